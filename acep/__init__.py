@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-from acep.display import show_with
+from acep.display import show_with, write_with
 
 if TYPE_CHECKING:
     from acep.budget import Budget
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from acep.linting.report import DataFinding, Findings
     from acep.matches.answers import Bundle, Bundles, Count, Point, Points
     from acep.matches.matches import Match, Matches, Report
-    from acep.matches.partial_matches import PartialMatch, PartialMatches
+    from acep.matches.partials.partial_matches import PartialMatch, PartialMatches
+    from acep.matching.api import Matcher, match
     from acep.pattern.automata import Automaton, arc
-    from acep.pattern.functions import Function, function
-    from acep.pattern.letters import regex
-    from acep.pattern.sase import parse
+    from acep.pattern.text.letters import regex
+    from acep.pattern.text.sase import parse
     from acep.pattern.tree import Query
+    from acep.pattern.user_functions import Function, function
     from acep.row_patterns.explanation import explain_clause
     from acep.row_patterns.match_rows import match_recognize
     from acep.row_patterns.statements import sql
     from acep.runner.followed import Followed
     from acep.runner.following import follow
-    from acep.runtime.api import Matcher, match
     from acep.training.learn import learn
     from acep.tuning.result import Tuning
     from acep.tuning.tune import tune
@@ -103,18 +103,18 @@ _NAMES = {
     "acep.linting.report": "DataFinding Findings",
     "acep.matches.answers": "Bundle Bundles Count Point Points",
     "acep.matches.matches": "Match Matches Report",
-    "acep.matches.partial_matches": "PartialMatch PartialMatches",
+    "acep.matches.partials.partial_matches": "PartialMatch PartialMatches",
     "acep.pattern.automata": "Automaton arc",
-    "acep.pattern.functions": "Function function",
-    "acep.pattern.letters": "regex",
-    "acep.pattern.sase": "parse",
+    "acep.pattern.user_functions": "Function function",
+    "acep.pattern.text.letters": "regex",
+    "acep.pattern.text.sase": "parse",
     "acep.pattern.tree": "Query",
     "acep.row_patterns.explanation": "explain_clause",
     "acep.row_patterns.match_rows": "match_recognize",
     "acep.row_patterns.statements": "sql",
     "acep.runner.followed": "Followed",
     "acep.runner.following": "follow",
-    "acep.runtime.api": "Matcher match",
+    "acep.matching.api": "Matcher match",
     "acep.training.learn": "learn",
     "acep.tuning.result": "Tuning",
     "acep.tuning.tune": "tune",
@@ -128,7 +128,14 @@ def _query_page(shown: Any) -> str:
     return made
 
 
+# The text of a query is written by a module that reads its tree.
+def _query_text(query: Any) -> str:
+    text: str = importlib.import_module("acep.pattern.printing").canonical(query)
+    return text
+
+
 show_with({"Query": _query_page, "Automaton": _query_page})
+write_with({"Query": _query_text})
 
 # In the repository acep.learning and acep.sketches are beside this folder; in an install they are inside it.
 if PathFinder.find_spec("acep.learning", __path__) is None:

@@ -138,7 +138,7 @@ def _places() -> list[Path]:
 
 
 def _demo(args: argparse.Namespace) -> None:
-    from acep.pattern.sase import parse
+    from acep.pattern.text.sase import parse
     from acep.spark.replay import replay
 
     table, what, text, weights, words = _stream(args)

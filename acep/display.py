@@ -30,6 +30,8 @@ __all__ = [
     "several_text",
     "show_with",
     "table",
+    "text_of",
+    "write_with",
 ]
 
 ROWS = 10  # results that are shown, and entries of a list or dict
@@ -194,9 +196,20 @@ def picture(svg: str, otherwise: str) -> str:
     return f'<img alt="drawing" src="data:image/svg+xml;base64,{b64encode(svg.encode()).decode("ascii")}">'
 
 
-# Pages that later rooms make --------------------------------------------------------------------
+# Texts and pages that later modules make ----------------------------------------------------------
 
+_TEXTS: dict[str, Callable[[Any], str]] = {}
 _PAGES: dict[str, Callable[[Any], str]] = {}
+
+
+def write_with(texts: Mapping[str, Callable[[Any], str]]) -> None:
+    """Set the functions that make the texts of objects, by the names of their classes."""
+    _TEXTS.update(texts)
+
+
+def text_of(shown: Any) -> str:
+    """Return the text of an object, by the function of :func:`write_with`. Raises :class:`KeyError` without one."""
+    return _TEXTS[type(shown).__name__](shown)
 
 
 def show_with(pages: Mapping[str, Callable[[Any], str]]) -> None:

@@ -22,7 +22,7 @@ FOLDERS = {"acep": "acep", "learning": "acep.learning", "sketches": "acep.sketch
 CORE = "acep/native/src/"
 SUFFIXES = {".cpp", ".hpp", ".cmake", ".java", ".txt", ".py"}
 DIGITS = 12
-RUN_BY_ALL = ("acep.runtime.api",)
+RUN_BY_ALL = ("acep.matching.api",)
 """The code that runs in each experiment, whatever it imports: ``acep.match`` and ``acep.Matcher``."""
 WRITE_PAGES = {"experiments.ages", "experiments.charts", "experiments.measured_code", "experiments.results"}
 """The code that writes pages, on which no figure depends."""

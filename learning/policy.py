@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -27,12 +26,6 @@ class Epoch:
     price: float
     log: Log
     drifted: bool = False
-
-    @property
-    def fell(self) -> bool:
-        """Return ``drifted`` under its former name, which is deprecated."""
-        warnings.warn("Epoch.fell is deprecated: use Epoch.drifted", DeprecationWarning, stacklevel=2)
-        return self.drifted
 
 
 class Policy(Protocol):

@@ -12,10 +12,10 @@ from lark.grammar import NonTerminal, Rule
 from lark.lexer import PatternStr
 from lark.parsers.lalr_analysis import Shift
 
-import acep.pattern
-from acep.pattern.reading import END
+import acep.pattern.text
+from acep.pattern.text.lalr_parser import END
 
-FOLDER = Path(acep.pattern.__path__[0])
+FOLDER = Path(acep.pattern.text.__path__[0])
 NAMES = sorted(path.stem for path in FOLDER.glob("*.lark"))
 
 
@@ -26,7 +26,7 @@ def lark_of(name: str) -> Lark:
 
 
 def tables_of(lark: Lark) -> dict[str, Any]:
-    """What :class:`acep.pattern.reading.Parser` reads by; states and rules are numbered as they are met."""
+    """What :class:`acep.pattern.text.lalr_parser.Parser` reads by; states and rules are numbered as they are met."""
     lexer = lark.parser.lexer.root_lexer
     for literal in (t for t in lexer.terminals if isinstance(t.pattern, PatternStr)):
         for other in lexer.terminals:

@@ -14,7 +14,7 @@ import pytest
 import acep
 from acep.errors import AcepError, DataError, QueryError
 from acep.pattern import expressions as ex
-from acep.pattern.asked import columns_read
+from acep.pattern.query_arguments import columns_read
 from acep.pattern.times import UNITS
 from acep.pattern.tree import Query, Within
 from acep.pattern.walk import children, with_children

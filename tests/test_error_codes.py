@@ -10,11 +10,11 @@ from uuid import uuid4
 
 import pytest
 
+from acep.bucket_state.folders import folder_of
+from acep.bucket_state.runs import Runs
 from acep.cli import main
 from acep.errors import CODES, AcepError, Code, QueryError, memory_errors
 from acep.spark.failures import error_in
-from acep.streaming.folders import folder_of
-from acep.streaming.runs import Runs
 from tests.test_docs import ROOT, Block, blocks
 
 PAGE = ROOT / "docs" / "reference" / "errors.md"

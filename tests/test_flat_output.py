@@ -157,7 +157,7 @@ def test_several_queries_share_columns() -> None:
 
 def test_rows_of_workers_are_flat_as_in_one_process() -> None:
     pytest.importorskip("pyspark")
-    from acep.spark.flat import flattened
+    from acep.spark.flat_results import flattened
     from acep.streaming.results import match_rows
     from tests.spark.by_hand import numbered, the_job
 

@@ -26,7 +26,6 @@ PUBLIC = {
     "acep.plots": "SvgPicture automaton controller history history_graph match_over_series recall_curve save timeline",
     "acep.spark.metrics": "Progress listener progress_of report_of reports_of",
     "acep.learning.policy": "Epoch Policy",
-    "acep.learning.orders": "AGES BUCKETS HIGHEST STEPS Kind Orders Term Ties as_levels",
     "acep.learning.shedding_table": "AGES BUCKETS HIGHEST STEPS SheddingTable Term TermKind Ties as_utility_buckets",
     "acep.learning.history.graph": "History",
     "acep.sketches.count_min": "CountMin",
@@ -92,7 +91,6 @@ def functions(tree: ast.AST, prefix: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("module", PUBLIC)
-@pytest.mark.filterwarnings("ignore:acep.learning.orders is deprecated")
 def test_public_names_stay(module: str) -> None:
     if module.startswith("acep.spark"):
         pytest.importorskip("pyspark")
@@ -163,13 +161,12 @@ REPLACED = re.findall(
     (ROOT / "docs/reference/glossary.md").read_text(),
     re.MULTILINE,
 )
-FORMER = {ROOT / "learning/orders.py"}  # keeps former names for policies of users
 
 
 def identifiers() -> dict[str, set[str]]:
     """Return the files that use each identifier, of Python and of C++."""
     used = defaultdict(set)
-    for path in [path for _, path in MODULES if path not in FORMER]:
+    for _, path in MODULES:
         with path.open("rb") as file:
             for token in tokenize.tokenize(file.readline):
                 if token.type == tokenize.NAME:
@@ -198,7 +195,7 @@ def test_replaced_files_are_gone() -> None:
 
 def test_replaced_phrases_are_gone() -> None:
     phrases = [name for name, kind in REPLACED if kind == "phrase"]
-    texts = {path: path.read_text(encoding="utf-8") for _, path in MODULES if path not in FORMER}
+    texts = {path: path.read_text(encoding="utf-8") for _, path in MODULES}
     texts |= {path: path.read_text(encoding="utf-8") for path in (ROOT / "acep/native/src").glob("*/*")}
     texts |= {
         path: path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md") if path.stem != "glossary"

@@ -111,7 +111,9 @@ def test_grammars_and_types_are_shipped(wheel: ZipFile) -> None:
     names = held(wheel)
     assert {"acep/py.typed", "acep/native/_native.pyi"} <= names
     assert {"acep/learning/__init__.py", "acep/sketches/__init__.py"} <= names
-    grammars = {path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / "acep/pattern").glob("*.lark")}
+    grammars = {
+        path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / "acep/pattern/text").glob("*.lark")
+    }
     assert grammars
     assert {f"{grammar}.{suffix}" for grammar in grammars for suffix in ("lark", "json")} <= names
 

@@ -98,7 +98,7 @@ def test_on_a_terminal_of_the_system() -> None:
     """Matching takes three seconds here: the bar is drawn, its line is cleared, and stdout is a pipe."""
     code = f"""if True:
         import sys, time
-        from acep.runtime.passing import Passing
+        from acep.matching.batch_stream import Passing
         from acep.cli import main
         push = Passing.push
         Passing.push = lambda self, table: (time.sleep(2.6), push(self, table))[1]

@@ -28,7 +28,7 @@ UNUSED = {
     *("lark", "hashlib", "difflib", "importlib.metadata", "importlib.resources", "multiprocessing", "unittest"),
     *("pyarrow.acero", "pyarrow.compute", "pyarrow.dataset"),
     *(
-        "acep.pattern.mistakes",
+        "acep.pattern.text.mistakes",
         "acep.explain.automaton_text",
         "acep.explain.automaton_svg",
         "acep.explain.why",

@@ -20,7 +20,7 @@ import pytest
 from acep.cli import main
 from acep.cli.watch import EVERY, HELD, LINES_EVERY, LiveView, spark_line, view
 from acep.streaming.progress import Progress
-from acep.streaming.spent import Spent
+from acep.streaming.time_spent import Spent
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 from acep.events.batch import Batch
 from acep.events.tables import batch_of, schema_of
 from acep.native.compiled import chosen
-from acep.pattern.letters import regex
-from acep.pattern.sase import parse
+from acep.pattern.text.letters import regex
+from acep.pattern.text.sase import parse
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
 from acep.runtime.executors import bounded_engine

@@ -10,7 +10,7 @@ from acep.display import TIMED
 
 if TYPE_CHECKING:
     from acep.budget import Budget
-    from acep.runtime.passing import Passing
+    from acep.matching.batch_stream import Passing
 
 __all__ = ["loose_bounds"]
 

@@ -18,7 +18,7 @@ from acep.cli.inputs import (
     ticks_or_text,
 )
 from acep.cli.terminal import printable_lines, say
-from acep.pattern.asked import is_clause
+from acep.pattern.query_arguments import is_clause
 
 if TYPE_CHECKING:
     from acep.streaming.progress import Progress

@@ -59,7 +59,7 @@ def _query(args: argparse.Namespace) -> Query:
     text = query_text(args.query)
     if args.query.endswith(TOML):
         return _automaton(text, args)
-    from acep.pattern.asked import is_clause
+    from acep.pattern.query_arguments import is_clause
 
     if is_clause(text):
         raise QueryError(
@@ -86,7 +86,7 @@ def _query(args: argparse.Namespace) -> Query:
                 hint=marked if bare else f"say it in the query: {_IN_TEXT[option]}",
                 code="option_invalid",
             )
-    from acep.pattern.sase import parse
+    from acep.pattern.text.sase import parse
 
     try:
         return parse(text, errors=errors, weights=weights, surplus=surplus, parameters=parameters)
@@ -149,7 +149,7 @@ def _automaton(text: str, args: argparse.Namespace) -> Query:
 def _letters(
     text: str, args: argparse.Namespace, errors: Fraction, weights: dict[str, Any], surplus: Fraction | None
 ) -> Query:
-    from acep.pattern.letters import regex
+    from acep.pattern.text.letters import regex
 
     if args.within is None:
         raise QueryError("a letter expression needs --within", hint="--within 5, --within '1 hour', or --within none")
@@ -223,7 +223,7 @@ def _weights(text: str | None) -> dict[str, Fraction | None]:
 
 
 def _parameters(given: list[str]) -> dict[str, Any]:
-    from acep.pattern.parameters import parameter_of_text
+    from acep.pattern.text.parameters import parameter_of_text
 
     parameters: dict[str, Any] = {}
     for pair in given:
@@ -298,7 +298,7 @@ def reading_options(
     """
     from acep.events.files.casts import check_time_cast
     from acep.events.files.options import options_of
-    from acep.pattern.asked import columns_read
+    from acep.pattern.query_arguments import columns_read
 
     names = column_names(args)
     roles = [names[role] for role in ("ts", "type", "seq", "id") if names[role] is not None]

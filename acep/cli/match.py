@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from acep.cli.plotting import MatchPlot
     from acep.events.files.stream import EventStream
+    from acep.matching.batch_stream import Passing
     from acep.pattern.tree import Query
-    from acep.runtime.passing import Passing
 
 HEADS = {"bundles": ("start", "end", "matches", "best"), "points": ("point", "best")}
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
     options, who = reading_options(args, query, args.plot_value), budget_options(args)
     options = dataclasses.replace(options, drop_duplicates=args.duplicates == "drop", in_threads=args.threads != 1)
     from acep.events.files.stream import ROW, open_events
-    from acep.runtime.passing import Passing
+    from acep.matching.batch_stream import Passing
 
     with contextlib.ExitStack() as stack:
         with progress(args, f"reading {shown(args.events)}"):

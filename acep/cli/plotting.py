@@ -15,7 +15,7 @@ from acep.cli.inputs import shown
 from acep.errors import DataError, QueryError, suggest
 from acep.events.fields import fields_of, named_column
 from acep.matches.matches import Match, Matches
-from acep.pattern.asked import columns_read
+from acep.pattern.query_arguments import columns_read
 from acep.pattern.tree import Query
 from acep.plots.around_match import Series, is_numeric, of_key, series_of, surroundings
 from acep.plots.canvas import check_matplotlib, label_text, one_name, write_image

@@ -17,7 +17,7 @@ import pyarrow as pa
 from acep.errors import DataError
 from acep.events.batch import Column
 from acep.events.buffers import buffer, decoded, direct, joined, nulls, plain_type
-from acep.events.fixed import scale_of, units_of
+from acep.events.decimals import scale_of, units_of
 from acep.pattern.times import UNITS
 from acep.plan.schema import Kind
 
@@ -58,7 +58,7 @@ _REFUSALS = (
 def kind_of(held: pa.DataType) -> Kind | None:
     """Return the kind of values of an Arrow type, or ``None`` if it cannot be an attribute (:func:`refusal` says why).
 
-    Durations are integers, in ticks. Decimals are integers, in units given by :func:`acep.events.fixed.scale_of`.
+    Durations are integers, in ticks. Decimals are integers, in units given by :func:`acep.events.decimals.scale_of`.
 
     >>> kind_of(pa.dictionary(pa.int8(), pa.large_string())), kind_of(pa.list_(pa.int64()))
     (<Kind.STRING: 'string'>, None)

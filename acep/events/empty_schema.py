@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from acep.errors import DataError, QueryError
 from acep.events.tables import schema_of
-from acep.pattern.asked import columns_read
+from acep.pattern.query_arguments import columns_read
 from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
 

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from acep.errors import DataError, QueryError
-from acep.events.building import array_of
+from acep.events.arrow_arrays import array_of
 from acep.events.row_dicts import columns_of_dicts, spread, too_many_fields
-from acep.pattern.asked import is_swapped
+from acep.pattern.query_arguments import is_swapped
 
 __all__ = ["is_partial", "to_table", "unread_columns", "unread_error"]
 

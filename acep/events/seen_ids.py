@@ -12,8 +12,8 @@ import pyarrow as pa
 from acep.errors import DataError
 from acep.events.buffers import decoded
 from acep.events.columns import column_of, kind_of, tick_of
+from acep.events.decimals import scale_of
 from acep.events.fields import null_error
-from acep.events.fixed import scale_of
 from acep.events.punctuations import BEGINNING, Key
 from acep.events.role_hints import id_type_error
 from acep.plan.schema import Kind

@@ -16,9 +16,9 @@ import pyarrow as pa
 from acep.errors import DataError, suggest
 from acep.events.batch import Batch, Column
 from acep.events.columns import TICKS_NS, column_of, kind_of, plain_type, refusal, tick_of, ticks_of
+from acep.events.decimals import DIGITS, decimal_of, decimal_type, scale_of
 from acep.events.durations import duration_type
 from acep.events.fields import again_error, check_names, column_at, fields_of, null_error, twice
-from acep.events.fixed import DIGITS, decimal_of, decimal_type, scale_of
 from acep.events.frames import to_table, unread_columns, unread_error
 from acep.events.nested import has_list, way_to
 from acep.events.records import Events, Id

@@ -60,7 +60,7 @@ def query_svg(query: Query) -> str:
 
     Raises :class:`QueryError` if a set has too many items to be unrolled.
 
-    >>> from acep.pattern.letters import regex
+    >>> from acep.pattern.text.letters import regex
     >>> picture = query_svg(regex("a(b|'<')", within=5))
     >>> picture.startswith("<svg"), "&lt;" in picture
     (True, True)

@@ -50,7 +50,7 @@ def thompson_lines(automaton: Thompson) -> list[str]:
     r"""Print the Thompson automaton: its letters, negations and groups, then each place with the edges that leave it.
 
     >>> from acep.automaton.thompson import build
-    >>> from acep.pattern.letters import regex
+    >>> from acep.pattern.text.letters import regex
     >>> print("\n".join(thompson_lines(build(regex("ab?", within=5, errors=1)))))
     5 places, 2 letters; error budget 1
     letter 1: a
@@ -136,7 +136,7 @@ def arcs_lines(arcs: Arcs, automaton: Thompson) -> list[str]:
 
     >>> from acep.automaton.arcs import compose
     >>> from acep.automaton.thompson import build
-    >>> from acep.pattern.letters import regex
+    >>> from acep.pattern.text.letters import regex
     >>> automaton = build(regex("ab?", within=5, errors=1))
     >>> print("\n".join(arcs_lines(compose(automaton), automaton)))
     state 0, nothing bound; least rest 0

@@ -153,7 +153,7 @@ def furthest(plan: Plan, batch: Batch, key: Key = (), rows: Sequence[Id] = ()) -
     Raises :class:`QueryError` for a composed query (one over the matches of other queries).
 
     >>> from acep.events.tables import batch_of, schema_of, to_table
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> from acep.plan.compile import compile_query
     >>> table = to_table({"ts": [1, 2, 3], "type": ["A", "C", "B"], "x": [5, 0, 4]})
     >>> schema = schema_of(table.schema)

@@ -25,7 +25,7 @@ def not_held(plan: Plan, condition: Compiled, bound: Bound, var: str = "") -> st
     that was bound to ``var`` last.
 
     >>> from acep.events.tables import schema_of, to_table
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> from acep.plan.compile import compile_query
     >>> schema = schema_of(to_table({"ts": [1], "type": ["A"], "x": [5]}).schema)
     >>> plan = compile_query(parse("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9"), schema)

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from acep.events.fields import column_at
-from acep.events.own_rows import places_of
 from acep.events.records import Id
 from acep.events.times import value_of, value_text
+from acep.events.user_rows import places_of
 from acep.plan.compile import Plan
 from acep.plan.schema import Schema
 
@@ -23,7 +23,7 @@ def event_lines(table: pa.Table, schema: Schema, plan: Plan, ids: Iterable[Id]) 
     """Yield a line for each event of these ids that is in the table, in the order given.
 
     >>> from acep.events.tables import schema_of, to_table
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> from acep.plan.compile import compile_query
     >>> table = to_table({"ts": [1, 2], "type": ["A", "B"], "k": ["u", None], "x": [5, 4], "unused": [0, 0]})
     >>> schema = schema_of(table.schema)

@@ -13,7 +13,7 @@ from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
-from acep.runtime.bounded import BoundedRun
+from acep.runtime.bounded_run import BoundedRun
 
 __all__ = ["MOST_MATCHES", "MOST_TOUCHES", "KeyMatches", "events_of_key", "ids_of", "matches_of_key"]
 
@@ -71,7 +71,7 @@ def matches_of_key(plan: Plan, batch: Batch, key: tuple[Value, ...], rows: Seque
     """Match events exactly, and return the matches of one partition, of all events that there was time for.
 
     >>> from acep.events.tables import batch_of, schema_of, to_table
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> from acep.plan.compile import compile_query
     >>> table = to_table({"ts": [1, 2, 3], "type": ["A", "B", "B"]})
     >>> schema = schema_of(table.schema)

@@ -21,7 +21,7 @@ LARGE = "The automaton is too large to be drawn here; acep explain --svg draws i
 def query_page(shown: Query | Automaton) -> str:
     """Return a query or a hand-written automaton as HTML.
 
-    >>> from acep.pattern.letters import regex
+    >>> from acep.pattern.text.letters import regex
     >>> query_page(regex("ab", within=5)).count("data:image/svg+xml")
     1
     """

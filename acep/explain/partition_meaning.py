@@ -10,7 +10,7 @@ __all__ = ["meaning_without", "with_partition"]
 def meaning_without(query: Query, name: str) -> str:
     """Return what a query asks of events that differ in an attribute, which is none of its partition.
 
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> meaning_without(parse("PATTERN SEQ(A a, B b) WHERE partition_contiguity"), "k")
     'an event of another `k` between two others breaks contiguity'
     """
@@ -26,7 +26,7 @@ def meaning_without(query: Query, name: str) -> str:
 def with_partition(query: Query, name: str) -> str:
     """Return the partition attribute, and what the query would ask with it.
 
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> with_partition(parse("PATTERN SEQ(A a, B b) WHERE partition_contiguity"), "k")
     '[k], which ignores events of another `k` in between'
     """

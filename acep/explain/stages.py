@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from acep.explain.automaton_text import arcs_lines, program_lines, thompson_lines, types_text
-from acep.pattern.asked import for_existence, query_of
 from acep.pattern.closure import close_equalities, tied_attributes
 from acep.pattern.printing import expression_text, output_text, tree_lines
+from acep.pattern.query_arguments import for_existence, query_of
 from acep.pattern.times import duration_text
 from acep.pattern.tree import Output, Query
 from acep.plan.assume import assumed_plan
@@ -34,7 +34,7 @@ def explain(query: Query | str, schema: Schema | None = None, *, missing: str | 
 
     Raise :class:`QueryError` if the query cannot be compiled.
 
-    >>> from acep.pattern.letters import regex
+    >>> from acep.pattern.text.letters import regex
     >>> print(explain(regex("ab", within=5, by="user")))
     # tokens
       a  b

@@ -12,18 +12,18 @@ from acep.errors import DataError, suggest
 from acep.events.batch import Batch
 from acep.events.duplicates import check_duplicates, settle_duplicates
 from acep.events.empty_schema import with_usable_types
-from acep.events.given import given_table
+from acep.events.input_tables import given_table
 from acep.events.records import Id
 from acep.events.tables import batch_of, key_to_input, schema_of
 from acep.events.times import value_text
 from acep.explain.closest_partial import Furthest, Key, check_sources, furthest, nearest_key
 from acep.explain.event_lines import event_lines
 from acep.explain.named_rows import rows_in_order
-from acep.pattern.asked import asked_for, query_of
 from acep.pattern.automata import Automaton
+from acep.pattern.query_arguments import asked_for, query_of
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
-from acep.runtime.absent import Absent
+from acep.tables.absent_inputs import Absent
 
 __all__ = ["Furthest", "explained", "why"]
 

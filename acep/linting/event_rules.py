@@ -24,7 +24,7 @@ from acep.pattern.walk import leaves_of
 from acep.plan.compile import compile_query
 from acep.plan.lint.finding import ANOTHER, EACH_ANOTHER
 from acep.plan.schema import Kind
-from acep.runtime.absent import lacking
+from acep.tables.absent_inputs import lacking
 
 __all__ = [
     "attribute_null",

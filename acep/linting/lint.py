@@ -12,14 +12,14 @@ from acep.errors import AcepError, DataError, QueryError
 from acep.events.duplicates import check_duplicates, settle_duplicates
 from acep.events.empty_schema import with_usable_types
 from acep.events.frames import is_partial
-from acep.events.given import are_paths, names_used
+from acep.events.input_tables import are_paths, names_used
 from acep.events.tables import batch_of, schema_of, to_table
 from acep.linting import duplicate_rules, event_rules, match_rules, predicate_rules, repetition_rules, time_rules
 from acep.linting.changed_matches import with_numbers
 from acep.linting.report import DataFinding, Findings, Hit
 from acep.linting.view import LintView
-from acep.pattern.asked import asked_for, query_of
 from acep.pattern.expressions import Span
+from acep.pattern.query_arguments import asked_for, query_of
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
 from acep.plan.lint.finding import declarations, tokens_of

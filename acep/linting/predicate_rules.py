@@ -14,7 +14,7 @@ from acep.pattern.evaluation import Compiled
 from acep.pattern.printing import expression_text
 from acep.pattern.walk import kleene_variables, negated_variables
 from acep.plan.lint.finding import ANOTHER
-from acep.runtime.absent import lacking
+from acep.tables.absent_inputs import lacking
 
 __all__ = ["predicate_always", "predicate_never"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from acep.events.batch import Batch
 from acep.matches.records import Found
 from acep.plan.compile import Plan
-from acep.runtime.bounded import BoundedRun
+from acep.runtime.bounded_run import BoundedRun
 
 __all__ = ["TriedMatches", "match_number", "tried_matches"]
 

@@ -16,8 +16,8 @@ from acep.display import fields_text
 from acep.errors import DataError
 from acep.matches.answer_columns import AnswerColumns, joined
 from acep.matches.group_columns import Groups
+from acep.matches.rendering import group_line, group_page, groups_page, groups_text
 from acep.matches.report import Report
-from acep.matches.shown import group_line, group_page, groups_page, groups_text
 from acep.plan.schema import Schema
 
 __all__ = ["Bundle", "Bundles", "Count", "Point", "Points"]

@@ -6,24 +6,28 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from acep.events.batch import Column
 from acep.events.columns import UNIT_NS
+from acep.events.decimals import decimal_type, scale_of
 from acep.events.durations import in_unit
-from acep.events.fixed import decimal_type, scale_of
 from acep.events.tables import attribute_tick, decimals_of, time_types
 from acep.events.times import time_type
 from acep.matches.answer_columns import values_of
 from acep.matches.found_columns import FoundColumns, longest_text, ops_of
+from acep.matches.match import whole
 from acep.matches.match_ids import id_of_found, ids_of
-from acep.matches.matches import Bundle, Matches, Point, whole
 from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind, Schema
+
+if TYPE_CHECKING:
+    from acep.matches.answers import Bundle, Point
+    from acep.matches.matches import Matches
 
 __all__ = [
     "column_array",
@@ -54,6 +58,7 @@ def matches_table(matches: Matches, *, fractional: bool | None = None) -> pa.Tab
     errors as float64, by default if one of them is not an integer.
 
     >>> one = Found(("A",), 1, 9, Fraction(1, 2), (("a", (0, 3)),), 9)
+    >>> from acep.matches.matches import Matches
     >>> table = matches_table(Matches([one], schema=Schema((("k", Kind.STRING),)), keys=("k",)))
     >>> print(table.schema)
     key: struct<k: string>
@@ -159,7 +164,7 @@ def partials_table(
     numbers: dict[str, list[int | None]],
 ) -> pa.Table:
     """Return a table with one row per partial match: ``like`` has the keys, times, errors and bound events of each. See
-    :meth:`acep.matches.partial_matches.PartialMatches.to_arrow`. ``until`` are ticks."""
+    :meth:`acep.matches.partials.partial_matches.PartialMatches.to_arrow`. ``until`` are ticks."""
     schema, table = like.schema, matches_table(like)
     tick = attribute_tick(schema) if schema.instants else None
     ends = _as_times(pa.array(until, pa.int64()), time_types(schema)[schema.ts], tick)
@@ -173,6 +178,7 @@ def without_maps(table: pa.Table) -> pa.Table:
     """Return the table with its column ``bindings`` as a list of structs, for readers without maps.
 
     >>> one = Found((), 1, 9, 0, (("a", (0, 3)),), 9)
+    >>> from acep.matches.matches import Matches
     >>> without_maps(matches_table(Matches([one], schema=Schema(())))).column("bindings").to_pylist()
     [[{'key': 'a', 'value': [0, 3]}]]
     """
@@ -187,6 +193,7 @@ def groups_table(
 ) -> pa.Table:
     """Return a table with one row per bundle or match point: its key as a struct, and the fields ``heads``.
 
+    >>> from acep.matches.answers import Point
     >>> groups_table([Point({}, 5, 0)], Schema(()), (), ("point", "best")).to_pylist()
     [{'key': {}, 'point': 5, 'best': 0}]
     """

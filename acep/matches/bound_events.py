@@ -14,8 +14,8 @@ from acep.errors import DataError, QueryError
 from acep.events.batch import column_of_values
 from acep.events.columns import column_of, ticks_of
 from acep.events.hashes import hashes_of_columns
-from acep.events.own_rows import changed, column_names, narrow, places_of, rows_given, taken
 from acep.events.tables import attribute_tick
+from acep.events.user_rows import changed, column_names, narrow, places_of, rows_given, taken
 from acep.matches.flat import flat_table, layout_of
 from acep.matches.found_columns import FoundColumns
 from acep.matches.match_ids import places_in_runs

@@ -9,7 +9,7 @@ from typing import Any
 from acep.display import fields_text
 from acep.events.records import Id
 from acep.matches.records import Found
-from acep.matches.shown import match_line, match_page
+from acep.matches.rendering import match_line, match_page
 
 __all__ = ["Match", "whole"]
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from acep.errors import QueryError, check_installed
-from acep.events.fixed import decimal_of
+from acep.events.decimals import decimal_of
 from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
 from acep.events.times import from_ticks, value_of
 from acep.matches.answers import Bundle, Bundles, Count, Point, Points
@@ -17,15 +17,15 @@ from acep.matches.found_columns import taken_back
 from acep.matches.grouping import grouped, point_changes
 from acep.matches.match import Match, whole
 from acep.matches.records import Found
+from acep.matches.rendering import matches_page, matches_text
 from acep.matches.report import Report
-from acep.matches.shown import matches_page, matches_text
 from acep.matches.zoned_times import has_far_time, zoned_names
 from acep.plan.schema import Kind, Schema, TimeOf
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from acep.events.own_rows import OwnRows
+    from acep.events.user_rows import OwnRows
     from acep.matches.flat import Layout
 
 __all__ = ["Bundle", "Bundles", "Match", "Matches", "Point", "Points", "Report", "whole"]

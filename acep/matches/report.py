@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep.display import clipped, fields_text, rate_text
 from acep.matches.records import Counts
-from acep.matches.shown import report_page
+from acep.matches.rendering import report_page
 
 if TYPE_CHECKING:
     from acep.learning.estimation.recall import Tally

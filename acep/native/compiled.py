@@ -6,8 +6,8 @@ from types import ModuleType
 from typing import cast
 
 from acep import __version__, checkout, logs
+from acep.arrivals.ordered_rows import OrderedRows
 from acep.errors import EngineError, warn_caller
-from acep.events.ordered_rows import OrderedRows
 from acep.matches.found_columns import Sort
 from acep.plan.choice import EngineChoice, choose
 from acep.plan.compile import Plan

@@ -17,7 +17,7 @@ from acep.plan.compile import Plan
 from acep.plan.schema import Kind
 
 if TYPE_CHECKING:
-    from acep.matches.partial_columns import PartialColumns
+    from acep.matches.partials.partial_columns import PartialColumns
 
 __all__ = ["Decoder"]
 
@@ -57,7 +57,7 @@ class Decoder:
             ids=self.names.of(listed["ids"]) if self.names else listed["ids"],
             variables=self.plan.variables,
         )
-        from acep.matches.partial_columns import PartialColumns  # few matchers are asked for them
+        from acep.matches.partials.partial_columns import PartialColumns  # few matchers are asked for them
 
         return PartialColumns(records, listed["states"], listed["sequences"], listed["utility"], listed["total"])
 

@@ -33,7 +33,7 @@ from acep.shedding.policy_context import context_of
 from acep.shedding.recovery.bundles import KEPT, Recovery
 
 if TYPE_CHECKING:
-    from acep.matches.partial_columns import PartialColumns
+    from acep.matches.partials.partial_columns import PartialColumns
     from acep.native.session_budget import Effort
 
 __all__ = ["NativeSession"]
@@ -411,7 +411,7 @@ class NativeSession:
         """
         clock = EARLIEST if self.clock is None else self.clock
         listed = self._session.list_partial_matches(plan, min(limit, GREATEST), apart, list(states), clock)
-        from acep.matches.partial_columns import sorted_columns  # few matchers are asked for them
+        from acep.matches.partials.partial_columns import sorted_columns  # few matchers are asked for them
 
         return sorted_columns(self._decoders[plan].partials(listed), limit)
 

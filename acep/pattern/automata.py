@@ -20,9 +20,9 @@ from acep.display import page_of
 from acep.errors import QueryError, suggest
 from acep.pattern import expressions as ex
 from acep.pattern.graph_check import EVENT, REGISTER, check_graph, references
-from acep.pattern.predicates import expression
 from acep.pattern.printing import canonical
-from acep.pattern.syntax import branches, read
+from acep.pattern.text.predicates import expression
+from acep.pattern.text.syntax import branches, read
 from acep.pattern.times import ns_of, read_timestamp, window_of
 from acep.pattern.tree import GraphArc, GraphRegister, Query, StateGraph, Strategy
 from acep.pattern.walk import without_places

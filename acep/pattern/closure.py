@@ -94,7 +94,7 @@ def as_equality(conjunct: ex.Expr) -> ex.Binary | None:
     """Return a condition as ``x = y`` if that is what it says, or ``None``. The other spellings are true, false and
     unknown of the same values: ``NOT x != y``, ``x IN (y)``, ``NOT x NOT IN (y)``, and two NOT before any of these.
 
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> query = parse("PATTERN SEQ(A a, B b) WHERE NOT a.x != b.x AND a.y != b.y")
     >>> [as_equality(conjunct) is not None for conjunct in query.where]
     [True, False]
@@ -138,7 +138,7 @@ def close_equalities(query: Query) -> tuple[ex.Expr, ...]:
     yield only further equalities of its own.
     Raises :class:`QueryError` if more than :data:`MOST_PAIRS` would follow.
 
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> from acep.pattern.printing import expression_text
     >>> query = parse("PATTERN SEQ(A a, B b, C c) WHERE a.id = b.id AND b.id = c.id")
     >>> [expression_text(e) for e in close_equalities(query)]
@@ -196,7 +196,7 @@ def of_first_event(query: Query, closed: Iterable[ex.Expr]) -> tuple[ex.Expr, ..
     """Return closed conjuncts with ``a[1].x`` for ``a.x`` in equalities with other variables, if x is tied for all and
     all ``a[i].x`` are equal to ``a[1].x``. So a partial match need not keep the values of all events of a repetition.
 
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> from acep.pattern.printing import expression_text
     >>> query = parse("PATTERN SEQ(A+ a[], B b) WHERE NOT a.x != b.x")
     >>> [expression_text(e) for e in of_first_event(query, close_equalities(query))]
@@ -236,7 +236,7 @@ def tied_attributes(query: Query) -> tuple[str, ...]:
     A pattern with a repeated group has none, because an equality inside the group holds within one iteration. A
     comparison with a constant ties nothing: it selects events.
 
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> tied_attributes(parse("PATTERN SEQ(A a, B b) WHERE [k] AND a.id = b.id AND a.x = b.y"))
     ('id',)
     >>> tied_attributes(parse("PATTERN SEQ(A+ a[], B b) WHERE a[i].id = a[i-1].id AND NOT b.id != a[1].id"))

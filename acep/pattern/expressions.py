@@ -15,7 +15,7 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from acep.errors import Code, QueryError
-from acep.pattern.functions import Function
+from acep.pattern.user_functions import Function
 
 __all__ = [
     "COUNT_DISTINCT",
@@ -146,7 +146,7 @@ class Binary:
 class Call:
     """A call of a scalar function: abs, sqrt, floor, ceil, round, exp, ln, log10, power, sign, least, greatest, lower,
     upper, length, trim, substring, concat, coalesce, hour, minute, second, day, month, year, dayofweek; ``case``, or
-    a cast (:mod:`acep.pattern.casts`). ``own`` is the user's own function that is called."""
+    a cast (:mod:`acep.pattern.functions.casts`). ``own`` is the user's own function that is called."""
 
     name: str
     args: tuple[Expr, ...]

@@ -22,7 +22,7 @@ __all__ = ["always_bound", "repeated_equalities"]
 def always_bound(query: Query) -> frozenset[str]:
     """Return the variables outside repeated groups of which every match binds an event, whatever is missing.
 
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> text = "PATTERN SEQ(A a, B? b, C c) WITHIN 9"
     >>> sorted(always_bound(parse(text))), sorted(always_bound(parse(text, errors=1, weights={"c": float("inf")})))
     (['a', 'c'], ['c'])
@@ -41,7 +41,7 @@ def repeated_equalities(query: Query, conjuncts: Iterable[ex.Expr]) -> frozenset
     with the constant or the first variable stays, so that the negation is decided as soon as it can be.
 
     >>> from acep.pattern.closure import close_equalities
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> query = parse("PATTERN SEQ(A a, ~N n, C c) WHERE n.x = a.x AND c.x = a.x")
     >>> from acep.pattern.printing import expression_text
     >>> [expression_text(conjunct) for conjunct in close_equalities(query)]

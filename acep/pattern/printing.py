@@ -102,7 +102,7 @@ def _bounds(low: int, high: int | None) -> str:
 def letters_text(node: Node) -> str:
     """Return the text of a pattern as a letter expression.
 
-    >>> from acep.pattern.letters import regex
+    >>> from acep.pattern.text.letters import regex
     >>> letters_text(regex("a ( b | 'SUBMIT' ){2+}", within=5).pattern)
     "a(b|'SUBMIT'){2,}"
     """
@@ -150,7 +150,7 @@ def _clauses(query: Query) -> Iterator[str]:
 def output_text(query: Query, *, keywords: Callable[[str], str] = str.upper) -> str:
     """Return the choice among the matches of a query in words. ``keywords``: how those of the language are written.
 
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> output_text(parse("PATTERN SEQ(A a, B b) OUTPUT SHORTEST AFTER MATCH SKIP TO FIRST b"))
     'SHORTEST AFTER MATCH SKIP TO FIRST b'
     """
@@ -177,7 +177,7 @@ def canonical(query: Query) -> str:
     error budget and weights, and SASE+ text that parses to the same query. A letter expression appears as
     ``LETTERS ...`` in place of the pattern.
 
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> canonical(parse("pattern seq(A  a,B+ b[])  where [k] and b[i].x>3 within 60 min", errors=1))
     '/* errors 1 */ PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match() {[k] AND b[i].x > 3} WITHIN 1 h'
     """
@@ -195,7 +195,7 @@ def canonical(query: Query) -> str:
 def tree_lines(query: Query) -> list[str]:
     """Return the query as an indented tree, one part per line.
 
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> for line in tree_lines(parse("PATTERN SEQ(A a, (B b | C c)+) WHERE [k] AND b.x > 3 WITHIN 5 EVENTS")):
     ...     print(line)
     query, skip_till_any_match

@@ -6,11 +6,11 @@ import re
 from fractions import Fraction
 
 from acep.pattern import expressions as ex
-from acep.pattern.casts import cast_type
-from acep.pattern.functions import Function
+from acep.pattern.functions.casts import cast_type
 from acep.pattern.list_parts import CONTAINS, ListPart, list_part
 from acep.pattern.times import decimal_text, duration_text, timestamp_text
 from acep.pattern.tree import Strategy
+from acep.pattern.user_functions import Function
 
 __all__ = ["condition_text", "expression_text", "is_reserved", "name_text", "quoted_text", "tie_text", "value_name"]
 
@@ -65,7 +65,7 @@ def quoted_text(value: str) -> str:
 def expression_text(expr: ex.Expr) -> str:
     """Return the text of an expression, which parses to the same expression.
 
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> query = parse("PATTERN SEQ(Stock+ a[], Stock b) WHERE b.x<80%*a[a.LEN].x AND NOT (a.x=1 OR b.y IN (1,2))")
     >>> [expression_text(e) for e in query.where]
     ['b.x < 0.8 * a[a.LEN].x', 'NOT (a.x = 1 OR b.y IN (1, 2))']
@@ -158,7 +158,7 @@ def value_name(expr: ex.Expr) -> str | None:
 
     It joins the words of a reference by underscores, and a function before those of its references.
 
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> query = parse("PATTERN A+ a[] RETURN a.x, a[1].x, a[a.LEN].x, a.LEN, count(a[]), round(avg(a[].dev.x), 2)")
     >>> [name for name, _ in query.returns]
     ['a_x', 'a_1_x', 'a_last_x', 'a_len', 'count_a', 'round_avg_a_dev_x']

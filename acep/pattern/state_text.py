@@ -14,7 +14,7 @@ def state_text(query: Query) -> str:
     """Return the canonical text for the fingerprint of a state. It has a mark on each query that finds other matches
     than it did when the first states were written, so that no earlier state of it goes on.
 
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> state_text(parse("PATTERN SEQ(A a, B b) WHERE b.x = a.x")).splitlines()[1:]
     ['no keys: x']
     """

@@ -111,7 +111,7 @@ def most_bound(node: Node) -> dict[str, int | None]:
 def least_bound(node: Node) -> dict[str, int]:
     """Return the least number of events that each variable binds if nothing is missing, without negated variables.
 
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> least_bound(parse("PATTERN SEQ(A{2,} a[], (B b, C? c){2}, (D d | E e), ~F f) WITHIN 9").pattern)
     {'a': 2, 'b': 2, 'c': 0, 'd': 0, 'e': 0}
     """

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
-from acep.pattern.casts import cast_type
 from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
+from acep.pattern.functions.casts import cast_type
 from acep.pattern.list_parts import list_part
 from acep.pattern.tree import Query, StateGraph
 from acep.pattern.walk import attributes
@@ -47,7 +47,7 @@ def assumed_plan(query: Query) -> Plan:
 def assumed_schema(query: Query, number: Kind = Kind.FLOAT) -> Schema:
     """Return a schema with the columns that a query mentions; columns of unknown or numeric kind are ``number``.
 
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> schema = assumed_schema(parse("PATTERN SEQ(A a, B b) WHERE [k] AND a.x > b.x AND b.name LIKE 'x%' WITHIN 5"))
     >>> [(name, kind.value) for name, kind in schema.kinds]
     [('k', 'float'), ('name', 'string'), ('x', 'float')]

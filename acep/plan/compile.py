@@ -18,9 +18,9 @@ from acep.automaton.versions import VersionPart
 from acep.errors import AcepError, QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.automata import STATE
-from acep.pattern.casts import cast_type
 from acep.pattern.closure import as_equality, close_equalities, of_first_event, tied_attributes
 from acep.pattern.evaluation import Compiled, compile_expression
+from acep.pattern.functions.casts import cast_type
 from acep.pattern.negation_equalities import always_bound, repeated_equalities
 from acep.pattern.state_text import state_text
 from acep.pattern.tree import GraphRegister, Output, Query, StateGraph, Strategy

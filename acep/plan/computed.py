@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled, compile_expression
-from acep.pattern.functions import Function
 from acep.pattern.spelling import expression_text
+from acep.pattern.user_functions import Function
 from acep.pattern.walk import attributes, children, leaves_of, with_children
 from acep.plan.kinds import RESULT_KINDS, resolve
 from acep.plan.schema import Kind, Schema

@@ -9,7 +9,7 @@ from typing import Any
 
 from acep.errors import DataError
 from acep.learning.history.drawing import MOST, history_svg
-from acep.pattern.asked import query_of
+from acep.pattern.query_arguments import query_of
 from acep.plots.canvas import FORMS, as_image, figure_of, one_name, write_image
 from acep.plots.vectors import read_graph
 

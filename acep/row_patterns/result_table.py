@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from acep.events.batch import Column
 from acep.events.columns import plain_type
+from acep.events.decimals import decimal_type
 from acep.events.durations import duration_type
-from acep.events.fixed import decimal_type
 from acep.events.tables import InputSchema
 from acep.events.times import time_type
 from acep.pattern import expressions as ex

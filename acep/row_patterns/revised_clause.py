@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep.arrivals.arrivals import Arrivals
+from acep.arrivals.released_events import ReleasedEvents
 from acep.errors import DataError, QueryError
-from acep.events.arrivals import Arrivals, Due
 from acep.events.columns import ticks_of
 from acep.events.tables import attribute_tick
 from acep.events.times import values_of_column
@@ -70,7 +71,7 @@ class RevisedClause:
         empty = self.empty_result()
         return empty if self.ahead == 0 else empty.append_column(OP, pa.array([], pa.int64()))
 
-    def push(self, due: Due, reached: int | None) -> pa.Table:
+    def push(self, due: ReleasedEvents, reached: int | None) -> pa.Table:
         """Take in rows that are due; return the rows of the result that come and go. ``reached``: the earliest time of
         a row that comes after them, in ticks of the arrivals (``None``: it is not known).
 
@@ -162,7 +163,7 @@ class RevisedClause:
             self._spoken_texts = row_texts(self.spoken)
 
 
-def stream_rows(due: Due) -> pa.Table:
+def stream_rows(due: ReleasedEvents) -> pa.Table:
     """Return rows that are due, in the order of the stream."""
     return due.rows if due.order is None or due.rows is None else due.rows.take(pa.array(due.order))
 

@@ -16,10 +16,10 @@ from acep.row_patterns.clause_text import read_clause
 from acep.row_patterns.stream_time import check_time_option, order_error, time_column
 from acep.runner.inbox import ROW
 from acep.runtime.options import StreamOptions
+from acep.streaming.clause_description import JobClause, without_trees
 from acep.streaming.clause_job import clause_job
 from acep.streaming.job import Job
-from acep.streaming.job_clause import JobClause, without_trees
-from acep.streaming.latest import Latest
+from acep.streaming.latest_time import Latest
 from acep.streaming.times import delay_ms_of, first_end_tick
 
 __all__ = ["check_clause_outputs", "clause_options", "followed_clause"]

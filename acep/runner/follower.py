@@ -20,6 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from acep import logs
+from acep.bucket_state.folders import LocalFolder
+from acep.bucket_state.state_files import Versions
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.columns import ticks_of
 from acep.events.fields import column_at
@@ -34,13 +36,11 @@ from acep.runner.inbox import ROW, Inbox
 from acep.runner.journal import BACK, KEEP, Journal, Planned
 from acep.runner.outbox import Outbox
 from acep.runner.recent_ids import RecentIds
-from acep.streaming.folders import LocalFolder
 from acep.streaming.job import Job
 from acep.streaming.progress import Progress, progress_in, reports_in
 from acep.streaming.query_versions import NewVersion, versions_in_folder
-from acep.streaming.spent import Stopwatch
 from acep.streaming.step import BucketRows, MicroBatch, bucket_of, newest_tick, step_bucket
-from acep.streaming.versions import Versions
+from acep.streaming.time_spent import Stopwatch
 
 __all__ = ["Follower"]
 

@@ -11,22 +11,22 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
+from acep.bucket_state.folders import LocalFolder, state_folder
 from acep.errors import DataError, QueryError
 from acep.events.files.casts import check_time_cast
 from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED, options_of
 from acep.events.tables import schema_of
 from acep.matches.flat import Layout, check_flat, flat_table
 from acep.native.compiled import warn_if_missing
-from acep.pattern.asked import asked_for, columns_read, is_clause
+from acep.pattern.query_arguments import asked_for, columns_read, is_clause
 from acep.runner.followed import Followed
 from acep.runner.follower import Follower
 from acep.runner.inbox import ROW, Inbox
 from acep.runner.later_columns import explain_unknown
 from acep.runner.outbox import Outbox
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
-from acep.streaming.folders import LocalFolder, state_folder
 from acep.streaming.job import Job, job_of
-from acep.streaming.latest import Latest
+from acep.streaming.latest_time import Latest
 from acep.streaming.progress import Progress
 from acep.streaming.results import result_schema
 from acep.streaming.times import delay_ms_of, first_end_tick

@@ -16,13 +16,13 @@ from acep.events.buffers import decoded, plain_type
 from acep.events.columns import kind_of
 from acep.events.fields import column_at, fields_of
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, cast_of
-from acep.events.files.decimal_comma import as_written
+from acep.events.files.csv.decimal_comma import as_written
+from acep.events.files.csv.text_types import first_odd
 from acep.events.files.finding import warn_of_others, warn_of_refused
 from acep.events.files.formats import NAMES, split_format
 from acep.events.files.options import BadLines, Options
 from acep.events.files.stream import open_events
 from acep.events.files.survey import without
-from acep.events.files.text_types import first_odd
 from acep.events.files.whole_numbers import cast_that_holds
 from acep.events.nested import is_list
 from acep.events.times import quoted, value_of

@@ -18,11 +18,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
+from acep.bucket_state.file_names import NUMBER
+from acep.bucket_state.folders import LocalFolder
 from acep.errors import SnapshotError
 from acep.runner.arrivals import Arrival
-from acep.streaming.folders import LocalFolder
 from acep.streaming.query_versions import NewVersion
-from acep.streaming.version_files import NUMBER
 
 __all__ = ["BACK", "EVERY", "KEEP", "Journal", "Planned"]
 

@@ -11,12 +11,12 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from acep.bucket_state.folders import give_name
 from acep.errors import DataError, SnapshotError
 from acep.events.files.formats import reason_of
 from acep.matches.flat import Layout
 from acep.output.formulas import check_quoting
 from acep.output.writing import write_table
-from acep.streaming.folders import give_name
 
 __all__ = ["FORMATS", "Outbox"]
 

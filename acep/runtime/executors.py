@@ -40,7 +40,7 @@ from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.recovery.bundles import Recovery
 
 if TYPE_CHECKING:
-    from acep.matches.partial_columns import PartialColumns
+    from acep.matches.partials.partial_columns import PartialColumns
     from acep.native.session import NativeSession
     from acep.shedding.search_sampler import SearchSampler
 
@@ -167,24 +167,24 @@ class NativeExecutors:
         is_alone = self.limits is None and not self.revisable and self.ordered
         if not (is_alone and plan.query.output.is_sequential) or self.engine == "reference" or self.output == "exists":
             return None  # whether there is a match is known before it is final
-        from acep.runtime.ordered_choice import open_matches, ordered_search  # few queries choose among their matches
+        from acep.ordered.ordered_choice import open_matches, ordered_search  # few queries choose among their matches
 
         find = ordered_search(plan)
         if find is None:
             return None
         run_otherwise = partial(self._run_otherwise, plan)
         if self.is_whole:
-            from acep.runtime.ordered_executor import OrderedExecutor
+            from acep.ordered.ordered_executor import OrderedExecutor
 
             return OrderedExecutor(plan, find, run_otherwise)
         if self.is_file and not plan.window.counted:
-            from acep.runtime.ordered_parts import OrderedPartsExecutor
+            from acep.ordered.ordered_parts import OrderedPartsExecutor
 
             return OrderedPartsExecutor(plan, find, run_otherwise)
         still_open = open_matches(plan)
         if still_open is None:
             return None
-        from acep.runtime.ordered_stream import OrderedStreamExecutor
+        from acep.ordered.ordered_stream import OrderedStreamExecutor
 
         list_partials = partial(self._list_otherwise, plan)
         self.in_order.append(

@@ -27,7 +27,7 @@ from acep.reference.state import dump_runtime, load_runtime
 from acep.storage.plain_data import from_json, to_plain
 
 if TYPE_CHECKING:
-    from acep.matches.partial_columns import PartialColumns
+    from acep.matches.partials.partial_columns import PartialColumns
 
 __all__ = ["FinerExecutor", "null_rows", "plain_record", "record_of"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from acep.errors import EngineError
-from acep.matches.partial_columns import PartialColumns, sorted_columns
+from acep.matches.partials.partial_columns import PartialColumns, sorted_columns
 from acep.matches.records import Found
 from acep.reference.engine import MatchNode, bound_events
 from acep.reference.runtime import Key, ReferenceRuntime

@@ -27,7 +27,7 @@ from acep.shedding.limits import Limits
 from acep.storage.snapshot import seal, unseal
 
 if TYPE_CHECKING:
-    from acep.matches.partial_columns import PartialColumns
+    from acep.matches.partials.partial_columns import PartialColumns
     from acep.native.session import NativeSession
 
 __all__ = ["EVENTS", "SEVERAL", "Stream", "together"]
@@ -337,7 +337,7 @@ class Stream:
             plan = self.plans[number]
             states = plan.current if plan.parts else range(1, len(plan.arcs.states))
             if self._finished or not states:
-                from acep.matches.partial_columns import PartialColumns  # few matchers are asked for them
+                from acep.matches.partials.partial_columns import PartialColumns  # few matchers are asked for them
 
                 return PartialColumns.of_rows((), 0)
             return self._cores[number].partial_matches(limit, tuple(states), apart=apart)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from acep.errors import DataError
 from acep.events.columns import ticks_of
 from acep.spark.job import SentJob
-from acep.spark.workers import NOW, VERSION, received
+from acep.spark.spark_state_worker import NOW, VERSION, received
 from acep.streaming.query_versions import NewVersion, versions_in_rows
 from acep.streaming.step import BUCKET, newest_tick, plain
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Unpack
 
+from acep.bucket_state.folders import state_folder
 from acep.errors import QueryError, warn_caller
 from acep.events.tables import to_table
 from acep.matches.flat import check_flat
@@ -12,15 +13,14 @@ from acep.native.compiled import warn_if_missing
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.spark.chunks import for_spark
 from acep.spark.fields import path_of
-from acep.spark.flat import flattened
+from acep.spark.flat_results import flattened
 from acep.spark.interpreter import check_workers
 from acep.spark.job import job_of
+from acep.spark.job_run import over_batch, over_files, over_stream
 from acep.spark.query_rows import query_rows
-from acep.spark.running import over_batch, over_files, over_stream
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
 from acep.spark.times import end_column
 from acep.spark.types import spark_schema
-from acep.streaming.folders import state_folder
 from acep.streaming.job import BUCKETS, Job
 
 if TYPE_CHECKING:

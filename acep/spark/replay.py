@@ -32,9 +32,9 @@ from acep.events.tables import schema_of, to_table
 from acep.matches.flat import Layout
 from acep.matches.report import Report
 from acep.native.compiled import REFERENCE
-from acep.pattern import asked
-from acep.pattern.asked import query_of
+from acep.pattern import query_arguments
 from acep.pattern.printing import canonical
+from acep.pattern.query_arguments import query_of
 from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
 from acep.runtime.options import StreamKeywords, StreamOptions, lists_options
@@ -46,7 +46,7 @@ from acep.spark.session import get_session, needs_pyspark
 from acep.spark.types import spark_schema
 from acep.streaming.job import all_columns, columns_read
 from acep.streaming.progress import length_text
-from acep.streaming.spent import Spent
+from acep.streaming.time_spent import Spent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -241,7 +241,7 @@ def _table_of(path: Any, query: Query, options: StreamOptions, *, every: bool) -
     Raises :class:`DataError` for a row whose id came before, with its place, unless such rows are left out later.
     """
     roles = [name for name in (options.ts, options.type, options.seq, options.id) if name is not None]
-    names = None if every else [*dict.fromkeys([*roles, *asked.columns_read(query)])]
+    names = None if every else [*dict.fromkeys([*roles, *query_arguments.columns_read(query)])]
     reading = options_of(columns=names, ts=options.ts, type=options.type, id=options.id)
     with open_events(path, dataclasses.replace(reading, checks_ids=False)) as opened:
         table = opened.whole()

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from acep.errors import DataError, QueryError
 from acep.events.columns import kind_of
-from acep.events.fixed import DIGITS
+from acep.events.decimals import DIGITS
 from acep.events.tables import decimal_like, decimals_of, time_of, time_types
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind

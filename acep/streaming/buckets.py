@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep.arrivals.disorder import HoldBack
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.columns import column_of
-from acep.events.disorder import HoldBack
 from acep.events.fields import again_error
 from acep.events.tables import batch_of
 from acep.events.times import value_of, value_text

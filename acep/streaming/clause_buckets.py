@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from acep.arrivals.arrivals import Arrivals
 from acep.errors import SnapshotError
-from acep.events.arrivals import Arrivals
 from acep.events.buffers import selectable
 from acep.row_patterns.clause_stream import ClauseStream
 from acep.row_patterns.revised_clause import RevisedClause

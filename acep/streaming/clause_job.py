@@ -7,18 +7,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from acep.arrivals.arrivals import span_ticks
 from acep.errors import DataError, QueryError
-from acep.events.arrivals import span_ticks
 from acep.events.tables import InputSchema
 from acep.plan.ordered.open_matches import add_open_matches
 from acep.plan.schema import Kind
 from acep.row_patterns.revised_clause import OP
-from acep.runtime.clause_tables import check_clause_options
 from acep.runtime.options import StreamOptions
+from acep.streaming.clause_description import JobClause
 from acep.streaming.job import BUCKETS, Job, Pass
-from acep.streaming.job_clause import JobClause
-from acep.streaming.latest import latest_of
+from acep.streaming.latest_time import latest_of
 from acep.streaming.times import tick_ms_of
+from acep.tables.clause_tables import check_clause_options
 
 __all__ = ["clause_job"]
 

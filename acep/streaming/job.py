@@ -9,26 +9,26 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from acep.arrivals.arrivals import span_ticks
 from acep.budget.budget import LEAST_MEMORY, Budget, tolerant
 from acep.budget.policies import POLICIES, policy_of
+from acep.changing.changeable_queries import as_dynamic, compiled
 from acep.errors import DataError, QueryError, naming_query, suggest
-from acep.events.arrivals import span_ticks
 from acep.events.tables import InputSchema
-from acep.pattern.asked import asked_for
+from acep.pattern.query_arguments import asked_for
 from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, kinds_text
 from acep.plan.versions import QueryVersion
 from acep.reference.single_events import matches_one_event
-from acep.runtime.changing import as_dynamic, compiled
+from acep.revision.revised_stream import RevisedStream
 from acep.runtime.options import StreamOptions
-from acep.runtime.revised_stream import RevisedStream
 from acep.runtime.stream import Stream
 from acep.shedding.history_file import read_history, read_learned
 from acep.shedding.limits import Limits, want_a_bound
 from acep.storage.sizes import size_in_bytes
-from acep.streaming.job_clause import JobClause
-from acep.streaming.latest import Latest, latest_of
+from acep.streaming.clause_description import JobClause
+from acep.streaming.latest_time import Latest, latest_of
 from acep.streaming.pace import BatchPace
 from acep.streaming.query_versions import with_columns
 from acep.streaming.times import tick_ms_of

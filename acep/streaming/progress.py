@@ -11,7 +11,7 @@ from acep.display import rate_text
 from acep.matches.records import Counts
 from acep.matches.report import Report
 from acep.runtime.stream import SEVERAL
-from acep.streaming.spent import Spent, spent_of
+from acep.streaming.time_spent import Spent, spent_of
 from acep.streaming.totals import COUNTS, counts_in, summed, told_in
 
 __all__ = ["Progress", "length_text", "moment_text", "mostly_late", "progress_in", "reports_in"]

@@ -10,17 +10,25 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from acep.changing.changeable_queries import (
+    compiled,
+    replaced,
+    revised,
+    text_of,
+    versions_data,
+    versions_of,
+    with_errors,
+)
 from acep.errors import AcepError, DataError, QueryError, suggest
 from acep.pattern import expressions as ex
-from acep.pattern.asked import query_of
 from acep.pattern.automata import Automaton
+from acep.pattern.query_arguments import query_of
 from acep.pattern.times import read_timestamp
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan
 from acep.plan.compile_graph import tick_of
 from acep.plan.schema import Schema
 from acep.plan.versions import QueryVersion
-from acep.runtime.changing import compiled, replaced, revised, text_of, versions_data, versions_of, with_errors
 
 __all__ = [
     "NewVersion",
@@ -182,7 +190,7 @@ class RunningQueries:
     """The queries of a job with all their versions so far. ``newest`` is the number of the last one. Plans read
     ``columns``, too.
 
-    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.text.sase import parse
     >>> running = RunningQueries((parse("PATTERN SEQ(A a, B b) WITHIN 9"),), ("",), Schema(()))
     >>> running.take([NewVersion(1, "", "PATTERN SEQ(A a, C c) WITHIN 9")], since=5, certain=None)
     {0: None}

@@ -10,13 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep.arrivals.arrivals import Arrivals
+from acep.arrivals.released_events import ARRIVAL, ReleasedEvents
 from acep.errors import DataError, QueryError, SnapshotError
-from acep.events.arrivals import ARRIVAL, Arrivals, Due
 from acep.events.batch import Batch
 from acep.events.tables import batch_of
 from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
-from acep.runtime.revised_stream import RevisedStream
+from acep.revision.revised_stream import RevisedStream
 from acep.runtime.stream import Stream, together
 from acep.storage.snapshot import seal, unseal
 from acep.streaming.job import Job
@@ -65,8 +66,8 @@ class RevisedRows:
     def push(self, rows: pa.Table) -> tuple[list[Sequence[Found]], int]:
         """Take in rows; return the matches that come and go for each plan, and how many of the rows were late.
 
-        Raises :class:`DataError` as :meth:`acep.events.arrivals.Arrivals.push` does, and for rows that take events back
-        where it is not certain which.
+        Raises :class:`DataError` as :meth:`acep.arrivals.arrivals.Arrivals.push` does, and for rows that take events
+        back where it is not certain which.
         """
         if self.job.op is not None:
             rows, twice = rows_as_they_came(self.job, self.keys, rows)
@@ -88,7 +89,7 @@ class RevisedRows:
         matched now, and what is decided by a later event is decided by it, until an earlier one comes."""
         if self._arrivals is None or greatest is None or (before is None and not at_once):
             return self._nothing()
-        due = Due()
+        due = ReleasedEvents()
         if before is not None or self.job.ahead is not None:
             before = BEGINNING if before is None else before
             if self.job.ahead:
@@ -208,7 +209,7 @@ class RevisedRows:
         )
         self._arrivals.speculation = job.ahead
 
-    def _fed(self, due: Due, passed: int = BEGINNING) -> list[Sequence[Found]]:
+    def _fed(self, due: ReleasedEvents, passed: int = BEGINNING) -> list[Sequence[Found]]:
         """Feed the rows that are due, and the time that has ``passed``, if any has since the last call."""
         assert self._arrivals is not None
         steps = []

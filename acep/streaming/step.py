@@ -11,20 +11,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep.bucket_state.state_files import Version, Versions
 from acep.errors import DataError, DataWarning
 from acep.events.columns import ticks_of
 from acep.native.compiled import why_not
 from acep.streaming.buckets import Bucket
 from acep.streaming.clause_buckets import ClauseBucket
 from acep.streaming.job import Job
-from acep.streaming.live import keep_live, live_place, take_live
+from acep.streaming.live_buckets import keep_live, live_place, take_live
 from acep.streaming.progress import moment_text, mostly_late
 from acep.streaming.query_versions import NewVersion
 from acep.streaming.revised_rows import RevisedRows
-from acep.streaming.spent import Stopwatch
+from acep.streaming.time_spent import Stopwatch
 from acep.streaming.times import before, begin_after, passed
 from acep.streaming.totals import TOLD
-from acep.streaming.versions import Version, Versions
 
 __all__ = [
     "BUCKET",

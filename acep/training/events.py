@@ -18,7 +18,7 @@ from acep.matches.found_columns import FoundColumns
 from acep.native.session import NativeSession
 from acep.plan.choice import alone
 from acep.plan.compile import Plan
-from acep.runtime.blocks import blocks_of
+from acep.runtime.match_blocks import blocks_of
 from acep.shedding.event_utility import CELLS, EventUtility, binned, is_sheddable, numeric_attributes
 from acep.training.match_points import Ints, Partitions, points_of, recall_of
 

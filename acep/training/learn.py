@@ -8,11 +8,11 @@ from acep.budget import Budget, tolerant
 from acep.budget.policies import policy_of
 from acep.errors import QueryError
 from acep.events.duplicates import settle_duplicates
-from acep.events.given import given_table
+from acep.events.input_tables import given_table
 from acep.events.tables import batch_of, schema_of
 from acep.learning.history.graph import History
 from acep.native.compiled import chosen
-from acep.pattern.asked import asked_for, query_of
+from acep.pattern.query_arguments import asked_for, query_of
 from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
 from acep.runtime.executors import bounded_engine

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from acep.matches.records import Found
 from acep.pattern.tree import Query
-from acep.runtime.blocks import blocks_of
+from acep.runtime.match_blocks import blocks_of
 from acep.runtime.options import StreamOptions
-from acep.runtime.table_stream import TableStream
+from acep.tables.table_stream import TableStream
 
 __all__ = ["first_matches"]
 

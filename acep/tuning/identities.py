@@ -14,7 +14,7 @@ from acep.matches.found_columns import FoundColumns
 from acep.matches.records import Found
 from acep.pattern.tree import Query
 from acep.runtime.options import StreamOptions
-from acep.runtime.table_stream import TableStream
+from acep.tables.table_stream import TableStream
 
 __all__ = ["MOST", "MatchIdentities", "identities_of"]
 

@@ -15,13 +15,13 @@ from acep.errors import AcepError, printable
 from acep.events.duplicates import check_duplicates, settle_duplicates
 from acep.events.empty_schema import with_usable_types
 from acep.events.fields import named_column
-from acep.events.given import given_table
+from acep.events.input_tables import given_table
 from acep.events.tables import schema_of
 from acep.explain.event_lines import event_lines
 from acep.explain.partition_meaning import with_partition
 from acep.matches.records import Found
-from acep.pattern.asked import asked_for, query_of
 from acep.pattern.printing import expression_text, output_text
+from acep.pattern.query_arguments import asked_for, query_of
 from acep.pattern.times import window_text
 from acep.pattern.tree import Output, Query, Strategy
 from acep.pattern.walk import mentioned, negated_variables, variables

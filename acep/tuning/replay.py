@@ -18,10 +18,10 @@ from acep.matches.records import Found
 from acep.native.compiled import chosen
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan
-from acep.runtime.bounded import BoundedRun, cost_of
+from acep.runtime.bounded_run import BoundedRun, cost_of
 from acep.runtime.executors import TALLIED
 from acep.runtime.options import StreamOptions
-from acep.runtime.table_stream import TableStream
+from acep.tables.table_stream import TableStream
 from acep.training.match_points import Ints, Partitions, points_of, recall_of
 
 __all__ = ["MATCHES", "Fit", "Meter", "SampleRun", "bundles_in", "draws_text", "keys_in", "replay", "replayed"]

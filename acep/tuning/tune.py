@@ -15,10 +15,10 @@ from acep.errors import AcepError, QueryError
 from acep.events.duplicates import check_duplicates, settle_duplicates
 from acep.events.empty_schema import with_usable_types
 from acep.events.frames import to_table
-from acep.events.given import given_table
+from acep.events.input_tables import given_table
 from acep.events.tables import batch_of, schema_of
 from acep.native.compiled import chosen
-from acep.pattern.asked import asked_for, query_of
+from acep.pattern.query_arguments import asked_for, query_of
 from acep.pattern.tree import Query
 from acep.plan.choice import UNITS, with_allowance
 from acep.plan.compile import Plan, compile_query

@@ -23,8 +23,8 @@ from uuid import UUID
 import numpy as np
 
 import acep
+from acep.bucket_state.state_files import Versions
 from acep.spark import get_session
-from acep.streaming.versions import Versions
 from experiments.machine import describe_machine, find_started, memory
 from experiments.results import RESULTS, shorten, table, write_csv, write_page
 from experiments.spark.first_batch import WORKER

@@ -24,8 +24,8 @@ from unittest import mock
 import pyarrow as pa
 
 import acep
+from acep.overload.load import Load
 from acep.spark import for_each_batch, get_session
-from acep.streaming.load import Load
 from experiments.ages import read_origin
 from experiments.machine import describe_machine
 from experiments.results import RESULTS, write_page

@@ -21,9 +21,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import acep
-from acep.streaming.admission import ALL, CELLS, SHIFT, Admission
-from acep.streaming.batch_log import Carried, Decision, decide
-from acep.streaming.utility import CellUtility, cell_of
+from acep.overload.admission import ALL, CELLS, SHIFT, Admission
+from acep.overload.batch_log import Carried, Decision, decide
+from acep.overload.key_utility import CellUtility, cell_of
 from experiments.machine import describe_machine
 from experiments.overload.paired import compare_with_best
 from experiments.overload.workload import Overload

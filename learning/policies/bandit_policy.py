@@ -1,11 +1,11 @@
 """The policy ``experts``: several policies learn side by side, and a bandit with a regret bound chooses among them.
 
-The bandit is :class:`acep.learning.online.experts.Exp3` (docs/explanation/choice.md). The shedding table of the chosen
-expert is used until enough is seen to judge it. The reward is the share of the match points in shadow-sampled units
-that it found, reduced where it spent more than its allowance. All experts learn from every epoch, because trajectories
-in shadow-sampled units are complete. The native core has one utility threshold for all experts. When another expert
-takes over, its utility buckets are shifted by the difference to its own last threshold, so its work is about right at
-once.
+The bandit is :class:`acep.learning.policies.experts.Exp3` (docs/explanation/choice.md). The shedding table of the
+chosen expert is used until enough is seen to judge it. The reward is the share of the match points in shadow-sampled
+units that it found, reduced where it spent more than its allowance. All experts learn from every epoch, because
+trajectories in shadow-sampled units are complete. The native core has one utility threshold for all experts. When
+another expert takes over, its utility buckets are shifted by the difference to its own last threshold, so its work is
+about right at once.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from acep.errors import SnapshotError
-from acep.learning.online.experts import Exp3
 from acep.learning.policies.baselines import Rule
 from acep.learning.policies.counting import CountingPolicy
+from acep.learning.policies.experts import Exp3
 from acep.learning.policies.history_policy import HistoryPolicy
 from acep.learning.policies.schemes import SCHEMES
 from acep.learning.policy import Epoch, Policy

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -116,12 +115,6 @@ class Log:
     partition: Ints
     when: Ints
     kept: Bools
-
-    @property
-    def lives(self) -> Trajectories:
-        """Return ``trajectories`` under their former name, which is deprecated."""
-        warnings.warn("Log.lives is deprecated: use Log.trajectories", DeprecationWarning, stacklevel=2)
-        return self.trajectories
 
 
 def log_of(made: Ints, ended: Ints, found: Ints, values: Floats, *, step: int, points: Ints) -> Log:

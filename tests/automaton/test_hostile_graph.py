@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 import acep
+from acep.changing.changeable_queries import as_dynamic
 from acep.plan.compile import Plan, compile_query
-from acep.runtime.changing import as_dynamic
 from tests.case_counts import CaseCounts
 from tests.native.harness import SCHEMA, session_of, take
 

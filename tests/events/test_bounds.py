@@ -21,7 +21,8 @@ import pytest
 import acep
 from acep.cli import main
 from acep.errors import DataError, DataWarning
-from acep.events.files import folders, parquet_bounds, text_bytes
+from acep.events.files import folders, text_bytes
+from acep.events.files.parquet import parquet_bounds
 from acep.shedding.history_file import read_history
 
 PAIR = "PATTERN SEQ(a x, b y) WITHIN 5"

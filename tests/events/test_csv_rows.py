@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import acep
 from acep.errors import DataError
-from acep.events.files.csv_rows import RowCutter
+from acep.events.files.csv.csv_rows import RowCutter
 from tests.events.test_streams import make_tiny
 
 PAIR = "PATTERN SEQ(a x, b y) WITHIN 5"

@@ -10,8 +10,8 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
+from acep.arrivals.disorder import HoldBack
 from acep.errors import DataError, SnapshotError
-from acep.events.disorder import HoldBack
 
 
 def random_rows(rng: random.Random, size: int) -> pa.Table:

@@ -17,7 +17,8 @@ from pyarrow import json as arrow_json
 import acep
 from acep.errors import DataError, DataWarning, QueryError
 from acep.events.fields import fields_of
-from acep.events.files import json_lines, line_blocks, text_bytes
+from acep.events.files import text_bytes
+from acep.events.files.json import json_lines, line_blocks
 from acep.events.files.options import options_of
 from acep.linting import reading
 from tests.events.test_streams import make_tiny

@@ -14,12 +14,13 @@ import pytest
 from pyarrow import csv
 
 import acep
-from acep.events.files import cell_sorts, csv_files, csv_rows, long_numbers
-from acep.events.files.cell_sorts import FEW
-from acep.events.files.csv_rows import RowCutter
+from acep.events.files import long_numbers
+from acep.events.files.csv import cell_sorts, csv_files, csv_rows
+from acep.events.files.csv.cell_sorts import FEW
+from acep.events.files.csv.csv_rows import RowCutter
+from acep.events.files.csv.quote_bits import encloses_cells_only
 from acep.events.files.long_numbers import first_long, is_long
 from acep.events.files.options import options_of
-from acep.events.files.quote_bits import encloses_cells_only
 from acep.events.files.stream import open_events
 from tests.case_counts import CASES
 

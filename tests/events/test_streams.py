@@ -21,8 +21,11 @@ from hypothesis import strategies as st
 
 import acep
 from acep.errors import DataError
-from acep.events.files import csv_files, disk_sort, json_lines, parquet_files, stream, survey
+from acep.events.files import disk_sort, stream, survey
+from acep.events.files.csv import csv_files
+from acep.events.files.json import json_lines
 from acep.events.files.options import options_of
+from acep.events.files.parquet import parquet_files
 from acep.events.files.stream import ROW, open_events
 
 

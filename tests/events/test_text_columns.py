@@ -17,8 +17,8 @@ import pytest
 import acep
 from acep.cli import main
 from acep.errors import AcepError, DataError, DataWarning
-from acep.events.files.cell_sorts import cell_sorts
-from acep.events.files.text_types import block_of, resolved
+from acep.events.files.csv.cell_sorts import cell_sorts
+from acep.events.files.csv.text_types import block_of, resolved
 from tests.case_counts import CASES
 from tests.events.test_streams import make_tiny
 

@@ -127,7 +127,7 @@ EVERY = tuple(MEASURED)
     [
         ("acep/native/src/nodes/nodes.cpp", EVERY),
         ("acep/native/src/CMakeLists.txt", EVERY),
-        ("acep/runtime/api.py", EVERY),
+        ("acep/matching/api.py", EVERY),
         ("acep/spark/matching.py", SPARK_PAGES),
         ("acep/runner/following.py", ("device",)),
         ("acep/plots/canvas.py", ()),
@@ -177,7 +177,7 @@ def test_imports_lead_to_what_is_measured() -> None:
         "acep/budget/cost.py": "from ..plan.choice import x",
         "acep/plan/choice.py": "",
         "acep/plots/__init__.py": "",
-        "acep/runtime/api.py": "import acep.learning.history",
+        "acep/matching/api.py": "import acep.learning.history",
         "acep/tuning/tune.py": "",
         "learning/history/__init__.py": "",
         "acep/native/src/a.cpp": "",

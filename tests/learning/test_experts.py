@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from acep.errors import SnapshotError
-from acep.learning.online.experts import Exp3, importance_weighted, path_cost
+from acep.learning.policies.experts import Exp3, importance_weighted, path_cost
 
 ROUNDS, EXPERTS, SWITCHES = 600, 4, 3
 

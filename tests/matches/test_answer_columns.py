@@ -316,7 +316,7 @@ def test_files_are_written_without_objects(name: str, objects: Counter[str], mon
 @pytest.mark.parametrize("seed", range(CASES(40)))
 def test_the_outputs_of_commands_are_those_of_the_whole(seed: int) -> None:
     """The parts of a stream that is read in batches, in columns or in records, give the answers of one table."""
-    from acep.runtime.passing import Passing
+    from acep.matching.batch_stream import Passing
 
     random, names = Random(seed), {"ts": "ts", "type": "type", "seq": None, "id": None, "unit": None}
     table = events("times", random.choice([*KEYS]))

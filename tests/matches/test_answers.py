@@ -15,9 +15,9 @@ import pytest
 import acep
 from acep import Budget, Bundle, Bundles, Count, DataError, Matches, Point, Points, QueryError, Report
 from acep.events.tables import to_table
-from acep.runtime.one_table import whole_result
+from acep.matching.one_table import whole_result
 from acep.runtime.options import StreamOptions
-from acep.runtime.table_stream import TableStream
+from acep.tables.table_stream import TableStream
 from tests.thinned import thinned
 
 pytest.importorskip("acep.native._native")

@@ -16,7 +16,7 @@ import acep
 from acep.budget.policies import POLICIES
 from acep.native import session
 from acep.runtime.options import StreamOptions
-from acep.runtime.table_stream import TableStream
+from acep.tables.table_stream import TableStream
 from tests.case_counts import CaseCounts
 from tests.complaints import case_text, fail_if_different_on_rows
 from tests.native import harness

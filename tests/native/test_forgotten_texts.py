@@ -15,7 +15,7 @@ import pytest
 import acep
 from acep.native import codes, id_dictionary
 from acep.native.session import NativeSession
-from acep.runtime.ordered_stream import OrderedStreamExecutor
+from acep.ordered.ordered_stream import OrderedStreamExecutor
 from tests.thinned import thinned
 
 pytest.importorskip("acep.native._native")

@@ -14,10 +14,10 @@ import pytest
 import acep
 from acep.events.tables import to_table
 from acep.matches.records import Counts
+from acep.matching.batch_stream import Passing
 from acep.runtime.executors import NativeExecutors
 from acep.runtime.options import StreamOptions
-from acep.runtime.passing import Passing
-from acep.runtime.table_stream import TableStream
+from acep.tables.table_stream import TableStream
 
 pytest.importorskip("acep.native._native")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from acep.events.ordered_rows import BUCKETS, HASH, NUMBER, ORDER, TIME, OrderedRows
+from acep.arrivals.ordered_rows import BUCKETS, HASH, NUMBER, ORDER, TIME, OrderedRows
 from tests.case_counts import CaseCounts
 
 native = pytest.importorskip("acep.native._native")

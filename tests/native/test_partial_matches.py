@@ -11,7 +11,7 @@ import pytest
 
 import acep
 from acep.events.tables import batch_of, schema_of
-from acep.matches.partial_columns import PartialColumns
+from acep.matches.partials.partial_columns import PartialColumns
 from acep.native.session import NativeSession
 from acep.plan.choice import choose
 from acep.plan.compile import Plan, compile_query

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import acep
+from acep.arrivals.ordered_rows import BUCKETS
 from acep.events.batch import Batch
-from acep.events.ordered_rows import BUCKETS
 from acep.native.session import NativeSession
 from tests.case_counts import CaseCounts
 from tests.native.harness import ANY, NEXT, plan_of, session_of, shown, stream, take, whole

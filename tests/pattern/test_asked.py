@@ -14,8 +14,8 @@ import acep
 from acep.cli import main
 from acep.explain.stages import explain
 from acep.explain.why import why
-from acep.pattern.elsewhere import foreign_at
-from acep.pattern.predicates import AGGREGATES
+from acep.pattern.text.foreign_syntax import foreign_at
+from acep.pattern.text.predicates import AGGREGATES
 
 TEXT = "PATTERN SEQ(a x, b y) WITHIN 5"
 QUERY = acep.parse(TEXT)

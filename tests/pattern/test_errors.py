@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import acep
 from acep.errors import QueryError
 from acep.pattern.printing import canonical, tree_lines
-from acep.pattern.syntax import LONGEST
+from acep.pattern.text.syntax import LONGEST
 from tests.pattern.test_sase import EXPRESSIONS, PATTERNS, QUERY_1, QUERY_2, QUERY_3
 from tests.thinned import thinned
 

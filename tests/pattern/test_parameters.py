@@ -20,8 +20,8 @@ import acep
 from acep.errors import QueryError
 from acep.events.tables import schema_of
 from acep.pattern.expressions import Duration, Literal, Timestamp
-from acep.pattern.parameters import parameter_of_text
 from acep.pattern.printing import canonical
+from acep.pattern.text.parameters import parameter_of_text
 from acep.pattern.times import ns_of
 from acep.plan.compile import compile_query
 from tests.pattern.test_sase import bare

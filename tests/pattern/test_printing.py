@@ -319,7 +319,7 @@ def test_words_of_the_language_as_names(word: str) -> None:
 
 
 def test_the_grammar_knows_the_units_of_times() -> None:
-    grammar = files("acep.pattern").joinpath("sase.lark").read_text(encoding="utf-8")
+    grammar = files("acep.pattern.text").joinpath("sase.lark").read_text(encoding="utf-8")
     (pattern,) = re.findall(r"^UNIT\.2: /(.*)\(\?!.*/$", grammar, re.MULTILINE)
     for name in [*UNITS, *(u + "s" for u in UNITS), "m", "mo", "y"]:
         assert (re.fullmatch(pattern, name) is not None) == (name in UNITS), name

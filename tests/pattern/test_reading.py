@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lark import Lark, UnexpectedCharacters, UnexpectedToken
 from lark import Token as LarkToken
 
-from acep.pattern.reading import END, ReadingError, Token, Tree, parser
+from acep.pattern.text.lalr_parser import END, ReadingError, Token, Tree, parser
 from tests.corpus import load_all
 from tests.grammars import FOLDER, NAMES, lark_of, tables_of, written
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from acep.pattern.quantifiers import repeated
+from acep.pattern.text.quantifiers import repeated
 from acep.pattern.tree import Component, EventSet, Node, Query, Repeat, Sequence, Strategy
 from tests.complaints import difference, fail_if_wrong_on_rows
 from tests.oracle import TooManyStepsError, oracle

@@ -17,7 +17,7 @@ from acep.native.compiled import why_not
 from acep.plots import controller, history, recall_curve
 from acep.plots.progress_panels import MOST_BATCHES
 from acep.streaming.progress import Progress
-from acep.streaming.spent import Spent
+from acep.streaming.time_spent import Spent
 
 pytest.importorskip("matplotlib")
 

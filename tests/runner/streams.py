@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import acep
 from acep.output.json_records import match_record
 from acep.output.writing import write_table
-from acep.streaming import live
+from acep.streaming import live_buckets
 
 __all__ = ["Stream", "fast_disk", "final", "lines_of", "put", "results", "the_same"]
 
@@ -58,7 +58,7 @@ class Stream:
 
     def follow(self, **more: Any) -> acep.Followed:
         """Take all files that are there, as a process would that has just begun."""
-        live.forget_live()
+        live_buckets.forget_live()
         options = {"once": True, "tell": self.told.append} | self.options | more
         return acep.follow(self.events, self.query, state=self.state, into=self.found, **options)
 

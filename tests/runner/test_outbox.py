@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import acep
+from acep.bucket_state.folders import give_name
 from acep.errors import SnapshotError
 from acep.runner.outbox import Outbox
-from acep.streaming.folders import give_name
 from tests.runner.streams import Stream, fast_disk, results
 
 AB = acep.regex("ab", within=5)

@@ -11,7 +11,7 @@ import pytest
 
 import acep
 from acep.cli import main
-from acep.runtime.absent import FIRST
+from acep.tables.absent_inputs import FIRST
 
 EVENTS = {
     "ts": [1, 2, 3, 4],

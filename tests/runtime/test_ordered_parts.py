@@ -13,9 +13,9 @@ import pytest
 import acep
 from acep.errors import QueryError
 from acep.events.frames import to_table
+from acep.matching.batch_stream import Passing
+from acep.ordered import ordered_parts
 from acep.pattern.tree import Query
-from acep.runtime import ordered_parts
-from acep.runtime.passing import Passing
 from tests.case_counts import CaseCounts
 from tests.runtime.random_intervals import random_interval_events, random_interval_query
 from tests.runtime.random_runs import random_events, random_query

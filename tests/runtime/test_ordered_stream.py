@@ -12,8 +12,8 @@ import pytest
 import acep
 from acep.errors import SnapshotError
 from acep.events.frames import to_table
+from acep.ordered.ordered_stream import OrderedStreamExecutor
 from acep.runtime.executors import NativeExecutors
-from acep.runtime.ordered_stream import OrderedStreamExecutor
 from acep.runtime.stream import Stream
 from acep.storage.plain_data import from_json, to_plain
 from acep.storage.snapshot import seal, unseal

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import acep
+from acep.matching import batch_stream as made
+from acep.matching.batch_stream import Passing
 from acep.native.compiled import native
-from acep.runtime import passing as made
-from acep.runtime.passing import Passing
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_wrong
 from tests.random_cases import Case, random_case

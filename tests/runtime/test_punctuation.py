@@ -199,7 +199,7 @@ def random_events(rng: Random) -> list[Row]:
 
 
 def forget_often(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("acep.runtime.revised_plan.SELDOM", 32 if seed % 4 == 0 else 1)  # 1: with every call
+    monkeypatch.setattr("acep.revision.revised_plan.SELDOM", 32 if seed % 4 == 0 else 1)  # 1: with every call
 
 
 def complaint_of(query: Query, case: Case, engine: str, seen: Counter[str]) -> str:

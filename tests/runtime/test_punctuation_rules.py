@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import acep
+from acep.arrivals.arrivals import Arrivals
 from acep.errors import DataError, QueryError
-from acep.events.arrivals import Arrivals
 from acep.events.tables import schema_of
 
 ENGINES = ("auto", "reference")
@@ -22,7 +22,7 @@ LATER: dict[str, Any] = {"lateness": "inf", "speculation": "inf"}
 
 @pytest.fixture(autouse=True)
 def _forget_with_every_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("acep.runtime.revised_plan.SELDOM", 1)
+    monkeypatch.setattr("acep.revision.revised_plan.SELDOM", 1)
 
 
 def rows(*given: tuple[Any, ...], names: str = "ts type k") -> list[dict[str, Any]]:

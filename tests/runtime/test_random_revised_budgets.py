@@ -16,7 +16,7 @@ import pytest
 
 import acep
 from acep.errors import EngineError, QueryError
-from acep.runtime.room import Room
+from acep.revision.revision_memory import Room
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_different, fail_if_wrong
 from tests.random_cases import COLUMNS, Case
@@ -148,7 +148,7 @@ def test_no_match_is_given_that_is_none(cases: CaseCounts, monkeypatch: pytest.M
     seen, tried = Counter[str](), cases(80)
     monkeypatch.setattr("acep.shedding.limits.CREDIT", 0)  # which would suffice for so few events
     for seed in range(tried):
-        monkeypatch.setattr("acep.runtime.revised_plan.SELDOM", 1 + 31 * (seed % 3))
+        monkeypatch.setattr("acep.revision.revised_plan.SELDOM", 1 + 31 * (seed % 3))
         fail_if_wrong(drawn(seed), lambda case: complaint_under_a_budget(case, seen))
     cases.expect(seen, "runs", least=tried // 4)
     cases.expect(seen, "sheds", least=seen["runs"] // 4)
@@ -247,8 +247,8 @@ def complaint_with_little_memory(case: Case, limit: int, seen: Counter[str]) -> 
 
 def test_with_little_memory_no_match_is_given_that_is_none(cases: CaseCounts, monkeypatch: pytest.MonkeyPatch) -> None:
     """The room for events and matches is made so small that it is full after a few."""
-    monkeypatch.setattr("acep.events.growing.FIRST", 4)
-    monkeypatch.setattr("acep.runtime.room.SLICE", 3)
+    monkeypatch.setattr("acep.arrivals.growing_array.FIRST", 4)
+    monkeypatch.setattr("acep.revision.revision_memory.SLICE", 3)
     seen = Counter[str]()
     for seed in range(cases(60)):
         rng, text = Random(seed), BOUNDED[seed % len(BOUNDED)]
@@ -256,6 +256,6 @@ def test_with_little_memory_no_match_is_given_that_is_none(cases: CaseCounts, mo
         rows = [dict.fromkeys(COLUMNS) | row | {"ts": n // 2, "seq": n % 3} for n, row in enumerate(drawn_rows)]
         case = Case(seed, False, f"PATTERN {text}", {}, rows, rng.choice(({}, {"seq": "seq"})))
         limit = rng.choice((1_500, 2_500, 5_000))
-        monkeypatch.setattr("acep.runtime.revised_plan.Room", lambda _, waiting, limit=limit: Room(limit, waiting))
+        monkeypatch.setattr("acep.revision.revised_plan.Room", lambda _, waiting, limit=limit: Room(limit, waiting))
         fail_if_wrong(case, lambda smaller, limit=limit: complaint_with_little_memory(smaller, limit, seen))
     cases.expect(seen, "events wait", "blind", "all comes later", "matches are taken back", "sheds")

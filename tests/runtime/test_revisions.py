@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import acep
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.pattern.tree import Query
-from acep.runtime.revised_plan import SELDOM
+from acep.revision.revised_plan import SELDOM
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_wrong, fail_if_wrong_on_rows
 from tests.random_automata import few_matches, random_automaton, random_rows
@@ -202,7 +202,7 @@ def test_what_is_given_less_what_is_taken_back_is_the_exact_result(
     each = cases(100)
     for seed in range(chunk * each, (chunk + 1) * each):
         case = drawn(seed)
-        monkeypatch.setattr("acep.runtime.revised_plan.SELDOM", 1 + 31 * (seed % 3))  # 1: forget with every push
+        monkeypatch.setattr("acep.revision.revised_plan.SELDOM", 1 + 31 * (seed % 3))  # 1: forget with every push
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", acep.DataWarning)
             if refused(query := case.query()):

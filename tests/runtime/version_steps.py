@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 import acep
+from acep.changing.changeable_queries import EVER
 from acep.errors import QueryError
 from acep.pattern.tree import Query
-from acep.runtime.changing import EVER
 from tests.complaints import difference, fail_if_wrong_on_rows, table_of_rows
 from tests.random_automata import random_rows
 from tests.random_cases import events_of

@@ -22,11 +22,11 @@ from acep.events.columns import ticks_of
 from acep.events.fields import column_at
 from acep.events.tables import schema_of
 from acep.matches.matches import Match
-from acep.spark import workers
+from acep.spark import spark_state_worker
 from acep.spark.chunks import ORDER, ROW, for_spark, with_order
 from acep.spark.job import SentJob, job_of
-from acep.spark.workers import VERSION, match_partition, pack, step, unpack
-from acep.streaming import live
+from acep.spark.spark_state_worker import VERSION, match_partition, pack, step, unpack
+from acep.streaming import live_buckets
 from acep.streaming.job import EXACT
 from acep.streaming.step import BUCKET
 from acep.streaming.times import passed
@@ -177,7 +177,7 @@ def stream(
             state.watermark, state.timeout = watermark, None
             before = state.data
             if rng is not None and rng.random() < 0.3:
-                live.forget_live()
+                live_buckets.forget_live()
             (stepped,) = step(job, late_ms, (bucket,), iter(blobs), state)  # type: ignore[arg-type]
             if rng is not None and rng.random() < 0.3:
                 after, state.data = state.data, before
@@ -209,7 +209,7 @@ def stream(
     for state in states.values():
         state.watermark = watermark  # Spark writes it down with the micro-batch
     if end:
-        run(workers._blobs(job, {bucket: [] for bucket in range(job.buckets)}, 0.0, ended=True))
+        run(spark_state_worker._blobs(job, {bucket: [] for bucket in range(job.buckets)}, 0.0, ended=True))
     return out, states, dict(totals)
 
 

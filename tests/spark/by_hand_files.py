@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep.events.columns import ticks_of
-from acep.spark import bucket_rows, one_hop
+from acep.spark import bucket_rows, file_state_worker
+from acep.spark.file_state_worker import StatePlace, step_in_files
 from acep.spark.newest_time import NEVER, marked_newest
-from acep.spark.one_hop import StatePlace, step_in_files
 from acep.spark.times import end_of_stream
-from acep.streaming import live
+from acep.streaming import live_buckets
 from acep.streaming.job import Job
 from acep.streaming.step import BUCKET, newest_tick
 from acep.streaming.totals import TOLD
@@ -114,7 +114,7 @@ class FileStream:
 
     def _tried(self, rows: pa.Table, numbers: Sequence[int], partition: int) -> tuple[list[dict[str, Any]], Any]:
         if self._chance(0.3):
-            live.forget_live()
+            live_buckets.forget_live()
         mine = [row for row, n in enumerate(numbers) if n % self.place.partitions == partition]
         found: list[dict[str, Any]] = []
         told = {}
@@ -140,7 +140,7 @@ class FileStream:
     def _on(self, partition: int) -> Iterator[None]:
         """Be Spark, on a disk that is fast."""
         says = (self.batch, self.query, str(self.run), 0 if self.coalesced else partition)
-        with mock.patch.object(one_hop, "_says", return_value=says), mock.patch("os.fsync"):
+        with mock.patch.object(file_state_worker, "_says", return_value=says), mock.patch("os.fsync"):
             yield
 
     def _chance(self, of: float) -> bool:
@@ -151,7 +151,7 @@ class FileStream:
 
 
 def marking_row(job: Job, partitions: int, number: int, schema: pa.Schema) -> pa.Table:
-    """The row that says which partition it is in (:func:`acep.spark.running.marks_of`)."""
+    """The row that says which partition it is in (:func:`acep.spark.job_run.marks_of`)."""
     first = -(-job.buckets // partitions) * partitions
     columns = {field.name: pa.nulls(1, field.type) for field in schema}
     return pa.table(columns | {BUCKET: pa.array([first + number], pa.int32())}, schema)

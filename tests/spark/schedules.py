@@ -17,7 +17,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 import acep
-from acep.streaming import live
+from acep.streaming import live_buckets
 from tests.complaints import table_of_rows
 from tests.runner.streams import Stream, fast_disk
 from tests.spark.by_hand import State, as_rows, stream, the_job
@@ -154,7 +154,7 @@ def way_of(
         states: dict[int, State] = {}
 
         def run_in_store(micro_batches: Run) -> list[dict[str, Any]]:
-            live.forget_live()
+            live_buckets.forget_live()
             return stream(job, micro_batches, delay, end=False, rng=rng, states=states)[0]
 
         return run_in_store
@@ -162,7 +162,7 @@ def way_of(
     files = FileStream(job, folder, delay, partitions=rng.choice([1, 2, 8]), rng=rng, way=name, needed=needed)  # type: ignore[arg-type]
 
     def run_in_files(micro_batches: Run) -> list[dict[str, Any]]:
-        live.forget_live()
+        live_buckets.forget_live()
         files.run = uuid.UUID(int=files.run.int + 1)
         return [row for table in micro_batches for row in files.push(table)]
 

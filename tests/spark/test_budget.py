@@ -25,10 +25,10 @@ from acep.matches.records import Counts
 from acep.matches.report import SURE, Report
 from acep.runtime.stream import Stream
 from acep.shedding.limits import CREDIT, Limits
+from acep.spark.job_run import _bucket
 from acep.spark.metrics import report_of, reports_of
-from acep.spark.running import _bucket
-from acep.spark.workers import pack, step
-from acep.streaming import live
+from acep.spark.spark_state_worker import pack, step
+from acep.streaming import live_buckets
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
 from acep.streaming.results import match_rows
@@ -382,7 +382,7 @@ def test_a_batch_that_is_tried_again_is_given_the_same(monkeypatch: pytest.Monke
         before = state.data
         for pace in (0.01, rng.uniform(0.02, 0.05)):
             monkeypatch.setattr("acep.streaming.pace.time", Clock(pace))
-            live.forget_live()
+            live_buckets.forget_live()
             state.data, state.timeout = before, None
             frame = pd.DataFrame({name: [packed_rows[name]] for name in ("rows", "newest")})
             frame = frame.assign(ended=False, packed=0.0, packing=0.0)

@@ -17,15 +17,15 @@ from acep.row_patterns.match_rows import match_table, plan_clause, row_columns
 from acep.row_patterns.row_values import Evaluator
 from acep.row_patterns.stream_time import time_column
 from acep.runtime.options import StreamOptions
-from acep.spark.row_pattern_worker import add_keys, match_sorted
-from acep.spark.row_patterns import SparkClause, plan_for_spark
+from acep.spark.clauses.row_pattern_worker import add_keys, match_sorted
+from acep.spark.clauses.row_patterns import SparkClause, plan_for_spark
 from acep.spark.types import spark_schema
+from acep.streaming.clause_description import JobClause, without_trees
 from acep.streaming.clause_job import clause_job
 from acep.streaming.computed_buckets import bucket_codes
 from acep.streaming.job import Job
-from acep.streaming.job_clause import JobClause, without_trees
-from acep.streaming.spent import Stopwatch
 from acep.streaming.step import decided, make_bucket, take_in
+from acep.streaming.time_spent import Stopwatch
 from acep.streaming.times import first_end_tick
 from tests.case_counts import CaseCounts
 from tests.row_patterns.corpus.cases import Case

@@ -18,7 +18,7 @@ from acep.errors import DataError
 from acep.spark import error_in, for_each_batch
 from acep.spark.chunks import ORDER, ROW
 from acep.spark.metrics import Progress
-from acep.streaming import live
+from acep.streaming import live_buckets
 from tests.case_counts import CaseCounts
 from tests.complaints import difference
 from tests.spark.by_hand import as_rows, batch, rows_that_differ, stream, the_job
@@ -61,7 +61,7 @@ def net(rows: list[Row]) -> Counter[str]:
 def run(
     route: str, job: Any, pushes: list[list[Row]], folder: Path, delay: int = 0, rng: Random | None = None
 ) -> tuple[list[Row], dict[str, int]]:
-    live.forget_live()
+    live_buckets.forget_live()
     tables = [table(rows) for rows in pushes]
     if route == "own":
         rows, _, totals = stream(job, tables, delay, rng=rng)
@@ -176,7 +176,7 @@ def test_rows_with_op_that_come_again(route: str, speculation: Any, tmp_path: Pa
     job = the_job(table([], CHANGES), QUERY, **options_of(speculation, op="op"))
 
     def found(pushes: list[list[Row]], folder: str) -> tuple[Counter[str], int]:
-        live.forget_live()
+        live_buckets.forget_live()
         tables = [table(rows, CHANGES) for rows in pushes]
         if route == "own":
             rows, _, totals = stream(job, tables, 9)

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pytest
 
 import acep
+from acep.bucket_state import file_names
 from acep.errors import DataError, EngineError, SnapshotError
-from acep.spark import one_hop
-from acep.streaming import version_files
+from acep.spark import file_state_worker
 from acep.streaming.job import Job
-from acep.streaming.latest import Latest
+from acep.streaming.latest_time import Latest
 from acep.streaming.step import BUCKET, write_step
 from acep.streaming.totals import TOLD
 from tests.complaints import difference, fail_if_wrong
@@ -293,10 +293,14 @@ def test_no_result_is_given_before_the_state_of_its_bucket_is_written(tmp_path: 
         return new
 
     def read() -> None:
-        for batch in one_hop.step_in_files(job, files.place, coded(job, table, 1).to_batches()):
+        for batch in file_state_worker.step_in_files(job, files.place, coded(job, table, 1).to_batches()):
             told.extend([len(written)] * (batch.num_rows - batch.column(TOLD).null_count))
 
-    with files._on(0), mock.patch.object(one_hop, "write_step", slowly), pytest.raises(DataError, match="is full"):
+    with (
+        files._on(0),
+        mock.patch.object(file_state_worker, "write_step", slowly),
+        pytest.raises(DataError, match="is full"),
+    ):
         read()
     # When a bucket has told its metrics, at least so many states were written.
     assert len(told) == 2
@@ -312,9 +316,9 @@ def test_rows_of_another_partition_are_refused(tmp_path: Path) -> None:
     job = job_for(table, buckets=1)
     files = FileStream(job, tmp_path, 5, partitions=1)
     rows = coded(job, table, 0).drop_columns([BUCKET]).append_column(BUCKET, pa.array([1, 1], pa.int32()))
-    files.place = one_hop.StatePlace(str(tmp_path), 100, 5, 2)
+    files.place = file_state_worker.StatePlace(str(tmp_path), 100, 5, 2)
     with files._on(0), pytest.raises(EngineError, match="coalesced") as bad:
-        list(one_hop.step_in_files(job, files.place, rows.to_batches()))
+        list(file_state_worker.step_in_files(job, files.place, rows.to_batches()))
     assert "repartition(1)" in (bad.value.hint or "")
 
 
@@ -424,7 +428,7 @@ def test_a_state_of_before_goes_on_with_a_micro_batch_that_was_begun(tmp_path: P
         old = version.with_name(f"{bucket}-{order}-{greatest}-{digest}")
         relative = "/".join(old.parts[-4:])
         path = "/".join(version.parts[-4:])
-        old.write_bytes(version_files.packed(relative, version_files.unpacked(path, version.read_bytes())))
+        old.write_bytes(file_names.packed(relative, file_names.unpacked(path, version.read_bytes())))
         version.unlink()
     files.batch, files.run = 1, uuid.UUID(int=files.run.int + 1)
     assert len(files.push(table.slice(18))) == 9
@@ -446,4 +450,4 @@ def test_the_second_of_united_results_is_refused_without_rows_too(tmp_path: Path
     table = events((100, "a", "x"))
     files = FileStream(job_for(table), tmp_path, 5)
     with files._on(2), pytest.raises(EngineError, match="united"):
-        list(one_hop.step_in_files(files.job, files.place, []))
+        list(file_state_worker.step_in_files(files.job, files.place, []))

@@ -18,15 +18,16 @@ import pytest
 
 import acep
 from acep.errors import AcepError, DataError, EngineError, QueryError
-from acep.spark import each_call, error_in, for_each_batch, row_columns
+from acep.overload.admission import ALL, Admission
+from acep.overload.batch_log import Carried, Decision
+from acep.overload.key_utility import cell_of
+from acep.spark import error_in, for_each_batch
 from acep.spark.chunks import ORDER, ROW
-from acep.spark.for_each import ForEachBatch
+from acep.spark.foreach import foreach_batch_run, row_columns
+from acep.spark.foreach.foreach_batch import ForEachBatch
 from acep.spark.job import job_of
 from acep.spark.metrics import Progress
 from acep.spark.session import SIZES, UNBOUNDED
-from acep.streaming.admission import ALL, Admission
-from acep.streaming.batch_log import Carried, Decision
-from acep.streaming.utility import cell_of
 from tests.spark.by_hand import as_rows, rows_that_differ, same
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match, shuffled
 from tests.thinned import thinned
@@ -244,7 +245,7 @@ USES = (nothing, some, twice, beside, kept, failing)
 
 
 def test_a_micro_batch_is_done_however_much_of_it_a_sink_uses(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(each_call, "PATIENCE", 1.0)
+    monkeypatch.setattr(foreach_batch_run, "PATIENCE", 1.0)
     table = many_keys(1_000)
     stream, told, out = Folder(spark, table, 125), list[Progress](), list[dict[str, Any]]()
 
@@ -264,13 +265,13 @@ def test_a_micro_batch_is_done_however_much_of_it_a_sink_uses(spark: Any, monkey
 
 def pretend(monkeypatch: pytest.MonkeyPatch, fixed: float, carry: float) -> list[float]:
     """Let micro-batches seem to take ``fixed`` seconds and ``carry`` more by the share that travels."""
-    after, shares = each_call.BatchCall.after, list[float]()
+    after, shares = foreach_batch_run.BatchCall.after, list[float]()
 
     def pretended(call: Any, decision: Any, seen: Any, told: Any, _: float) -> Any:
         shares.append(seen["carried"] / (seen["needed"] or 1))
         return after(call, decision, seen, told, fixed + carry * shares[-1])
 
-    monkeypatch.setattr(each_call.BatchCall, "after", pretended)
+    monkeypatch.setattr(foreach_batch_run.BatchCall, "after", pretended)
     return shares
 
 

@@ -26,17 +26,18 @@ import pyarrow.compute as pc
 import pytest
 
 import acep
+from acep.bucket_state import file_names
 from acep.errors import SnapshotError
 from acep.native.compiled import why_not
 from acep.storage.snapshot import VERSION
-from acep.streaming import buckets, live, version_files
+from acep.streaming import buckets, live_buckets
 from acep.streaming.job import Job
 from acep.streaming.times import before
 from tests.spark.by_hand import State, as_rows, numbered, rows_that_differ, stream, the_job
 from tests.spark.by_hand_files import FileStream
 
 STATES = Path(__file__).parents[1] / "golden" / "state"
-FORMAT = f"{version_files.FORMAT}.{buckets.FORMAT}.{VERSION}"
+FORMAT = f"{file_names.FORMAT}.{buckets.FORMAT}.{VERSION}"
 """Of the files of versions, of the state of a bucket, and of what is sealed in it."""
 REFUSED: dict[str, str] = {}
 """Formats that this acep refuses to read, with a part of what it says."""
@@ -122,7 +123,7 @@ def write_own(job: Job, folder: Path) -> None:
 
 
 def go_on_own(job: Job, folder: Path) -> list[dict[str, Any]]:
-    live.forget_live()
+    live_buckets.forget_live()
     states: dict[int, State] = {}
     for file in folder.iterdir():
         if file.name != "watermark":
@@ -140,7 +141,7 @@ def write_files(job: Job, folder: Path) -> None:
 
 
 def go_on_files(job: Job, folder: Path) -> list[dict[str, Any]]:
-    live.forget_live()
+    live_buckets.forget_live()
     later = FileStream(job, folder, DELAY)
     later.batch, later.run = 2, uuid.UUID(int=101)
     return later.stream(parts()[1])[0]

@@ -107,7 +107,7 @@ def test_a_micro_batch_that_is_tried_again_has_the_bound_that_it_had(
     with pytest.raises(Exception, match="the sink fails"):
         go()
     clock = time.time
-    monkeypatch.setattr("acep.spark.each_call.time.time", lambda: clock() + 86_400)
+    monkeypatch.setattr("acep.spark.foreach.foreach_batch_run.time.time", lambda: clock() + 86_400)
     go()
     assert told[-1].ahead == 2
     assert rows_that_differ(found, as_rows(acep.match(events_table(SIZE), QUERY, seq=ORDER, id=ROW))) == ""

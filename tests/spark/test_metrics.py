@@ -11,7 +11,7 @@ from pyspark.sql import Row
 
 from acep.learning.estimation.recall import Tally
 from acep.spark.metrics import Progress, progress_of
-from acep.streaming.spent import Spent
+from acep.streaming.time_spent import Spent
 from acep.streaming.totals import SUMS
 
 # Two hundred units, in which half of the match points were found, and of no bundle is it known.

@@ -14,12 +14,12 @@ import pytest
 import acep
 import acep.spark
 from acep.events.tables import InputSchema
+from acep.overload.needed_events import uses_of
 from acep.plan.compile import compile_query
 from acep.spark.fields import CHAR_KEY, with_fields
 from acep.spark.job import job_of
 from acep.spark.metrics import report_of
-from acep.spark.needed import MOST, needed_events
-from acep.streaming.needed import uses_of
+from acep.spark.needed_rows import MOST, needed_events
 from tests.case_counts import CaseCounts
 
 pytestmark = pytest.mark.long

@@ -13,10 +13,11 @@ import pytest
 
 import acep
 from acep.errors import DataError
-from acep.spark import each_call, error_in, for_each_batch
+from acep.spark import error_in, for_each_batch
 from acep.spark.chunks import ORDER
+from acep.spark.file_state_worker import _on_cores
+from acep.spark.foreach import foreach_batch_run
 from acep.spark.metrics import Progress
-from acep.spark.one_hop import _on_cores
 from tests.spark.streams import Folder, as_dicts
 from tests.spark.test_for_each import OPTIONS, QUERY, exact, idle_in, many_keys, pretend, run, same_bindings
 
@@ -84,7 +85,7 @@ def test_rows_that_all_travel_are_counted_here_as_spark_observes_them(spark: Any
     table = table.set_column(table.column_names.index("k"), "k", pa.array(keys, pa.int64()))
     query = acep.parse("PATTERN SEQ(a p, b q) WHERE partition_contiguity(p, q) { [k] } WITHIN 20 seconds")
     counted, decided = list[list[Any]](), list[list[Any]]()
-    after = each_call.BatchCall.after
+    after = foreach_batch_run.BatchCall.after
     for observed in (False, True):
         told, stream = list[Progress](), Folder(spark, table, 100)
         empty = table.slice(0, 0)
@@ -97,11 +98,11 @@ def test_rows_that_all_travel_are_counted_here_as_spark_observes_them(spark: Any
             return done
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(each_call.BatchCall, "after", kept)
+            patch.setattr(foreach_batch_run.BatchCall, "after", kept)
             if observed:
-                patch.setattr(each_call.BatchCall, "_counts_itself", lambda *_: False)
+                patch.setattr(foreach_batch_run.BatchCall, "_counts_itself", lambda *_: False)
             else:
-                patch.setattr(each_call.Observed, "counted", lambda *_: pytest.fail("Spark observed the rows"))
+                patch.setattr(foreach_batch_run.Observed, "counted", lambda *_: pytest.fail("Spark observed the rows"))
             run(stream, quiet(stream, lambda *_: None, query, progress=told.append))
         counted.append([(one.batch, one.rows, one.events, one.late, one.matches, one.report.events) for one in told])
     assert counted[0] == counted[1]
@@ -182,14 +183,14 @@ def test_one_core_matches_where_threads_would_do_harm(spark: Any, why: str) -> N
 
         query = acep.parse("PATTERN SEQ(a p, b q) WHERE [k] AND same(q.x) > 0 WITHIN 9 seconds", functions=[same])
     call = quiet(stream, lambda found, batch: None, query, **options)
-    before = each_call.step_in_files
+    before = foreach_batch_run.step_in_files
 
     def watched(job: Any, place: Any, batches: Any, many: int) -> Any:
         cores.append(many)
         return before(job, place, batches, many)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(each_call, "step_in_files", watched)
+        patch.setattr(foreach_batch_run, "step_in_files", watched)
         run(stream, call)
     assert cores
     assert set(cores) == {1}

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import acep
+from acep.overload.admission import ALL, Admission
+from acep.overload.batch_log import Carried, Decision
+from acep.spark.foreach.row_columns import row_columns
 from acep.spark.job import job_of
 from acep.spark.metrics import Progress, progress_of
-from acep.spark.row_columns import row_columns
-from acep.streaming.admission import ALL, Admission
-from acep.streaming.batch_log import Carried, Decision
 from tests.spark.streams import quiet_match
 
 pytest.importorskip("acep.native._native")

@@ -19,7 +19,7 @@ from acep.pattern.printing import canonical
 from acep.spark import error_in, for_each_batch, match
 from acep.spark.replay import replay
 from acep.storage.snapshot import seal, unseal
-from acep.streaming import buckets, live
+from acep.streaming import buckets, live_buckets
 from acep.streaming.buckets import Bucket
 from acep.streaming.query_versions import NewVersion
 from tests.case_counts import CaseCounts
@@ -64,7 +64,7 @@ def test_a_version_reaches_back_in_the_micro_batch_that_brings_it(
     files = FileStream(the_job(batches[0], REACHING.format("C"), dynamic=True, buckets=2, **options), tmp_path, DELAY)
     assert files.push(batches[0]) == []
     if not kept:
-        live.forget_live()
+        live_buckets.forget_live()
     found = files.push(batches[1], [row_of(2, REACHING.format("B"), 1002)])
     assert [(row["op"], dict(row["bindings"])) for row in found] == [(1, {"a": [1], "b": [2]})] * many
     assert net_matches(found + files.end()) == net_matches(found)
@@ -213,7 +213,7 @@ def test_a_match_point_is_whole_under_a_version_whose_matches_wait(kept: bool, t
     found = []
     for number, batch in enumerate(batches):
         if not kept:
-            live.forget_live()
+            live_buckets.forget_live()
         found += files.push(batch, [row_of(2, second)] if number == 1 else [])
     found += files.end()
     assert [row["point"] for row in found] == [1005]

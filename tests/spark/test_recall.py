@@ -17,8 +17,8 @@ from acep.errors import QueryError, SnapshotError
 from acep.matches.records import Counts
 from acep.matches.report import Report
 from acep.spark.metrics import progress_of
-from acep.spark.workers import match_partition, pack, step
-from acep.streaming import live
+from acep.spark.spark_state_worker import match_partition, pack, step
+from acep.streaming import live_buckets
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
 from acep.streaming.step import BUCKET
@@ -73,7 +73,7 @@ def on_a_stream(job: Job, table: pa.Table, rng: random.Random) -> list[dict[str,
             for _ in range(rng.choice((1, 2))):
                 state.data = before
                 if rng.random() < 0.5:
-                    live.forget_live()
+                    live_buckets.forget_live()
                 frames = iter([pd.DataFrame({n: [row[n]] for n in FRAME}).assign(ended=end == len(table))])
                 (stepped,) = step(job, 0, (row["bucket"],), frames, state)  # type: ignore[arg-type]
             told[row["bucket"]] = json.loads(stepped[TOLD][0])

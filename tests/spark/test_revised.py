@@ -23,7 +23,7 @@ from pyspark.errors import StreamingQueryException
 import acep
 from acep.errors import DataError, QueryError
 from acep.spark import error_in, for_each_batch, match
-from acep.streaming import live
+from acep.streaming import live_buckets
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_wrong, table_of_rows
 from tests.random_cases import COLUMNS, Case
@@ -77,7 +77,7 @@ def exact(arrived: Arriving, query: Any) -> Counter[str]:
 
 
 def run(route: str, job: Any, tables: list[pa.Table], delay: int, rng: Random, folder: Path) -> tuple[list[Row], Any]:
-    live.forget_live()
+    live_buckets.forget_live()
     if route == "own":
         rows, _, totals = stream(job, tables, delay, rng=rng)
         return rows, totals
@@ -208,7 +208,7 @@ def test_state_is_bounded_by_the_delay_and_the_window(stays: bool, tmp_path: Pat
     files, held = FileStream(job, tmp_path, 5), []
     for table in tables:
         if not stays:
-            live.forget_live()
+            live_buckets.forget_live()
         files.push(table)
         held.append(files.told[0]["held"])
     assert max(held) <= 5 + 2 * 10 + 2 * 20

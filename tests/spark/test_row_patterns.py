@@ -15,9 +15,9 @@ import pytest
 import acep
 from acep.errors import AcepError, DataError, QueryError
 from acep.pattern.sql.common_tables import common_tables
-from acep.spark.row_pattern_worker import whole_partitions
-from acep.spark.row_patterns import plan_for_spark
-from acep.spark.table_functions import call_columns
+from acep.spark.clauses.row_pattern_worker import whole_partitions
+from acep.spark.clauses.row_patterns import plan_for_spark
+from acep.spark.clauses.table_functions import call_columns
 from acep.spark.types import spark_schema
 
 V_SHAPE = """PARTITION BY k ORDER BY n MEASURES FIRST(x) AS high, LAST(DOWN.x) AS low, count(*) AS size

@@ -16,7 +16,7 @@ import acep
 import acep.spark
 from acep.spark.metrics import Progress, progress_of
 from acep.streaming.job import Job
-from acep.streaming.spent import Spent
+from acep.streaming.time_spent import Spent
 from tests.spark.by_hand import numbered, the_job
 from tests.spark.by_hand_files import FileStream
 from tests.spark.streams import Folder, events_table, quiet_match

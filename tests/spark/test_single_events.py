@@ -14,14 +14,14 @@ import pyarrow as pa
 import pytest
 
 import acep
+from acep.overload.admission import Admission
+from acep.overload.batch_log import Decision
+from acep.overload.event_choice import EventChoice, Exploring
 from acep.shedding.event_utility import EventUtility
-from acep.spark import each_call, row_columns
 from acep.spark.chunks import ORDER, ROW
+from acep.spark.foreach import foreach_batch_run, row_columns
 from acep.spark.job import job_of
 from acep.spark.metrics import Progress
-from acep.streaming.admission import Admission
-from acep.streaming.batch_log import Decision
-from acep.streaming.event_choice import EventChoice, Exploring
 from tests.spark.streams import Folder, as_dicts
 from tests.spark.test_for_each import OPTIONS, exact, pretend, quiet, run, same_bindings
 from tests.thinned import thinned
@@ -121,7 +121,7 @@ def test_single_events_are_shed_where_match_points_can_be_counted(
     frame = spark.createDataFrame(rising(10, 1).to_pandas())
     options = {name: value for name, value in OPTIONS.items() if name != "watermark"}
     options |= {"history": acep.learn(rising(6_000, 1), QUERY, seq=ORDER, id=ROW), "output": output}
-    call = each_call.call_of(
+    call = foreach_batch_run.call_of(
         frame, (str(uuid4()), str(uuid4())), QUERY, tmp_path, "3 seconds", acep.Budget(cpu=1.0), options, False
     )
     assert (call.place.exploring is not None) == single

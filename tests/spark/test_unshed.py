@@ -10,14 +10,14 @@ import pytest
 from pyspark.sql.functions import lit
 
 import acep
+from acep.overload.batch_log import Decision
+from acep.overload.needed_events import uses_of
+from acep.spark.foreach.observed_batches import all_counts
+from acep.spark.foreach.row_columns import row_columns
 from acep.spark.job import job_of
-from acep.spark.needed import needed_events
-from acep.spark.observed import all_counts
-from acep.spark.row_columns import row_columns
-from acep.spark.running import sent_rows
+from acep.spark.job_run import sent_rows
+from acep.spark.needed_rows import needed_events
 from acep.spark.times import end_column
-from acep.streaming.batch_log import Decision
-from acep.streaming.needed import uses_of
 
 pytestmark = pytest.mark.long
 

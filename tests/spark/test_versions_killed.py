@@ -15,8 +15,8 @@ COMMON = """
 import os, random, signal, sys
 from uuid import UUID
 from acep.errors import AcepError
-from acep.streaming import runs
-from acep.streaming.versions import Versions
+from acep.bucket_state import runs
+from acep.bucket_state.state_files import Versions
 
 os.fsync = os.fstat  # a kill loses nothing that was written, and this is a call that touches a file, too
 FOLDER, CALL, BUCKETS, KEEP = sys.argv[1], "ab", 2, 2

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.streaming import live
+from acep.streaming import live_buckets
 from tests.complaints import difference, fail_if_wrong_on_rows, table_of_rows
 from tests.random_automata import random_rows
 from tests.random_versions import Chain, Versions, accepted, random_chain, told_of
@@ -140,7 +140,7 @@ class Stream:
         schema = tables[0].schema if tables else SCHEMA
         text = text_of(self.setting.first, self.setting.within)
         job = the_job(schema.empty_table(), text, dynamic=True, **self.setting.options)
-        live.forget_live()
+        live_buckets.forget_live()
         if route == "own":
             rows, _, _ = stream(job, tables, DELAY, rng=rng, versions=self.texts)
             return rows

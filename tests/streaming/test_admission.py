@@ -17,10 +17,10 @@ import acep
 from acep.errors import SnapshotError
 from acep.events.tables import schema_of
 from acep.matches.matches import Match
+from acep.overload.admission import ALL, CELLS, SHIFT, Admission, why_not_before
+from acep.overload.batch_log import Carried, Decision, decide
+from acep.overload.key_utility import CellUtility
 from acep.plan.compile import compile_query
-from acep.streaming.admission import ALL, CELLS, SHIFT, Admission, why_not_before
-from acep.streaming.batch_log import Carried, Decision, decide
-from acep.streaming.utility import CellUtility
 
 SPAN = 5
 DELAY = 4

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 import acep
 from acep.errors import SnapshotError
 from acep.events.tables import schema_of
+from acep.overload.admission import Admission
+from acep.overload.event_choice import EXPLORED, EventChoice, Explored, Exploring, explored_in
 from acep.plan.compile import compile_query
 from acep.shedding.event_utility import SECTION, EventUtility, is_sheddable
 from acep.storage.sections import read_sections
-from acep.streaming.admission import Admission
-from acep.streaming.event_choice import EXPLORED, EventChoice, Explored, Exploring, explored_in
 
 QUERIES = (
     "SEQ(a p, b q) WHERE skip_till_any_match(p, q) { [k] }",

@@ -10,7 +10,7 @@ import pytest
 
 from acep.errors import DataError
 from acep.events.tables import InputSchema
-from acep.streaming.latest import Latest, latest_of
+from acep.streaming.latest_time import Latest, latest_of
 
 PLAIN = InputSchema((), tick_ns=None)
 SECONDS = InputSchema((), tick_ns=Fraction(10**9))

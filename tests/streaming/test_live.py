@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from acep.streaming import live
-from acep.streaming.live import keep_live, take_live
+from acep.streaming import live_buckets
+from acep.streaming.live_buckets import keep_live, take_live
 
 
 @pytest.fixture(autouse=True)
 def _nothing_held() -> Iterator[None]:
-    live.forget_live()
+    live_buckets.forget_live()
     yield
-    live.forget_live()
+    live_buckets.forget_live()
 
 
 def bucket() -> Any:
@@ -36,17 +36,17 @@ def test_an_older_state_of_a_bucket_is_dropped() -> None:
     for batch in range(0, 100, 3):
         last = bucket()
         keep_live("place", f"after {batch}", last)
-        assert len(live._LIVE) == 1
+        assert len(live_buckets._LIVE) == 1
     assert take_live("place", f"after {batch}") is last
     keep_live("place", "after 102", bucket())
     assert take_live("place", "after 103") is None
-    assert not live._LIVE
+    assert not live_buckets._LIVE
 
 
 def test_the_oldest_buckets_are_dropped() -> None:
-    for number in range(live.MOST + 2):
+    for number in range(live_buckets.MOST + 2):
         keep_live(f"place {number}", "state", bucket())
         keep_live("place 0", "state", bucket())
-    assert len(live._LIVE) == live.MOST
+    assert len(live_buckets._LIVE) == live_buckets.MOST
     assert take_live("place 0", "state") is not None
     assert take_live("place 2", "state") is None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from acep.streaming.load import LEAST, Load, Measured
+from acep.overload.load import LEAST, Load, Measured
 
 
 def run(load: Load, share: float, batches: list[tuple[int, float]], target: float) -> tuple[Load, list[float]]:

@@ -13,12 +13,12 @@ import pytest
 
 import acep
 from acep.events.tables import schema_of
+from acep.overload.needed_events import Use, uses_of
 from acep.pattern.expressions import Attribute, Binary, Literal
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Choice, EventSet, Negation, Output, Query, Repeat, Strategy, Within
 from acep.pattern.walk import nodes, variables
 from acep.plan.compile import compile_query
-from acep.streaming.needed import Use, uses_of
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_wrong
 from tests.random_cases import Case, random_case

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from acep.streaming.admission import ALL, CELLS
-from acep.streaming.sampled import tally_of
-from acep.streaming.utility import CellUtility, share_of, threshold_of
+from acep.overload.admission import ALL, CELLS
+from acep.overload.key_utility import CellUtility, share_of, threshold_of
+from acep.overload.sampled_recall import tally_of
 
 LENGTH = 100
 EVENTS = np.full(CELLS, 50)

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
+from acep.bucket_state import folders, runs
+from acep.bucket_state.file_names import FORMAT, HEADER, MAGIC
+from acep.bucket_state.folders import LocalFolder, RemoteFolder, state_folder
+from acep.bucket_state.state_files import Version, Versions
 from acep.errors import DataError, SnapshotError
-from acep.streaming import folders, runs
-from acep.streaming.folders import LocalFolder, RemoteFolder, state_folder
-from acep.streaming.version_files import FORMAT, HEADER, MAGIC
-from acep.streaming.versions import Version, Versions
 
 QUERY = str(UUID(int=7))
 CALL = "c0ffee"

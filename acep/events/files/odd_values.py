@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from acep.errors import DataError
 from acep.events.files.casts import as_cast
-from acep.events.files.cell_sorts import COMMAS, DIGITS, NUMBERS, TEXTS, UNZONED, ZONED, Rows
-from acep.events.files.csv_files import CsvFile
-from acep.events.files.json_lines import JsonFile
+from acep.events.files.csv.cell_sorts import COMMAS, DIGITS, NUMBERS, TEXTS, UNZONED, ZONED, Rows
+from acep.events.files.csv.csv_files import CsvFile
+from acep.events.files.json.json_lines import JsonFile
 from acep.events.files.options import Options
 from acep.events.times import quoted
 

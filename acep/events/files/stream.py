@@ -18,12 +18,12 @@ from acep.errors import DataError, DataWarning, QueryError, warn_caller
 from acep.events.duplicates import settle_duplicates
 from acep.events.fields import again_error, check_names, column_at, fields_of, null_error
 from acep.events.files.casts import as_cast, bad_rows, cast_column
-from acep.events.files.csv_files import CsvFile
-from acep.events.files.csv_values import typed
+from acep.events.files.csv.csv_files import CsvFile
+from acep.events.files.csv.csv_values import typed
 from acep.events.files.disk_sort import sorted_on_disk
 from acep.events.files.finding import Paths, sources_of
 from acep.events.files.formats import reason_of
-from acep.events.files.json_lines import JsonFile, columns_of
+from acep.events.files.json.json_lines import JsonFile, columns_of
 from acep.events.files.odd_values import OddColumn
 from acep.events.files.options import BadLines, Options
 from acep.events.files.survey import Part, Survey, survey, without

@@ -8,13 +8,13 @@ import pyarrow as pa
 
 from acep.errors import DataError, suggest
 from acep.events.files.casts import as_cast, finest_time, no_elements
-from acep.events.files.csv_files import CsvFile
-from acep.events.files.json_lines import JsonFile, columns_of
-from acep.events.files.json_shapes import JsonShape
+from acep.events.files.csv.csv_files import CsvFile
+from acep.events.files.json.json_lines import JsonFile, columns_of
+from acep.events.files.json.json_shapes import JsonShape
+from acep.events.files.json.used_names import part_within
 from acep.events.files.odd_values import no_integer
 from acep.events.files.options import Options
-from acep.events.files.parquet_files import ParquetFile
-from acep.events.files.used_names import part_within
+from acep.events.files.parquet.parquet_files import ParquetFile
 from acep.events.nested import roots_with, way_to
 from acep.pattern.list_parts import CONTAINS, list_of, list_part
 

@@ -16,13 +16,13 @@ from acep.events.buffers import joined
 from acep.events.columns import UNIT_NS
 from acep.events.fields import fields_of
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer
-from acep.events.files.csv_files import CsvFile, marked
+from acep.events.files.csv.csv_files import CsvFile, marked
 from acep.events.files.finding import EventFile
-from acep.events.files.json_lines import JsonFile
-from acep.events.files.json_shapes import AttributeLimit, JsonShape
+from acep.events.files.json.json_lines import JsonFile
+from acep.events.files.json.json_shapes import AttributeLimit, JsonShape
 from acep.events.files.odd_values import OddColumn, shown_value, two_kinds_of_times
 from acep.events.files.options import BadLines, Options
-from acep.events.files.parquet_files import ParquetFile
+from acep.events.files.parquet.parquet_files import ParquetFile
 from acep.events.files.stream_types import casts_to_come, check_integers, check_stream, types_of_stream
 from acep.events.files.text_columns import TextColumns, values_of
 from acep.events.files.whole_numbers import reason_of_value

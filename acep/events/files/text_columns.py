@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from acep.events.files.cell_sorts import (
+from acep.events.files.csv.cell_sorts import (
     DIGITS,
     FINE,
     INTEGER,
@@ -21,15 +21,9 @@ from acep.events.files.cell_sorts import (
     valid_rows,
     zero_rows,
 )
-from acep.events.files.csv_files import CsvFile
-from acep.events.files.csv_values import typed
-from acep.events.files.exponents import first_beyond
-from acep.events.files.far_times import in_reach
-from acep.events.files.json_lines import JsonFile
-from acep.events.files.long_numbers import first_inexact, first_long, large_rows, refuse, refuse_beyond, refuse_inexact
-from acep.events.files.odd_values import Cell, Mixture, OddColumn, Unreached, no_integer, no_time, odd_column
-from acep.events.files.options import Options
-from acep.events.files.text_types import (
+from acep.events.files.csv.csv_files import CsvFile
+from acep.events.files.csv.csv_values import typed
+from acep.events.files.csv.text_types import (
     BIG,
     FAR,
     PADDED,
@@ -40,9 +34,15 @@ from acep.events.files.text_types import (
     far_rows,
     resolved,
 )
-from acep.events.files.text_types import (
+from acep.events.files.csv.text_types import (
     NUMBERS as NUMBER_LOOKS,
 )
+from acep.events.files.exponents import first_beyond
+from acep.events.files.far_times import in_reach
+from acep.events.files.json.json_lines import JsonFile
+from acep.events.files.long_numbers import first_inexact, first_long, large_rows, refuse, refuse_beyond, refuse_inexact
+from acep.events.files.odd_values import Cell, Mixture, OddColumn, Unreached, no_integer, no_time, odd_column
+from acep.events.files.options import Options
 
 __all__ = ["TextColumns", "values_of"]
 

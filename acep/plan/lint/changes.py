@@ -18,7 +18,7 @@ FEW_TIMES = 5
 def with_bound(query: Query, repetition: Repeat) -> ChangedQuery:
     """Return the change that gives a repetition of the pattern a small upper bound; its name is the bounds.
 
-    >>> from acep.pattern.letters import regex
+    >>> from acep.pattern.text.letters import regex
     >>> change = with_bound(query := regex("ab*", within=5), query.pattern.items[1])
     >>> change.name, change.query.pattern.items[1].high
     ('{0,5}', 5)
@@ -45,7 +45,7 @@ def _replaced(node: Node, old: Node, new: Node) -> Node:
 def with_infinite_weights(query: Query, names: Collection[str]) -> Query:
     """Return the query in which none of some variables may be missing.
 
-    >>> from acep.pattern.letters import regex
+    >>> from acep.pattern.text.letters import regex
     >>> with_infinite_weights(regex("ab", within=5, errors=1, weights={"a": 2}), ["a"]).weights
     (('a', None),)
     """

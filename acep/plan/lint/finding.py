@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from acep.pattern.expressions import Span
-from acep.pattern.reading import ReadingError, Token, parser
-from acep.pattern.syntax import unquote
+from acep.pattern.text.lalr_parser import ReadingError, Token, parser
+from acep.pattern.text.syntax import unquote
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan
 
@@ -89,7 +89,7 @@ class Looked:
 def tokens_of(query: Query) -> list[Token]:
     """Return the tokens of a query's text; none if the text does not parse.
 
-    >>> from acep.pattern.letters import regex
+    >>> from acep.pattern.text.letters import regex
     >>> [str(token) for token in tokens_of(regex("a(b|c)+", within=5))]
     ['a', '(', 'b', '|', 'c', ')', '+']
     """

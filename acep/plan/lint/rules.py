@@ -44,7 +44,7 @@ def lint(query: Query, schema: Schema | None = None) -> list[Finding]:
     Raise :class:`QueryError` if the query cannot be compiled for the columns of ``schema``, or without a schema for
     any columns.
 
-    >>> from acep.pattern.letters import regex
+    >>> from acep.pattern.text.letters import regex
     >>> [finding.rule for finding in lint(regex("ab*", within=None))]
     ['any_match_repetition', 'no_window', 'no_partition']
     >>> lint(regex("ab", within=5, by="user"))

@@ -346,7 +346,7 @@ void Completion::decide(Held& h, uint32_t partition, int64_t low) {
 void Completion::settle(int64_t clock) {
     if (!waits_ && tables_.span >= 0) return;
     while (!due_.empty() && due_.top().time < clock) {
-        const Due due = due_.top();
+        const ReleasedEvents due = due_.top();
         due_.pop();
         if (due.partition >= held_.size() || held_[due.partition].due != due.time) continue;
         held_[due.partition].due = FAR;
@@ -605,7 +605,7 @@ void Completion::used_ids(std::vector<int64_t>& ids) const {
 }
 
 int64_t Completion::bytes() const {
-    int64_t total = heap_bytes(held_) + static_cast<int64_t>(due_.size() * sizeof(Due));
+    int64_t total = heap_bytes(held_) + static_cast<int64_t>(due_.size() * sizeof(ReleasedEvents));
     for (const Held& h : held_) {
         total += static_cast<int64_t>(h.best.size() * 6 * sizeof(int64_t));  // an entry, its node, and its place
         for (const Suspects& s : h.suspects) total += heap_bytes(s.ts, s.positions, s.rows, s.valid);

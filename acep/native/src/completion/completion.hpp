@@ -86,10 +86,10 @@ private:
         size_t trimmed = 0;  // suspects left by the last trim, if there is no window
         bool touched = false;
     };
-    struct Due {
+    struct ReleasedEvents {
         int64_t time;  // once it has passed, the partition is looked at
         uint32_t partition;
-        bool operator>(const Due& other) const { return time > other.time; }
+        bool operator>(const ReleasedEvents& other) const { return time > other.time; }
     };
 
     Held& held(uint32_t partition);
@@ -146,7 +146,7 @@ private:
     std::vector<uint32_t> touched_;
     std::vector<Binding> current_;  // of the current event, if one binding may have several runs
     std::vector<Binding> recycled_;
-    std::priority_queue<Due, std::vector<Due>, std::greater<Due>> due_;
+    std::priority_queue<ReleasedEvents, std::vector<ReleasedEvents>, std::greater<ReleasedEvents>> due_;
 };
 
 }  // namespace acep

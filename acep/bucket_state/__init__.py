@@ -1,0 +1,1 @@
+"""Keep the state of buckets in files between micro-batches."""

@@ -1,0 +1,207 @@
+"""Keep the state of buckets in files: one immutable file, called a version, for each bucket and micro-batch.
+
+The page docs/internals/spark_state.md describes the files and when a version is refused. This module does not need
+Spark.
+"""
+
+from __future__ import annotations
+
+import re
+
+from acep.bucket_state.file_names import NUMBER, OF_ALL, Damage, Version, packed, unpacked, versions_among
+from acep.bucket_state.folders import folder_of
+from acep.bucket_state.runs import UUID, Runs
+from acep.errors import DataError, SnapshotError
+
+__all__ = ["Version", "Versions"]
+
+_CALL = re.compile(r"[0-9a-f]{1,64}")
+_DIGEST = re.compile(r"[0-9a-f]{32}")
+_BATCH = re.compile(NUMBER)
+
+
+class Versions:
+    """The versions of one call of match in one run of a streaming query. Call :meth:`before` first."""
+
+    def __init__(self, folder: str, *, query: str, call: str, run: str, buckets: int, keep: int) -> None:
+        """Open the versions of a call below ``folder``, an absolute path or a URI of Arrow's file systems.
+
+        ``query`` and ``run`` are Spark's ids of the query and of its run, ``call`` is hexadecimal. There are
+        ``buckets`` buckets, and a stream can restart at each of the last ``keep`` micro-batches.
+
+        Raises :class:`DataError` if one of them cannot be part of a file name, or the folder cannot be used.
+        """
+        for named, text, form in (("query id", query, UUID), ("call", call, _CALL), ("run id", run, UUID)):
+            if not isinstance(text, str) or not form.fullmatch(text):
+                raise DataError(f"the {named} {text!r} cannot be part of a file name", code="option_invalid")
+        if buckets < 1 or keep < 1:
+            raise DataError("state needs at least one bucket, and one micro-batch that is kept", code="option_invalid")
+        self.buckets = buckets
+        self.keep = keep
+        self._folder = folder_of(folder)
+        self._call = f"{query}/{call}"
+        self._runs = Runs(self._folder, self._call, run)
+        self._order: int | None = None
+
+    def before(self, batch: int) -> dict[int, Version]:
+        """Return the versions of all buckets with which a micro-batch begins; none for the first one of the stream.
+
+        The first call of a run also makes it the newest run.
+
+        Raises :class:`SnapshotError` if versions are missing, if the checkpoint was rolled back or copied, if the
+        source does not repeat itself, or if there is a newer run.
+        """
+        self._order = self._runs.order()
+        there = self._found(batch - 1) if batch else ()
+        if batch and {each.bucket for each in there} != set(range(self.buckets)):
+            raise self._missing(batch)
+        if batch and len({(each.bucket, each.rows) for each in _comparable(there)}) > self.buckets:
+            raise self._not_the_same(batch - 1)
+        if not self._runs.begun:
+            self._refuse_later(batch)
+            self._order = self._runs.begin()
+        # Prefer a version of this run, then that of the newest run, whose results were used.
+        return {each.bucket: each for each in sorted(there, key=lambda one: (one.run == self._order, one.run))}
+
+    def read(self, version: Version) -> bytes:
+        """Return the data of a version.
+
+        Raises :class:`SnapshotError` if its file is missing, damaged or of another version of the format.
+        """
+        path = self._path(version)
+        content = self._folder.read(path)
+        if content is None:
+            raise SnapshotError(
+                f"state is missing: {self._shown(path)}", hint=_way_back(version.batch), code="state_damaged"
+            )
+        try:
+            return unpacked(path, content)
+        except Damage as damage:
+            if damage.form is not None:
+                raise SnapshotError(
+                    f"state has format version {damage.form}, which this acep does not read: {self._shown(path)}",
+                    hint="go on with the acep that wrote it, or begin a new checkpoint",
+                    code="state_version",
+                ) from None
+            raise SnapshotError(
+                f"state is damaged: {self._shown(path)}", hint=_way_back(version.batch), code="state_damaged"
+            ) from None
+
+    @property
+    def call(self) -> str:
+        """A name of the call that is unique over all folders."""
+        return f"{self._folder.shown}/{self._call}"
+
+    def named(self, version: Version) -> str:
+        """Return a name of a version that is unique over all folders."""
+        return f"{self._folder.shown}/{self._path(version)}"
+
+    def write(self, batch: int, bucket: int, greatest: int | None, digest: str, data: bytes) -> Version:
+        """Write the version of a bucket after a micro-batch, and return it once it is durable.
+
+        If this run has written it already, the first one stays.
+
+        Raises :class:`SnapshotError` if there is a version of other rows, or a newer run.
+        """
+        if not 0 <= bucket < self.buckets or not _DIGEST.fullmatch(digest):
+            raise DataError(f"no version has bucket {bucket} and digest {digest!r}")
+        there = self._found(batch)
+        version = Version(batch, bucket, self._going_on(there), greatest, digest)
+        if len({each.rows for each in _comparable((*there, version)) if each.bucket == bucket}) > 1:
+            raise self._not_the_same(batch)
+        damaged = False
+        if version in there:
+            try:
+                self.read(version)
+            except SnapshotError:
+                damaged = True
+            else:
+                return version
+        path = self._path(version)
+        # If a version exists, the folder of its micro-batch is durable already.
+        self._folder.write(path, packed(path, data), replace=damaged, parents=0 if there else 1)
+        return version
+
+    def written(self, batch: int) -> bool:
+        """Return whether this run has written the versions of all buckets after a micro-batch."""
+        order = self._runs.order()
+        return {each.bucket for each in self._found(batch) if each.run == order} == set(range(self.buckets))
+
+    def clean(self, batch: int) -> None:
+        """Remove versions that are older than those with which the last ``keep`` micro-batches before ``batch`` begin.
+
+        Files that killed writers left behind are removed, too. One call in each micro-batch is enough.
+        """
+        oldest = batch - self.keep - 1
+        there = self._batches()
+        gone = [each for each in there if each < oldest]
+        if gone and any(self._found(each) for each in there if each >= oldest):
+            for each in gone:
+                self._folder.remove(f"{self._call}/{each}")
+
+    def _found(self, batch: int) -> tuple[Version, ...]:
+        return versions_among(batch, self._folder.names(f"{self._call}/{batch}"))
+
+    def _batches(self) -> list[int]:
+        return sorted(int(name) for name in self._folder.names(self._call) if _BATCH.fullmatch(name))
+
+    def _path(self, version: Version) -> str:
+        return f"{self._call}/{version.batch}/{version.name}"
+
+    def _shown(self, path: str) -> str:
+        return f"`{self._folder.shown}/{path}`"
+
+    def _going_on(self, there: tuple[Version, ...]) -> int:
+        """Return the order of this run; look it up where a task may be late: in a new folder, or beside newer runs."""
+        if self._order is None or not there or any(each.run > self._order for each in there):
+            self._order = self._runs.newest()
+        return self._order
+
+    def _refuse_later(self, batch: int) -> None:
+        """Raise :class:`SnapshotError` if there are versions of micro-batches after this one."""
+        for each in reversed(self._batches()):
+            if each <= batch:
+                return
+            if self._found(each):
+                raise SnapshotError(
+                    f"the stream goes on with micro-batch {batch}, but the state in {self._shown(self._call)} goes on"
+                    f" to micro-batch {each}: the checkpoint was rolled back or copied",
+                    hint=f"to go back, remove the folders {batch} and later from there; a copy of a checkpoint needs a"
+                    " state= folder of its own",
+                )
+
+    def _missing(self, batch: int) -> SnapshotError:
+        query, _, call = self._call.partition("/")
+        others = [name for name in self._folder.names(query) if name != call and _CALL.fullmatch(name)]
+        changed = not self._batches() and any(f"{batch - 1}" in self._folder.names(f"{query}/{one}") for one in others)
+        return SnapshotError(
+            f"the stream goes on with micro-batch {batch}, but {self._shown(self._call)} has not the state of all"
+            f" {self.buckets} buckets after micro-batch {batch - 1}"
+            + ("; there is that of another query, or of other options" if changed else ""),
+            hint="go on with the query and the options that the checkpoint was made with, or begin a new checkpoint"
+            if changed
+            else _way_back(batch - 1),
+        )
+
+    def _not_the_same(self, batch: int) -> SnapshotError:
+        return SnapshotError(
+            f"micro-batch {batch} has other rows than when its state in {self._shown(self._call)} was written: the"
+            " source does not repeat itself, or two calls use one folder",
+            hint="give each call of match a state= folder of its own, and use a source that repeats itself; after a"
+            f" rollback of the checkpoint remove the folders {batch} and later from there",
+        )
+
+
+def _comparable(versions: tuple[Version, ...]) -> list[Version]:
+    """Return the versions whose rows can be compared: without those that an earlier acep wrote in the same micro-batch,
+    before it was killed, since their greatest times are others."""
+    return [each for each in versions if each.mark == OF_ALL] or list(versions)
+
+
+def _way_back(batch: int) -> str:
+    return (
+        "use the state= folder and the query that the checkpoint was made with, and read the whole result of each"
+        " micro-batch, which show(), take() and limit() may not; if the checkpoint was rolled back too far, or state"
+        f" was lost, roll it back to the beginning of micro-batch {batch} or before, or begin a new checkpoint"
+        " (docs/howto/spark_recipes.md)"
+    )

@@ -1,0 +1,1 @@
+"""Match queries and automata that change while the stream runs."""

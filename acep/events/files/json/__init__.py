@@ -1,0 +1,1 @@
+"""Read JSON Lines in blocks, and find the types of attributes."""

@@ -1,0 +1,1 @@
+"""Read Parquet files in batches of rows, within bounds."""

@@ -1,0 +1,199 @@
+"""Show matches, match points, match bundles and reports, as text for a terminal and as HTML for a notebook."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from acep.display import ROWS, clipped, listed, page, table
+from acep.matches.found_columns import taken_back
+from acep.matches.grouping import group_number
+from acep.matches.zoned_times import zoned_text
+
+if TYPE_CHECKING:
+    from acep.matches.answers import Bundle, Bundles, Point, Points
+    from acep.matches.matches import Match, Matches
+    from acep.matches.partials.partial_matches import PartialMatch
+    from acep.matches.report import Report
+
+__all__ = [
+    "PARTS",
+    "bound_text",
+    "group_line",
+    "group_page",
+    "groups_page",
+    "groups_text",
+    "match_line",
+    "match_page",
+    "matches_page",
+    "matches_text",
+    "named_texts",
+    "report_page",
+    "told",
+]
+
+PARTS = 20  # key attributes, variables or values in a line
+_BARE = re.compile(r"[^\W\d][\w.:/@+-]*")  # texts that nobody takes for another value
+_CONSTANTS = {"None", "True", "False", "nan", "inf", "NaT"}
+
+
+def told(value: Any, name: str = "", zoned: Collection[str] = ()) -> str:
+    """Return a value as text: quoted if it is a text that could be taken for something else, or is long. ``zoned`` are
+    the names of the times that have a zone.
+
+    >>> told("x"), told("x y"), told("5"), told(5), told("z" * 1000)[-23:]
+    ('x', "'x y'", "'5'", '5', "'... (1,000 characters)")
+    """
+    if not isinstance(value, str):
+        return clipped(zoned_text(value, name, zoned))
+    if len(value) <= 80 and _BARE.fullmatch(value) and value not in _CONSTANTS:
+        return value
+    return repr(value) if len(value) <= 80 else f"{value[:80]!r}... ({len(value):,} characters)"
+
+
+def named_texts(values: dict[str, Any], of: str, zoned: Collection[str]) -> list[str]:
+    """Return names with their values, at most some of them. ``of``: whether they are those of a ``key``, or the
+    ``values`` of RETURN."""
+    first = islice(values.items(), PARTS)
+    shown = [f"{clipped(name)}={told(value, f'{of}.{name}', zoned)}" for name, value in first]
+    return shown + ([f"... {len(values):,} in all"] if len(values) > PARTS else [])
+
+
+def _ids(ids: Sequence[Any]) -> str:
+    if len(ids) <= ROWS:
+        return ",".join(map(told, ids))
+    return f"{','.join(map(told, ids[: ROWS // 2]))},...,{told(ids[-1])} ({len(ids):,} events)"
+
+
+def bound_text(match: Match | PartialMatch) -> str:
+    """Return the variables with the ids of their events, at most some of them."""
+    shown = [f"{clipped(var)}={_ids(ids)}" for var, ids in islice(match.bindings.items(), PARTS)]
+    return " ".join(shown + ([f"... {len(match.bindings):,} variables"] if len(match.bindings) > PARTS else []))
+
+
+# Matches ----------------------------------------------------------------------------------------
+
+
+def match_line(match: Match) -> str:
+    """Return a match as one line: its key, the times of its first and last event, its events, error and values."""
+    parts = ["taken back:"] if match.op < 0 else []
+    start, end = (told(time, "start", match._zoned) for time in (match.start, match.end))
+    parts += [*named_texts(match.key, "key", match._zoned), f"{start}..{end}", bound_text(match)]
+    parts += [f"error={match.error}"] if match.error else []
+    return "  ".join([*parts, *named_texts(match.values, "values", match._zoned)])
+
+
+def match_page(match: Match) -> str:
+    """Return a match as HTML: its fields, and the events of each variable."""
+    zoned = match._zoned
+    start, end = (told(time, "start", zoned) for time in (match.start, match.end))
+    rows = [[f"key {name}", told(value, f"key.{name}", zoned)] for name, value in islice(match.key.items(), PARTS)]
+    rows += [["start (first event)", start], ["end (last event)", end]]
+    rows += [["error", str(match.error)]]
+    rows += [["taken back", "yes"]] if match.op < 0 else []
+    values = islice(match.values.items(), PARTS)
+    rows += [[f"value {name}", told(value, f"values.{name}", zoned)] for name, value in values]
+    bound = [[var, _ids(ids), f"{len(ids):,}"] for var, ids in islice(match.bindings.items(), PARTS)]
+    events = table(["variable", "event ids", "events"], bound, len(match.bindings))
+    left = max(len(match.key) - PARTS, 0) + max(len(match.values) - PARTS, 0)
+    return page("1 match", table(["field", "value"], rows, len(rows) + left), events)
+
+
+def _title(matches: Matches) -> str:
+    number = len(matches)
+    missing = "" if matches.exact else f"; not exact: {matches.report.missing()}"
+    if not number:
+        return f"no matches{missing}"
+    if matches.revised:
+        taken = taken_back(matches.found)
+        return f"{number - taken:,} match{'es' if number - taken != 1 else ''}, {taken:,} taken back{missing}"
+    bundles = group_number(matches.found)
+    return f"{number:,} match{'es' if number > 1 else ''} in {bundles:,} bundle{'s' if bundles > 1 else ''}{missing}"
+
+
+def matches_text(matches: Matches) -> str:
+    """Return the first matches, a line each."""
+    return listed(_title(matches), [match_line(one) for one in matches[:ROWS]], len(matches))
+
+
+def matches_page(matches: Matches) -> str:
+    """Return the first matches as an HTML table, with the report."""
+    last = "op" if matches.revised else "bundle"
+    heads = [*matches.keys, "start", "end", "error", "bindings", last, *matches.returns]
+    rows = [
+        [
+            *(told(value, f"key.{name}", m._zoned) for name, value in m.key.items()),
+            *(told(value, "start", m._zoned) for value in (m.start, m.end)),
+            told(m.error),
+            bound_text(m),
+            told(getattr(m, last), "start", m._zoned),
+            *(told(value, f"values.{name}", m._zoned) for name, value in m.values.items()),
+        ]
+        for m in matches[:ROWS]
+    ]
+    return page(_title(matches), table(heads, rows, len(matches)), note=str(matches.report))
+
+
+# Groups and reports -----------------------------------------------------------------------------
+
+
+def group_line(group: Bundle | Point) -> str:
+    """Return a match point or a match bundle as one line."""
+    if hasattr(group, "point"):
+        change = getattr(group, "change", None)
+        changed = [] if change is None else [f"change={change:+}"]
+        point = told(group.point, "start", group._zoned)
+        return "  ".join(
+            [*named_texts(group.key, "key", group._zoned), f"match point {point}", f"best={group.best}", *changed]
+        )
+    start, end = (told(time, "start", group._zoned) for time in (group.start, group.end))
+    parts = [*named_texts(group.key, "key", group._zoned), f"match points {start}..{end}"]
+    if group.matches is not None:
+        parts.append(f"{group.matches:,} match{'es' if group.matches != 1 else ''}")
+    return "  ".join([*parts, f"best={group.best}"])
+
+
+def _cells(group: Bundle | Point) -> list[tuple[str, str]]:
+    key = [(clipped(name), told(value, f"key.{name}", group._zoned)) for name, value in group.key.items()]
+    best = ("best (least error)", str(group.best))
+    if hasattr(group, "point"):
+        change = getattr(group, "change", None)
+        changed = [] if change is None else [("change", f"{change:+}")]
+        return [*key, ("point (last event)", told(group.point, "start", group._zoned)), best, *changed]
+    number = [] if group.matches is None else [("matches", f"{group.matches:,}")]
+    start, end = (told(time, "start", group._zoned) for time in (group.start, group.end))
+    points = [("start (first match point)", start), ("end (last match point)", end)]
+    return [*key, *points, *number, best]
+
+
+def group_page(group: Bundle | Point) -> str:
+    """Return a match point or a match bundle as HTML."""
+    title = "1 match point" if hasattr(group, "point") else "1 match bundle"
+    return page(title, table([name for name, _ in _cells(group)], [[text for _, text in _cells(group)]]))
+
+
+def _groups_title(groups: Bundles | Points) -> str:
+    number = f"{len(groups):,}" if len(groups) else "no"
+    title = f"{number} {groups.of if len(groups) != 1 else groups.of.removesuffix('s')}"
+    return title if groups.exact else f"{title}; not exact: {groups.report.missing(groups.of)}"
+
+
+def groups_text(groups: Bundles | Points) -> str:
+    """Return the first match points or match bundles, a line each."""
+    return listed(_groups_title(groups), [group_line(one) for one in groups[:ROWS]], len(groups))
+
+
+def groups_page(groups: Bundles | Points) -> str:
+    """Return the first match points or match bundles as an HTML table, with the report."""
+    cells = [_cells(one) for one in groups[:ROWS]]
+    heads = [name for name, _ in cells[0]] if cells else []
+    rows = [[text for _, text in row] for row in cells]
+    return page(_groups_title(groups), table(heads, rows, len(groups)) if cells else "", note=str(groups.report))
+
+
+def report_page(report: Report) -> str:
+    """Return a report as HTML."""
+    first, *rest = str(report).splitlines()
+    return page(first, note="\n".join(rest))

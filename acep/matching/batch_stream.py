@@ -1,0 +1,199 @@
+"""Match one query over a stream of batches: results come in output order, as soon as they are certain."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Unpack
+
+import numpy as np
+import pyarrow as pa
+
+from acep.errors import QueryError
+from acep.matches.answer_columns import AnswerColumns
+from acep.matches.counted import Counted
+from acep.matches.found_columns import FoundColumns
+from acep.matches.group_columns import Groups, concatenated, merged
+from acep.matches.grouping import grouped, groups_of_counts
+from acep.matches.matches import Bundle, Matches, Point
+from acep.matches.records import Found
+from acep.matches.report import Report
+from acep.matching.one_table import PART
+from acep.pattern.tree import Query
+from acep.runtime.options import StreamOptions, ThreadKeywords
+from acep.runtime.stream import together
+from acep.tables.table_stream import TableStream
+
+__all__ = ["Passing"]
+
+HELD = 1 << 22
+"""The most bound events held back to sort the matches of one match point; beyond it, each part is sorted by itself."""
+
+
+class Passing:
+    """A query over the batches of a stream, in order of time. ``arrow`` is the schema of the stream, of ``rows``
+    events in all; ``output`` is ``"matches"``, ``"points"``, ``"bundles"``, ``"count"`` or ``"exists"``; ``options``
+    are those of :func:`acep.match`.
+
+    :meth:`push` and :meth:`finish` yield, in parts, results that are certain and that nothing can precede any more:
+    ``Matches``, columns of points or bundles, how many more there are for a count, or whether there is one.
+    """
+
+    def __init__(
+        self, query: Query, arrow: pa.Schema, rows: int, *, output: str, counts: bool, **options: Unpack[ThreadKeywords]
+    ) -> None:
+        self.tables = tables = TableStream(query, StreamOptions.of("Passing.__init__", options, ThreadKeywords))
+        if output == "exists" and tables.limits is not None:
+            raise QueryError(
+                "whether there is a match keeps to no budget of work, time or memory", code="option_invalid"
+            )
+        if output == "exists":
+            tables.use_one_thread("the work stops at the first match")
+        self.output, self.counts = output, counts
+        tables.is_file = output != "exists"  # that is known at the first match
+        tables.prepare(arrow if rows else tables.choose_types(arrow), output, counts=counts)
+        self.spent = self.longest = 0.0  # seconds of the processor in all, and of the longest batch
+        self._first: int | None = None
+        self._last = 0
+        self._held: list[Sequence[Found]] = []
+        self._has_match = False  # where only this is asked
+        self._groups = _Groups(by="end" if output == "points" else "bundle")
+
+    @property
+    def like(self) -> Matches:
+        """Return an empty result of this query."""
+        return self.tables.matches(0, [])
+
+    @property
+    def fractional(self) -> bool:
+        """Return whether an error may be a fraction."""
+        return self.tables.plans[0].automaton.costs.scale != 1
+
+    @property
+    def span(self) -> float | None:
+        """Return the seconds from the first to the last event by their clock; ``None`` if its ticks have no length."""
+        schema = self.tables.schema
+        if schema is None or schema.tick_ns is None or self._first is None:
+            return None
+        return float((self._last - self._first) * schema.tick_ns) / 1e9
+
+    @property
+    def report(self) -> Report:
+        """Return the report of the work so far."""
+        return self.tables.report
+
+    def push(self, table: pa.Table) -> Iterator[Any]:
+        """Push events and yield results; raises as :meth:`acep.Matcher.push` does. Read all before the next call."""
+        tables, stream = self.tables, self.tables.stream
+        assert stream is not None
+        started, processor = time.perf_counter(), time.thread_time()
+        table = tables.once(table)
+        if not table.num_rows:
+            return
+        batch = tables.batch(table, unique=False)
+        self._first = int(batch.ts[0]) if self._first is None else self._first
+        self._last = int(batch.ts[-1])
+        if self.output == "exists":  # the stream stops at the first match
+            if not self._has_match:
+                self._has_match = any(tables.has_match(part) for part in batch.parts(PART))
+            yield self._has_match
+        elif self.output == "matches" and tables.limits is None:
+            for found in stream.blocks(batch):
+                yield self._given(found[0], stream.low(0))
+        else:
+            given = self._given(stream.push(batch)[0], stream.low(0))
+            spent, took = time.thread_time() - processor, time.perf_counter() - started
+            stream.took(spent, took)
+            self.spent, self.longest = self.spent + spent, max(self.longest, took)
+            tables.seconds += took
+            yield given
+        tables.rows += table.num_rows
+
+    def finish(self) -> Iterator[Any]:
+        """End the stream and yield the remaining results."""
+        yield self._has_match or self._given(self.tables.end()[0], None, last=True)
+
+    def _given(self, found: Sequence[Found], low: int | None, *, last: bool = False) -> Any:
+        if self.output == "exists":
+            return self.tables.any_of(found)
+        assert self.tables.stream is not None
+        counted = self.tables.stream.counted(0)
+        if self.output == "count":
+            return counted if isinstance(counted, int) else len(found)
+        if self.output == "matches":
+            return self.tables.matches(0, self._due(found, low, last=last))
+        by = self._groups.by
+        # Matches of one time may come in several batches; those bound first make the first group of that time.
+        by_count = isinstance(counted, Counted)
+        groups = groups_of_counts(counted, by) if by_count else grouped(self._due(found, low, last=last), by)
+        self._groups.add(groups)
+        return self._answers(self._groups.take(low, self._span(), last=last))
+
+    def _due(self, found: Sequence[Found], low: int | None, *, last: bool) -> Sequence[Found]:
+        """Return in order those of the held matches that no other match can precede any more."""
+        if len(found):
+            self._held.append(found)
+        if last:
+            due, self._held = together(self._held), []
+            return due
+        if low is None or not self._held:
+            return []
+        cuts = [_cut(one, low) for one in self._held]
+        parts, self._held = [before for before, _ in cuts], [after for _, after in cuts if len(after)]
+        if sum(map(_weight, self._held)) > HELD:
+            parts, self._held = parts + self._held, []
+        return together([one for one in parts if len(one)])
+
+    def _span(self) -> int | None:
+        """Return how far apart two match points of a bundle may be; ``None`` where time does not decide it."""
+        window = self.tables.plans[0].window
+        return 0 if self._groups.by == "end" else None if window.counted else window.span
+
+    def _answers(self, groups: Groups) -> AnswerColumns[Any]:
+        is_point = self.output == "points"
+        self.tables.gave(self.output, len(groups))
+        return AnswerColumns(
+            Point if is_point else Bundle,
+            groups,
+            self.tables.plans[0].keys,
+            self.tables.schema_of(0),
+            counts=self.counts and not is_point,
+        )
+
+
+def _weight(found: Sequence[Found]) -> int:
+    """Return the approximate memory of matches, in bound events."""
+    return len(found.ids) + 8 * len(found) if isinstance(found, FoundColumns) else 100 * len(found)
+
+
+def _cut(found: Sequence[Found], low: int) -> tuple[Sequence[Found], Sequence[Found]]:
+    """Return the matches that end before a time, and the others."""
+    if not isinstance(found, FoundColumns):
+        return [one for one in found if one.end < low], [one for one in found if one.end >= low]
+    before = found.end < low
+    if before.all():
+        return found, []
+    if not before.any():
+        return [], found
+    return found.take(np.flatnonzero(before)), found.take(np.flatnonzero(~before))
+
+
+class _Groups:
+    """Match points, or bundles, that may still grow or that another one may still precede."""
+
+    def __init__(self, by: str) -> None:
+        self.by = by
+        self._open = Groups.of([])
+
+    def add(self, groups: Groups) -> None:
+        """Add groups to those that are open."""
+        self._open = merged(concatenated([self._open, groups]))
+
+    def take(self, low: int | None, span: int | None, *, last: bool = False) -> Groups:
+        """Remove and return the groups that are complete and first in order; no match will end before ``low``."""
+        n_complete = len(self._open) if last else 0
+        if not last and low is not None and span is not None:
+            may_grow = np.append(self._open.last >= max(low - span, -(2**63)), True)
+            n_complete = int(np.argmax(may_grow))
+        complete, self._open = self._open[:n_complete], self._open[n_complete:]
+        return complete

@@ -1,0 +1,172 @@
+"""Match a table that is the whole stream, with each kind of output that :func:`acep.match` has."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from acep.errors import QueryError
+from acep.matches.answers import Bundles, Count, Points
+from acep.matches.batches import ROWS
+from acep.matches.bundle_chain import BundleChain, PointBundles
+from acep.matches.compressed import Compressed
+from acep.matches.counted import Counted
+from acep.matches.found_columns import FoundColumns
+from acep.matches.grouping import groups_of_counts
+from acep.matches.matches import Matches
+from acep.matches.records import Found
+from acep.native.compiled import chosen
+from acep.reference.single_events import matches_one_event
+from acep.runtime.finer_partitions import null_rows
+from acep.runtime.stream import together
+from acep.tables.table_stream import TableStream
+
+if TYPE_CHECKING:
+    from acep.matches.batches import Batches
+
+__all__ = ["PART", "some_matches", "whole_result"]
+
+PART = 4096  # events between two checks for a match
+
+
+def whole_result(tables: TableStream, table: pa.Table, output: str, *, counts: bool = True) -> Any:
+    """Return the requested output of each query, in the form in which the queries were given."""
+    table = _with_types(tables, table)
+    if output in ALONE:
+        if tables.limits is not None:
+            raise QueryError(
+                f'output="{output}" keeps to no budget of work, time or memory',
+                hint='"matches", "points", "bundles" or "count", which then say what was found',
+                code="option_invalid",
+            )
+        return tables.asked.give([ALONE[output](tables.anew(query), table) for query in tables.asked.queries])
+    if table.num_columns or table.num_rows:
+        tables.is_whole = True
+        tables.prepare(table.schema, output, counts=counts)
+        if tables.stream is not None and tables.arrivals is None:
+            tables.stream.expect_end()
+    found = [together(parts) for parts in zip(tables.push(table), tables.end(), strict=True)]
+    given = [_summary(tables, number, one, output, counts=counts) for number, one in enumerate(found)]
+    for one in given:
+        if isinstance(one, Points | Bundles):
+            tables.gave(output, len(one))
+    return tables.asked.give(given)
+
+
+def some_matches(tables: TableStream, table: pa.Table, limit: int) -> Any:
+    """Return at most ``limit`` matches of each query; the work stops once they are found."""
+    found: list[list[Sequence[Found]]] = [[] for _ in tables.asked.queries]
+    table = _with_types(tables, table)
+    tables.use_one_thread("with a limit the work stops once there are enough matches")
+    started = time.perf_counter()
+    if tables.ready(table) and limit:
+        assert tables.stream is not None
+        most = min(ROWS, limit)
+        blocks = tables.stream.blocks(tables.batch(tables.once(table), unique=False), most, most)
+        for block in chain(blocks, tables.stream.finish_blocks(most)):
+            for kept, one in zip(found, block, strict=True):
+                kept.append(one[: limit - sum(map(len, kept))])
+            if all(sum(map(len, kept)) == limit for kept in found):
+                break
+        tables.warn()
+    tables.finished = True
+    tables.seconds += time.perf_counter() - started
+    given = []
+    for number, one in enumerate(map(together, found)):
+        report = replace(tables.report_of(number)(), matches=len(one), limited=len(one) == limit)
+        given.append(tables.matches(number, one, report))
+    return tables.asked.give(given)
+
+
+def _with_types(tables: TableStream, table: pa.Table) -> pa.Table:
+    """Return the table; one without rows gets columns of types that the queries can use."""
+    if table.num_rows or not table.num_columns:
+        return table
+    return tables.choose_types(table.schema).empty_table()
+
+
+def _summary(
+    tables: TableStream, number: int, found: Sequence[Found], output: str, *, counts: bool
+) -> Matches | Count | Points | Bundles:
+    counted = tables.stream.counted(number) if tables.stream else None
+    if isinstance(counted, int):
+        return Count(counted, tables.report_of(number)())
+    if isinstance(counted, Counted):
+        keys, schema, report = tables.plans[number].keys, tables.schema_of(number), tables.report_of(number)()
+        groups = groups_of_counts(counted, "end" if output == "points" else "bundle")
+        if output == "points":
+            return Points.of_groups(groups, keys, schema, replace(report, points=len(groups)))
+        return Bundles.of_groups(groups, keys, schema, replace(report, bundles=len(groups)), counts=counts)
+    matches = tables.matches(number, found)
+    if output == "points":
+        return matches.points()
+    if output == "bundles":
+        return matches.bundles(counts=counts)
+    return matches.count() if output == "count" else matches
+
+
+# One query alone ----------------------------------------------------------------------------------
+
+
+def _exists(tables: TableStream, table: pa.Table) -> bool:
+    """Return whether the query has a match; stop reading the table at the first one."""
+    if not table.num_columns:
+        return False
+    tables.prepare(table.schema, "exists")
+    assert tables.stream is not None
+    stream, whole = tables.stream, tables.batch(tables.once(table), unique=False)
+    if any(tables.has_match(part) for part in whole.parts(PART)) or tables.any_of(stream.finish()[0]):
+        return True
+    tables.warn()
+    return False
+
+
+def _compressed(tables: TableStream, table: pa.Table) -> Compressed:
+    if table.num_columns:
+        tables.prepare(table.schema)
+        (plan,) = tables.plans
+        batch = tables.batch(tables.once(table), unique=False)
+        runs = plan
+        if plan.finer is not None and not (matches_one_event(plan) and len(null_rows(plan, batch))):
+            runs = plan.finer
+        choice = chosen(runs, tables.engine, "compressed")
+        if choice.alone == "compressed":
+            from acep.native.session import NativeSession
+
+            finer = runs is not plan
+            session = NativeSession([runs] * (1 + finer), [choice.engine, "points"][: 1 + finer])
+            session.push(batch)
+            session.finish()
+            tables.warn()
+            bundles = None
+            if finer:
+                points = BundleChain(len(plan.keys), plan.window.span).counted(session.take_counts(1, last=True))
+                bundles = PointBundles(points, len(plan.keys))
+
+            def columns(values: dict[str, Any]) -> FoundColumns:
+                matches = session.columns(0, values)
+                return matches if bundles is None else bundles.matches(matches)
+
+            return Compressed(session.take_compressed(0), tables.matches(0, []), columns)
+    return Compressed(None, whole_result(tables, table, "matches"))
+
+
+def _batches(tables: TableStream, table: pa.Table) -> Batches:
+    from acep.matches.batches import Batches
+    from acep.runtime.match_blocks import blocks_of
+
+    if not table.num_columns:
+        return Batches(iter(()), tables.matches(0, []), fractional=False)
+    tables.prepare(table.schema)
+    plan, batch = tables.plans[0], tables.batch(tables.once(table), unique=False)
+    tables.warn()
+    blocks = blocks_of(plan, tables.engine, batch)
+    return Batches(blocks, tables.matches(0, []), fractional=plan.automaton.costs.scale != 1)
+
+
+ALONE = {"exists": _exists, "compressed": _compressed, "batches": _batches}

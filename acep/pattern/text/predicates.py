@@ -1,0 +1,293 @@
+"""Convert the grammar's tree to expressions: operators and functions over references and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from acep.errors import slip
+from acep.pattern import expressions as ex
+from acep.pattern.evaluation import CASE, FUNCTIONS
+from acep.pattern.functions.casts import CAST_TYPES
+from acep.pattern.list_parts import CONTAINS, contains_name
+from acep.pattern.spelling import expression_text
+from acep.pattern.text.lalr_parser import Tree
+from acep.pattern.text.literals import LITERALS
+from acep.pattern.text.parameters import constant, given_values
+from acep.pattern.text.references import aggregate, previous, scalar
+from acep.pattern.text.syntax import Branch, Leaf, branches, fail, quoted, span, tokens
+from acep.pattern.text.user_calls import OwnCall, check_own
+from acep.pattern.tree import Strategy
+from acep.pattern.walk import leaves_of
+from acep.regular_expressions import REGEXP_LIKE, check_pattern
+
+__all__ = ["AGGREGATES", "FUNCTION_NAMES", "conjuncts", "expression"]
+
+AGGREGATES = ("avg", "sum", "min", "max", "count", "first", "last", "stddev", "stddev_pop")
+_SCALAR = {"min": "least", "max": "greatest"}
+_ALIASES = {
+    "average": "avg",
+    "mean": "avg",
+    "pow": "power",
+    "ceiling": "ceil",
+    "substr": "substring",
+    "stddev_samp": "stddev",
+}
+_ELSEWHERE = {
+    "cast": "write CAST(x AS type)",
+    "log": "write ln(x) or log10(x)",
+    "if": "write the alternatives with AND and OR",
+    "classifier": "the bindings of a match say which variable an event is bound to",
+    **dict.fromkeys(
+        ("collect", "collect_list", "array_agg", "listagg"),
+        "the bindings of a match list its events, and to_pandas(explode=True) has one row for each",
+    ),
+    "match_number": "number the matches that are given",
+    **dict.fromkeys(("startswith", "endswith", "stringcontains", "wildcard"), "write a.x LIKE 'c%', '%c' or '%c%'"),
+    **dict.fromkeys(("cidrmatch", "indexof", "between"), "give a function of your own: parse(text, functions=[f])"),
+    **dict.fromkeys(("string", "number"), "write CAST(x AS text), or CAST(x AS float)"),
+    **{s.value: "a strategy stands directly after WHERE, and holds for the whole pattern" for s in Strategy},
+}
+FUNCTION_NAMES = (*FUNCTIONS, *AGGREGATES, *_ALIASES, "prev", "cast", CONTAINS)
+"""The names of functions that the language has."""
+_NO_CAST = {
+    **dict.fromkeys(("timestamp", "date"), "read the column as one: cast={'t': 'timestamp'}, or --cast t=timestamp"),
+    **dict.fromkeys(("decimal", "numeric"), "read the column as one: cast={'x': 'decimal(18,2)'}"),
+}
+_COMPARE = {
+    "==": "=",
+    "<>": "!=",
+    "\N{NOT EQUAL TO}": "!=",
+    "\N{LESS-THAN OR EQUAL TO}": "<=",
+    "\N{GREATER-THAN OR EQUAL TO}": ">=",
+}
+
+
+def conjuncts(branch: Branch) -> tuple[list[ex.Expr], list[Branch]]:
+    """Return the conjuncts of a condition, split at its top-level ANDs, and the attributes of its ``[attr]``."""
+    found: list[ex.Expr] = []
+    ties: list[Branch] = []
+    stack: list[Leaf] = [branch]
+    while stack:
+        leaf = stack.pop()
+        if isinstance(leaf, Tree) and leaf.data == "and":
+            stack.extend(reversed(leaf.children))
+        elif isinstance(leaf, Tree) and leaf.data == "tie":
+            ties.extend(branches(leaf))
+        else:
+            found.append(expression(leaf))
+    return found, ties
+
+
+def expression(leaf: Leaf) -> ex.Expr:
+    """Return the expression of a part of the tree. Raises :class:`QueryError` (without the text)."""
+    assert isinstance(leaf, Tree)
+    return _BUILD[leaf.data](leaf)
+
+
+# ---- operators
+
+
+def _balanced(op: str, operands: Sequence[ex.Expr], where: ex.Span) -> ex.Expr:
+    """Return a chain of ANDs or ORs as a balanced tree, so that a long chain is not deeply nested."""
+    if len(operands) == 1:
+        return operands[0]
+    half = (len(operands) + 1) // 2
+    return ex.Binary(op, _balanced(op, operands[:half], where), _balanced(op, operands[half:], where), where)
+
+
+def _logical(branch: Branch) -> ex.Expr:
+    return _balanced(branch.data, [expression(c) for c in branch.children], span(branch))
+
+
+def _chain(branch: Branch) -> ex.Expr:
+    """Build a chain such as ``a - b + c`` from the left."""
+    start = span(branch).start
+    result = expression(branch.children[0])
+    for op, leaf in zip(branch.children[1::2], branch.children[2::2], strict=True):
+        result = ex.Binary(str(op), result, expression(leaf), ex.Span(start, span(leaf).end))
+    return result
+
+
+def _comparison(branch: Branch) -> ex.Expr:
+    left, op, right = branch.children
+    return ex.Binary(_COMPARE.get(str(op), str(op)), expression(left), expression(right), span(branch))
+
+
+def _negated(branch: Branch) -> ex.Expr:
+    return ex.Unary("not", expression(branch.children[0]), span(branch))
+
+
+def _signed(branch: Branch) -> ex.Expr:
+    sign, operand = branch.children
+    value = expression(operand)
+    if sign == "+":
+        return value
+    if isinstance(value, ex.Literal) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool):
+        return ex.Literal(-value.value, span(branch), None if value.exact is None else -value.exact)
+    if isinstance(value, ex.Duration):
+        return ex.Duration(-value.ns, span(branch))
+    return ex.Unary("-", value, span(branch))
+
+
+def _in(branch: Branch) -> ex.Expr:
+    operand, *parts = branch.children
+    values: list[ex.Expr] = []
+    for part in parts:
+        if isinstance(part, Tree) and part.data == "parameter":
+            values += given_values(part)
+        else:
+            values.append(expression(part))
+    return ex.In(expression(operand), tuple(values), branch.data == "not_in", span(branch))
+
+
+def _between(branch: Branch) -> ex.Expr:
+    operand, low, high = (expression(c) for c in branch.children)
+    return ex.Between(operand, low, high, branch.data == "not_between", span(branch))
+
+
+def _like(branch: Branch) -> ex.Expr:
+    operand, pattern = (expression(c) for c in branch.children)
+    if not isinstance(pattern, ex.Literal) or not isinstance(pattern.value, str):
+        raise fail("LIKE needs a text in quotes", branch.children[1], "x LIKE 'A%'", code="query_type")
+    return ex.Like(operand, pattern.value, branch.data == "not_like", span(branch))
+
+
+def _is_null(branch: Branch) -> ex.Expr:
+    return ex.IsNull(expression(branch.children[0]), branch.data == "is_not_null", span(branch))
+
+
+def _tie(branch: Branch) -> ex.Expr:
+    hint = "in parentheses, as in [k] AND (a.x > 1 OR a.y > 1), or a comparison in its place: a.x = b.x"
+    raise fail("`[attribute]` stands alone, joined by AND", branch, hint)
+
+
+def _case(branch: Branch) -> ex.Expr:
+    """Return CASE as a call of conditions and values in turn, with the value of ELSE last."""
+    operand = expression(branch.children[0]) if branch.data == "simple" else None
+    args: list[ex.Expr] = []
+    for part in branches(branch, "when"):
+        condition, value = (expression(c) for c in part.children)
+        if operand is not None:
+            condition = ex.Binary("=", operand, condition, span(part.children[0]))
+        args += (condition, value)
+    other = branches(branch, "otherwise")
+    args.append(expression(other[0].children[0]) if other else ex.Literal(None, span(branch)))
+    return ex.Call(CASE, tuple(args), span(branch))
+
+
+def _cast(branch: Branch) -> ex.Expr:
+    function, *named = tokens(branch)
+    if function.lower() != "cast":
+        hint = "it stands in CAST(x AS type)"
+        raise fail(f"`AS` has no place in {quoted(function)}", named[0], hint, code="query_syntax")
+    name = " ".join(str(word).lower() for word in named)
+    if name not in CAST_TYPES:
+        hint = _NO_CAST.get(name) or f"the types are {', '.join(dict.fromkeys(CAST_TYPES.values()))}"
+        raise fail(f"CAST has no type {quoted(' '.join(named))}", named[0], hint, code="query_type")
+    return ex.Call(f"cast {CAST_TYPES[name]}", (expression(branches(branch)[0]),), span(branch))
+
+
+def _distinct(branch: Branch) -> ex.Expr:
+    function, word = tokens(branch)
+    if function.lower() != "count":
+        raise fail("DISTINCT belongs in `count`", word, "write count(DISTINCT a[].x)", code="query_syntax")
+    return aggregate(branch, ex.COUNT_DISTINCT, branches(branch))
+
+
+def _call(branch: Branch) -> ex.Expr:
+    (token,) = tokens(branch)
+    args = branches(branch)
+    if isinstance(branch, OwnCall):
+        own = ex.Call(branch.function.name, tuple(expression(a) for a in args), span(branch), branch.function)
+        check_own(own)
+        return own
+    function = _ALIASES.get(token.lower(), token.lower())
+    if function == "prev":
+        return previous(branch, args)
+    if function in AGGREGATES and (function not in _SCALAR or len(args) < 2):
+        return aggregate(branch, function, args)
+    if function == CONTAINS:
+        return _contains(branch, args)
+    function = _SCALAR.get(function, function)
+    if function not in FUNCTIONS:
+        known = [*FUNCTIONS, *AGGREGATES, "prev", CONTAINS]
+        hint = _ELSEWHERE.get(function) or slip(function[:60], known) or f"the functions are {', '.join(sorted(known))}"
+        raise fail(f"unknown function {quoted(token)}", token, hint, code="query_name")
+    least, most, _, _ = FUNCTIONS[function]
+    if not least <= len(args) <= most:
+        wanted = str(least) if least == most else f"{least} {'or' if most == least + 1 else 'to'} {most}"
+        raise fail(
+            f"`{function}` takes {wanted} argument{'s' if wanted != '1' else ''}, not {len(args)}",
+            branch,
+            code="query_type",
+        )
+    call = ex.Call(function, tuple(expression(a) for a in args), span(branch))
+    if function == REGEXP_LIKE:
+        _check_regexp(call)
+    return call
+
+
+def _contains(branch: Branch, args: Sequence[Branch]) -> ex.Expr:
+    """Return the attribute that says whether a list contains a constant."""
+    hint = "contains(a.tags, 'x')"
+    if len(args) != 2:
+        raise fail(
+            f"`{CONTAINS}` takes a list and a constant, not {len(args)} arguments", branch, hint, code="query_type"
+        )
+    of, value = (expression(arg) for arg in args)
+    if not isinstance(of, ex.Attribute):
+        raise fail(f"`{CONTAINS}` looks into a list of one event", args[0], hint, code="query_type")
+    if not isinstance(value, ex.Literal) or value.value is None:
+        raise fail(
+            f"`{CONTAINS}` needs a text, a number or a truth value",
+            args[1],
+            f"{hint}; it is computed before matching, from one event",
+            code="query_type",
+        )
+    return replace(of, name=contains_name(of.name, expression_text(value)), span=span(branch))
+
+
+def _check_regexp(call: ex.Call) -> None:
+    """Raise :class:`QueryError` unless the pattern is a constant, and the text one of a single event."""
+    operand, pattern = call.args
+    if not isinstance(pattern, ex.Literal) or not isinstance(pattern.value, str):
+        hint = "regexp_like(a.path, '^/admin'), or a parameter"
+        raise ex.error_at(f"`{REGEXP_LIKE}` needs a pattern in quotes", pattern, hint, code="query_type")
+    leaves = {replace(leaf, span=None) for leaf in leaves_of(operand)}
+    if len(leaves) != 1 or not all(isinstance(leaf, ex.Attribute) for leaf in leaves):
+        hint = "write a condition for each attribute"
+        raise ex.error_at(f"`{REGEXP_LIKE}` looks at one attribute of one event", operand, hint, code="query_type")
+    if pattern.span is None:
+        check_pattern(pattern.value)
+        return
+    with ex.placed(pattern.span):
+        check_pattern(pattern.value)
+
+
+_BUILD: dict[str, Callable[[Branch], ex.Expr]] = {
+    "or": _logical,
+    "and": _logical,
+    "negated": _negated,
+    "comparison": _comparison,
+    "in": _in,
+    "not_in": _in,
+    "between": _between,
+    "not_between": _between,
+    "like": _like,
+    "not_like": _like,
+    "is_null": _is_null,
+    "is_not_null": _is_null,
+    "sum": _chain,
+    "product": _chain,
+    "sign_of": _signed,
+    **LITERALS,
+    "parameter": constant,
+    "reference": scalar,
+    "tie": _tie,
+    "call": _call,
+    "cast": _cast,
+    "distinct": _distinct,
+    "searched": _case,
+    "simple": _case,
+}

@@ -1,0 +1,201 @@
+"""Parse SASE+ text to a :class:`~acep.pattern.tree.Query` (an extension of the 2008 paper's language, section 2).
+
+docs/reference/language.md describes the language; ``sase.lark`` is its grammar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+from acep.errors import QueryError, suggest
+from acep.pattern.check import check_query, check_surplus, checked_errors, checked_surplus, checked_weights
+from acep.pattern.expressions import Expr, Span, placed
+from acep.pattern.spelling import value_name
+from acep.pattern.text.parameters import Parameters, fill, given_window
+from acep.pattern.text.patterns import Places, pattern
+from acep.pattern.text.predicates import FUNCTION_NAMES, conjuncts, expression
+from acep.pattern.text.references import path
+from acep.pattern.text.syntax import Branch, amounts, branches, fail, name, quoted, read, span, tokens
+from acep.pattern.text.user_calls import Functions, fill_functions
+from acep.pattern.times import checked_window, read_duration, read_window
+from acep.pattern.tree import Output, Query, SkipTarget, Source, Strategy, Within
+from acep.pattern.walk import mentioned, negated_variables
+
+__all__ = ["parse"]
+
+Weights = Mapping[str, float | Fraction | Decimal | None]
+Errors = float | Fraction | Decimal
+Surplus = float | Fraction | Decimal | None
+
+
+def parse(
+    text: str,
+    *,
+    errors: Errors = 0,
+    weights: Weights | None = None,
+    surplus: Surplus = None,
+    parameters: Parameters | None = None,
+    functions: Functions = (),
+) -> Query:
+    """Parse a query in SASE+ text.
+
+    ``errors`` is the error budget: the greatest total weight of missing components (a number, at least 0). ``weights``
+    maps variables to other weights than 1: a positive number, or infinity (or ``None``) for a component that may not
+    be missing. ``surplus`` is what an event costs of the error budget that comes between two others under contiguity,
+    beyond one in place of each missing component (``None``: there may be none). ``parameters`` are the values of
+    ``:name`` in the text: numbers, texts, truth values, datetimes, timedeltas, ``None``, and lists of these behind
+    ``IN``. ``functions`` are functions of your own that the text calls by name (:func:`acep.function`).
+
+    Raises :class:`~acep.errors.QueryError`, with the place in the text and a hint, for an invalid query.
+
+    >>> query = parse("PATTERN SEQ(Shelf a, ~(Register b), Exit c) WHERE [tag_id] WITHIN 12 hours")
+    >>> query.pattern.items[1]
+    Negation(var='b', types=('Register',))
+    >>> query.ties
+    ('tag_id',)
+    >>> parse("PATTERN SEQ(A a, B b) WHERE b.x > :least WITHIN 5", parameters={"least": 3}).where[0].right.value
+    3
+    """
+    if not isinstance(text, str):
+        raise QueryError(f"a query is a text, not {type(text).__name__}", code="option_invalid")
+    try:
+        tree = read("sase", text)
+        fill(tree, {} if parameters is None else parameters)
+        fill_functions(tree, functions, FUNCTION_NAMES)
+        query = _query(branches(tree)[0], text, checked_errors(errors), {} if weights is None else weights)
+        query = replace(query, surplus=checked_surplus(surplus))
+        check_surplus(query)
+        return query
+    except QueryError as error:
+        raise error.located(text) from None
+
+
+def _query(branch: Branch, text: str, errors: Fraction, weights: Weights) -> Query:
+    sources = tuple(_source(s, text) for part in branches(branch, "sources") for s in branches(part))
+    clauses = _clauses(branch)
+    strategy, bound, where, ties = _where(clauses.get("where"))
+    having = expression(clauses["having"].children[0]) if "having" in clauses else None
+    returns = _returns(clauses.get("returns"))
+    spoken = {v for e in (*where, *([having] if having else []), *(e for _, e in returns)) for v in mentioned(e)}
+    places = Places(spoken)
+    whole = branches(branch, "alternatives")[0]
+    node = pattern(whole, places)
+    for var, where_it_is in bound:
+        if var not in places.declared:
+            raise fail(f"unknown variable {quoted(var)}", where_it_is, suggest(var, places.declared), code="query_name")
+    output, skip = _output(clauses.get("output"), places.declared, negated_variables(node))
+    query = Query(
+        text=text,
+        pattern=node,
+        strategy=strategy,
+        where=tuple(where),
+        ties=tuple(dict.fromkeys(_tied(tie, places.declared) for tie in ties)),
+        within=_within(clauses.get("within")),
+        having=having,
+        returns=returns,
+        output=output,
+        skip=skip,
+        sources=sources,
+        errors=errors,
+        weights=checked_weights(weights, tuple(places.declared)),
+    )
+    with placed(span(whole)):
+        check_query(query, places.declared)
+    return query
+
+
+def _source(branch: Branch, text: str) -> Source:
+    query = _query(branches(branch, "query")[0], text, Fraction(0), {})
+    return Source(query, name(branches(branch, "name")[0]))
+
+
+def _clauses(branch: Branch) -> dict[str, Branch]:
+    """Return the clauses by name, each at most once."""
+    found: dict[str, Branch] = {}
+    for clause in branches(branch, "where", "within", "having", "returns", "output_as"):
+        kind = clause.data.removesuffix("_as")
+        if kind in found:
+            word = "RETURN" if kind == "returns" else kind.upper()
+            hint = "join conditions by AND" if kind in ("where", "having") else None
+            raise fail(f"a second {word} clause", clause, hint, code="query_syntax")
+        found[kind] = clause
+    return found
+
+
+def _tied(tie: Branch, declared: Collection[str]) -> str:
+    """Return the attribute of ``[attr]``; ``[dev.id]`` is a field, never an attribute of a variable."""
+    head, *inner = (branches(step)[0] for step in branches(tie))
+    if inner and tokens(head)[0].type == "NAME" and name(head) in declared:
+        hint = f'write [{".".join(map(name, inner))}]; the field of a column is ["{path(tie)}"]'
+        raise fail("`[attribute]` ties the events of all variables", tie, hint)
+    return path(tie)
+
+
+def _where(branch: Branch | None) -> tuple[Strategy, list[tuple[str, Span]], list[Expr], list[Branch]]:
+    """Return the strategy, the variables it names, the conjuncts and the ties."""
+    strategy, bound, where, ties = Strategy.SKIP_TILL_ANY_MATCH, list[tuple[str, Span]](), list[Expr](), list[Branch]()
+    for part in branches(branch) if branch is not None else []:
+        if part.data == "strategy":
+            strategy = Strategy(tokens(part)[0].lower())
+            bound = [(name(branches(b)[0]), span(tokens(branches(b)[0])[0])) for b in branches(part)]
+        else:
+            more, tied = conjuncts(part)
+            where += more
+            ties += tied
+    return strategy, bound, where, ties
+
+
+def _within(branch: Branch | None) -> Within | None:
+    if branch is None:
+        return None
+    (length,) = branches(branch)
+    amount, *units = tokens(length) if not branches(length) else [None, *tokens(length)]
+    with placed(span(branch)):
+        if amount is None:
+            return given_window(branches(length)[0], bool(units))
+        if len(units) > 1:
+            return checked_window(Within(read_duration(amounts(length)), "ns"))
+        return read_window(amount, units[0] if units else None)
+
+
+def _returns(branch: Branch | None) -> tuple[tuple[str, Expr], ...]:
+    found: dict[str, Expr] = {}
+    for part in branches(branch) if branch is not None else []:
+        value, *label = part.children
+        expr = expression(value)
+        called = name(branches(part)[1]) if label else value_name(expr)
+        if called is None:
+            raise fail("this value needs a name", value, "write AS and a name behind it", code="query_syntax")
+        if called in found:
+            hint = None if label else "write AS and another name behind it"
+            raise fail(f"RETURN names {quoted(called)} twice", label[0] if label else value, hint, code="query_name")
+        found[called] = expr
+    return tuple(found.items())
+
+
+def _output(
+    branch: Branch | None, declared: Collection[str], negated: Collection[str]
+) -> tuple[Output, SkipTarget | None]:
+    """Return the choice among matches, and where the next one may begin if it is not after the last event."""
+    if branch is None:
+        return Output.ALL, None
+    (clause,) = branches(branch)
+    output, *target = (token.type for token in tokens(clause))
+    match target:
+        case []:
+            return Output[output], None
+        case ["PAST_LAST"]:
+            return Output[output.replace("AFTER_SKIP", "NON_OVERLAP")], None
+        case ["TO_NEXT"]:
+            return Output[output], SkipTarget("next")
+    (variable,) = branches(branches(clause)[0], "name")
+    if name(variable) not in declared:
+        hint = suggest(name(variable), declared)
+        raise fail(f"unknown variable {quoted(name(variable))}", variable, hint, code="query_name")
+    if name(variable) in negated:
+        hint = "skip to a variable that binds events"
+        raise fail(f"{quoted(name(variable))} is negated, so that no match binds it", variable, hint)
+    return Output[output], SkipTarget("first" if target == ["TO_FIRST"] else "last", name(variable))

@@ -1,0 +1,400 @@
+"""Match one plan over a stream whose events may still come, or be taken back: match partitions again, and compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.arrivals.event_log import EventLog
+from acep.arrivals.ordered_rows import BUCKETS, OrderedRows, bucket_of
+from acep.errors import EngineError, QueryError
+from acep.events.batch import Batch, column_of_values
+from acep.events.batch_state import batch_of_plain, plain_of_batch
+from acep.events.hashes import hashes_of_columns
+from acep.events.punctuations import Punctuations
+from acep.matches.found_columns import taken_back
+from acep.matches.found_state import found_of, plain_of
+from acep.matches.match_ids import kind_of_value
+from acep.matches.records import Counts, Found
+from acep.native.compiled import native_rows
+from acep.pattern.expressions import Value
+from acep.pattern.tree import Output
+from acep.plan.choice import waits_from
+from acep.plan.compile import Plan
+from acep.revision.chosen_matches import ChosenMatches
+from acep.revision.final_partitions import FinalPartitions
+from acep.revision.revision_memory import Room, go_on, let_go, take_in
+from acep.revision.revocable_matches import GivenColumns, GivenRecords
+from acep.revision.sure_matches import Changes, by_itself, sure
+from acep.runtime.stream import Stream, in_order, together
+from acep.shedding.limits import Limits
+
+__all__ = ["RevisedPlan"]
+
+Ints = npt.NDArray[np.int64]
+Buckets = npt.NDArray[np.bool_] | None
+SELDOM = 32  # calls between two looks at what may be forgotten
+
+
+class RevisedPlan:
+    """One plan over the stream. ``log``: the events that a change may concern; ``given``: the matches that it may
+    take back; ``matches`` and ``retracted``: how many were given in all and not taken back, and taken back."""
+
+    def __init__(self, plan: Plan, engine: str, limits: Limits | None = None) -> None:
+        if plan.sources:
+            raise QueryError(
+                "matches of matches are final, and cannot be revised", hint="speculation=0", code="query_change"
+            )
+        is_sequential = plan.query.output.is_sequential
+        self.chosen = ChosenMatches(plan.query, together=plan.strict) if is_sequential else None
+        self.engine = engine
+        self._now(plan)
+        plan = self.first = self.plan
+        self.past = Counts()  # the work of streams before this one
+        most = None
+        if limits is not None and limits.memory is not None:
+            # One half is for events and matches that may have to be taken back, the other for partial matches.
+            most = limits.memory // 2
+            limits = replace(limits, part=limits.memory - most)
+        self.limits = limits
+        self.stream = Stream([plan], engine, limits=limits, revisable=True)
+        self.final: int | None = None
+        rows = native_rows() if self.stream.natively else OrderedRows
+        self.log = EventLog(plan.keys, plan.schema, counted=plan.window.counted, rows=rows)
+        self.room = None if most is None else Room(most, self.log.empty())
+        self.given: Any = GivenColumns() if self.stream.natively else GivenRecords()
+        self.matches = self.retracted = 0
+        self.clock: int | None = None  # the time to which the engine has come
+        self._calls = 0
+        self.said, self.at_once = Punctuations(), False
+
+    def _now(self, plan: Plan) -> None:
+        """Take another plan. Its engine gives all matches where ``chosen`` chooses among them."""
+        self.plan = (
+            plan if self.chosen is None else replace(plan, query=replace(plan.query, output=Output.ALL, skip=None))
+        )
+        self.leads = any(one.leading for one in plan.automaton.negations)
+        self.waits = waits_from(plan)
+
+    def change(self, plan: Plan) -> None:
+        """Go on with another plan."""
+        before = self.plan
+        self._now(plan)
+        try:
+            self.stream.change(0, self.plan)
+        except EngineError:
+            self._now(before)
+            raise
+
+    def push(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
+        """Push a batch, the first ``inserted`` of which are older than others were, and remove events by their numbers.
+        Return the matches that come and go."""
+        if self.room is None:
+            return self._counted(self._choose(self.feed(batch, numbers, inserted, removed)))
+        return self._counted(take_in(self, self.room, batch, numbers, removed))
+
+    def feed(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
+        """Match events now; return the matches that come and go, before any choice among them."""
+        found: Sequence[Found] = []
+        gone = self.log.remove(removed) if len(removed) else None
+        if gone is not None and not len(gone):  # forgotten, as they could change nothing
+            gone = None
+        if batch is not None:
+            self.log.add(batch, numbers)
+            if self.chosen is not None:
+                self.chosen.add(batch, numbers.tolist())
+        if inserted or gone is not None:
+            found = in_order(self._revise(batch, inserted, gone))
+        elif batch is not None:
+            self._saw(batch)
+            found = self.stream.push(batch)[0]
+            self.given.add(found)
+        return found
+
+    def change_since(self, plan: Plan, since: int) -> Sequence[Found]:
+        """Match all events that are kept again, by another plan."""
+        past, (cut, _) = self.stream, self.reach(since)
+        self.stream = Stream([self.first], self.engine, revisable=True)
+        try:
+            self.change(plan)  # which the engine may refuse
+        except EngineError:
+            self.stream = past
+            raise
+        old, (batch, _) = past.counts, self.log.whole()
+        self.past = self.past.other(nodes=self.past.nodes + old.nodes, touches=self.past.touches + old.touches)
+        found = self.stream.push(batch)[0] if len(batch) else []
+        if self.clock is not None:
+            found = together([found, self.stream.advance(self.clock - 1)[0]])
+        return self._counted(self._choose(in_order(self.given.revise(found, cut, None))))
+
+    def advance(self, clock: int) -> Sequence[Found]:
+        """Declare that no event with ``ts <= clock`` will be pushed as one of the next, only as one inserted."""
+        waited: Sequence[Found] = []
+        if self.room is not None:
+            waited = self._counted(go_on(self, self.room))
+            if self.final is None:
+                return waited
+            clock = min(clock, self.final - 1)  # events that wait, or are still to come, are matched as the next ones
+        if self.clock is not None and clock < self.clock:
+            return waited
+        self.clock = clock + 1
+        found = self._counted(self._choose(self._given(self.stream.advance(clock)[0])))
+        return together([waited, found]) if len(waited) else found
+
+    def finish(self) -> Sequence[Found]:
+        """End the stream and return the remaining matches."""
+        if self.room is not None:
+            waited = let_go(self, self.room)
+            return self._counted(in_order(together([*waited, self.stream.finish()[0]])))
+        found = self._choose(self._given(self.stream.finish()[0]))
+        if self.chosen is not None:
+            found = [*found, *self.chosen.finish()]
+        return self._counted(in_order(found))
+
+    def _choose(self, found: Sequence[Found]) -> Sequence[Found]:
+        """Return the matches that come and go among those that are chosen."""
+        return found if self.chosen is None else in_order(self.chosen.revise(found, self._open))
+
+    def _open(self, key: tuple[Value, ...]) -> int | None:
+        """Return the time from which matches of a partition that are yet to come may begin; ``None``: from any."""
+        window = self.plan.window
+        if self.clock is None or window.span is None:
+            return None
+        if not window.counted:
+            return self._earliest(self.clock, window.span)
+        buckets = None
+        if self.plan.keys and not self.plan.strict:
+            buckets = np.zeros(BUCKETS, bool)
+            columns = [column_of_values([value], kind_of_value(value)) for value in key]
+            buckets[bucket_of(hashes_of_columns(columns, 1))] = True
+        return self._counted_back(self.clock + 1, window.span + 1, buckets, together=self.plan.strict)
+
+    def _revise(self, batch: Batch | None, inserted: int, gone: Batch | None) -> Sequence[Found]:
+        """Push a batch, the first ``inserted`` of which are older than others were, after the events ``gone`` were
+        removed. Partitions that these changes concern are matched again."""
+        changed = [int(batch.ts[0])] if batch is not None and inserted else []
+        buckets = None
+        if not self.plan.strict and self.plan.keys:
+            buckets = np.zeros(BUCKETS, bool)
+            if inserted:
+                buckets[self.log.buckets_of_last(inserted)] = True
+            if gone is not None:
+                buckets[bucket_of(self.log.hashes_of(gone))] = True
+        if gone is not None:
+            changed.append(int(gone.ts[0]))
+        cut, begin = self.reach(min(changed), buckets, together=self.plan.strict)
+        final = self._final_partitions(buckets)
+        again, many = self.log.since(begin, buckets, 0 if batch is None else len(batch) - inserted)
+        if gone is None and self.limits is not None and by_itself(self.plan) and self.stream.leave_out(many, inserted):
+            assert batch is not None
+            found = self.stream.push(batch.at(slice(inserted, None)))[0]
+            self._saw(batch)
+            self.given.add(found)
+            return found
+        self._saw(again)
+        found = self.stream.revise(gone, again, many, inserted)[0]
+        if self.limits is None or self.stream.counts.whole:
+            cuts = None if final is None else final.cut
+            return self.given.revise(found, cut, buckets, cuts=cuts)  # type: ignore[no-any-return]
+        changes = self._changes(batch, inserted, gone)
+        return self.given.revise(found, cut, buckets, lambda lost: sure(self.plan, lost, changes))  # type: ignore[no-any-return]
+
+    def _changes(self, batch: Batch | None, inserted: int, gone: Batch | None) -> Changes:
+        parts = [] if gone is None else [gone]
+        if batch is not None and inserted:
+            parts.append(batch.at(slice(0, inserted)))
+        alone = self.plan.strict or not self.plan.keys
+        hashes = None if alone else np.concatenate([self.log.hashes_of(part) for part in parts])
+        return Changes(np.concatenate([part.ts for part in parts]), hashes, gone)
+
+    @property
+    def held(self) -> int:
+        """Return the number of events that are kept for revisions, or wait for room."""
+        return len(self.log) + (0 if self.room is None else len(self.room.waiting))
+
+    def settle(self, final: int | None, *, now: bool) -> None:
+        """Forget what only an event before ``final`` could change (``None``: no time is final), or what punctuations
+        make final: in one of :data:`SELDOM` calls, or ``now``."""
+        self._calls += 1
+        if self._calls % SELDOM and not now:
+            return
+        if final is not None:
+            self._settle(final)
+        if (partitions := self._final_partitions()) is not None:
+            begins = partitions.begins(None if self.chosen is None else self.chosen.since_in)
+            self.given.forget_each(partitions.cut)
+            gone = self.log.forget_each(begins)
+            if self.chosen is not None:
+                self.chosen.forget_each(partitions.cut, gone.events.ids or ())
+
+    def _final_partitions(self, buckets: Buckets = None) -> FinalPartitions | None:
+        """Return the partitions that punctuations make final; ``None``: there are none."""
+        if not len(self.said) or self.plan.strict or self.plan.window.span is None or self.limits is not None:
+            return None
+        # Matches that wait, and events that were not pushed yet, are decided by the time to which the engine has come.
+        until = None
+        if self.waits is not None or self.chosen is not None or not self.at_once:
+            if self.clock is None:
+                return None
+            until = self.clock
+        waits = 1 if self.waits is None else 2
+        return FinalPartitions(self.plan, self.log, self.said, waits, self._many(waits), self.leads, until, buckets)
+
+    def _settle(self, final: int) -> None:
+        cut, begin = self.reach(final)
+        if cut is None or begin is None:
+            return
+        self.given.forget(cut)
+        if self.chosen is not None:
+            # A snapshot has events alone, and open clusters are found again from theirs.
+            begin = min(begin, self._looked_at(self.chosen.since(cut)))
+            self.chosen.forget(cut, begin)
+        self.log.forget(begin)
+
+    def certain(self, final: int) -> int | None:
+        """Return the time up to which no match point changes any more, if no event before ``final`` changes."""
+        if self.chosen is not None:
+            cut, _ = self.reach(final)
+            return None if cut is None else self.chosen.since(cut) - 1
+        if self.waits is None:
+            return final - 1
+        window = self.plan.window
+        if window.span is None:
+            return None
+        cut = self.reach(final)[0] if window.counted else final - window.span
+        return None if cut is None else min(final, max(cut, self.waits)) - 1
+
+    def dump(self) -> Any:
+        """Return the state as plain data: the events that are kept, and under limits what cannot be found again."""
+        state = _events(self.log)
+        told = [state, self.matches, self.retracted, self.clock]
+        if self.limits is None:
+            return told
+        # Shed partial matches cannot be found again from the events.
+        room = None if self.room is None else {**self.room.dump(), "waiting": _events(self.room.waiting)}
+        stream = np.frombuffer(self.stream.snapshot(), np.uint8)
+        more = {"stream": stream, "given": [plain_of(part) for part in self.given.whole()], "room": room}
+        return [*told, more]
+
+    def _load_bounded(self, data: Any) -> None:
+        """Restore the state of a plan under limits."""
+        *_, more = data
+        self.log, waiting = self._log_of(data[0]), None
+        self.stream = Stream.restore(
+            [self.plan], more["stream"].tobytes(), self.engine, limits=self.limits, revisable=True
+        )
+        self.given = GivenColumns()
+        for part in more["given"]:
+            found = found_of(part, self.plan.variables)
+            if len(found.keys) != len(self.plan.keys) or len(found.values) != len(self.plan.returns):
+                raise ValueError("matches")
+            self.given.add(found)
+        if (self.room is None) != (more["room"] is None):
+            raise ValueError("memory")
+        if self.room is not None:
+            waiting = self._log_of(more["room"]["waiting"])
+            self.room = self.room.loaded(more["room"], waiting)
+        self.matches, self.retracted = int(data[1]), int(data[2])
+        self.clock = None if data[3] is None else int(data[3])
+
+    def _log_of(self, state: Any) -> EventLog:
+        log = self.log.empty()
+        if state is not None:
+            log.add(*_batch_of(state))
+        return log
+
+    def load(self, data: Any) -> None:
+        """Restore the state of :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError`, :class:`AttributeError` or
+        :class:`TypeError` for other data."""
+        if self.limits is not None:
+            self._load_bounded(data)
+            return
+        state, matches, retracted, clock = data
+        if state is not None:
+            batch, numbers = _batch_of(state)
+            self.push(batch, numbers, 0, numbers[:0])
+        if clock is not None and clock != self.clock:
+            self.advance(int(clock) - 1)
+        self.matches, self.retracted = int(matches), int(retracted)
+
+    def _saw(self, batch: Batch) -> None:
+        if len(batch):
+            latest = int(batch.ts[-1])
+            self.clock = latest if self.clock is None else max(self.clock, latest)
+
+    def _given(self, found: Sequence[Found]) -> Sequence[Found]:
+        self.given.add(found)
+        return found
+
+    def _counted(self, found: Sequence[Found]) -> Sequence[Found]:
+        taken = taken_back(found)
+        self.matches += len(found) - 2 * taken
+        self.retracted += taken
+        return found
+
+    def reach(self, tick: int, buckets: Buckets = None, *, together: bool = False) -> tuple[int | None, int | None]:
+        """Return the earliest start of a match that a change at ``tick`` may concern, and the time from which events
+        must be matched again to find these matches (``None``: from the first one on). A match that waits for others
+        may wait for a window more, and leading negations look a window back. ``together``: positions count the events
+        of all partitions. (A match that waits is decided by an event of its own partition, also under strict
+        contiguity.)"""
+        span = self.plan.window.span
+        if span is None:
+            return None, None
+        if not self.plan.window.counted:
+            cut = self._earliest(tick, span)
+            return cut, self._looked_at(cut)
+        # A match that waits for others is decided by an event beyond its window.
+        cut = self._counted_back(tick, span if self.chosen is None else span + 1, buckets, together=together)
+        return cut, self._looked_at(cut, buckets, together=together)
+
+    def _earliest(self, tick: int, span: int) -> int:
+        """Return the earliest start of a match that has an event at ``tick`` or later, or waits then. Matches wait if
+        they end with ``waits`` or later, so that none begins a window before it."""
+        if self.waits is None:
+            return tick - span
+        return min(tick - span, max(tick - 2 * span, self.waits - span))
+
+    def _counted_back(self, tick: int, many: int, buckets: Buckets, *, together: bool) -> int:
+        """Return the same where the window counts events; a match has at most ``many`` of them before ``tick``."""
+
+        def before(tick: int, many: int) -> int:
+            return self.log.before(tick, many, buckets, together=together)
+
+        span = self.plan.window.span
+        assert span is not None
+        first = before(tick, many)
+        return first if self.waits is None else min(first, max(before(tick, 2 * (span + 1)), before(self.waits, many)))
+
+    def _many(self, waits: int) -> int:
+        """Return how many events before a change it may concern, where positions are counted."""
+        # A match that waits, for others too, is decided by an event beyond its window.
+        span = self.plan.window.span or 0
+        return waits * (span + 1) if self.waits is not None or self.chosen else span
+
+    def _looked_at(self, start: int, buckets: Buckets = None, *, together: bool = False) -> int:
+        """Return the time of the first event that matches look at which begin at ``start`` or later."""
+        span = self.plan.window.span
+        if span is None or not self.leads:
+            return start
+        if not self.plan.window.counted:
+            return start - span
+        return self.log.before(start, span, buckets, together=together)
+
+
+def _events(log: EventLog) -> Any:
+    """Return the events of a log as plain data; ``None``: there are none."""
+    batch, numbers = log.whole()
+    return [plain_of_batch(batch), numbers] if len(batch) else None
+
+
+def _batch_of(state: Any) -> tuple[Batch, Ints]:
+    """Restore events with their numbers. Raises :class:`ValueError` for other data."""
+    batch, numbers = batch_of_plain(state[0]), state[1]
+    if numbers.dtype != np.int64 or numbers.shape != (len(batch),):
+        raise ValueError("numbers")
+    return batch, numbers

@@ -1,0 +1,208 @@
+"""Bound the memory of the events and matches that a revision may need, by matching later where it is full.
+
+Events that wait are not matched yet, so nothing depends on them. They are matched once there is room, or once they are
+final, as without speculation (docs/internals/disorder.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.arrivals.event_log import EventLog
+from acep.events.batch import Batch
+from acep.matches.found_columns import FoundColumns, concatenate, ops_of
+from acep.matches.records import Found
+from acep.revision.revocable_matches import GivenColumns, differences, found_bytes
+from acep.runtime.stream import Stream, in_order
+
+__all__ = ["Room", "go_on", "let_go", "take_in"]
+
+Ints = npt.NDArray[np.int64]
+SLICE = 256  # events that are matched before the memory is looked at again
+NONE = np.zeros(0, np.int64)
+
+
+@dataclass
+class Room:
+    """The bytes for the events and matches of one plan that a revision may need: at most ``most``. ``waiting``: events
+    that are not matched yet. ``last``: the place, by time and order, of the last event that was matched.
+    ``blind``: events before this time were matched and not kept, so that they cannot be matched again (``None``: there
+    are none). ``shed``: events and matches that were given up. ``peak``: the most bytes so far."""
+
+    most: int
+    waiting: EventLog
+    last: tuple[int, int] | None = None
+    blind: int | None = None
+    shed: int = 0
+    peak: int = 0
+
+    def dump(self) -> dict[str, Any]:
+        """Return the state, without the events that wait, as plain data."""
+        return {"last": self.last, "blind": self.blind, "shed": self.shed, "peak": self.peak}
+
+    def loaded(self, data: Mapping[str, Any], waiting: EventLog) -> Room:
+        """Return the room with the state of :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or
+        :class:`TypeError` for other data."""
+        last = None if data["last"] is None else (int(data["last"][0]), int(data["last"][1]))
+        blind = None if data["blind"] is None else int(data["blind"])
+        shed, peak = int(data["shed"]), int(data["peak"])
+        if shed < 0 or peak < 0:
+            raise ValueError("counts")
+        return replace(self, waiting=waiting, last=last, blind=blind, shed=shed, peak=peak)
+
+
+class Bounded(Protocol):
+    """A plan over a stream that may be revised (:mod:`acep.revision.revised_plan`), as this module uses it."""
+
+    log: EventLog
+    given: GivenColumns
+    stream: Stream
+    final: int | None
+
+    def feed(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
+        """Match events now."""
+
+    def settle(self, final: int, *, now: bool) -> None:
+        """Forget what only an event before ``final`` could change."""
+
+    def reach(self, tick: int) -> tuple[int | None, int | None]:
+        """Return the earliest start of a match that a change at ``tick`` concerns, and of an event to match again."""
+
+
+def take_in(plan: Bounded, room: Room, batch: Batch | None, numbers: Ints, removed: Ints) -> Sequence[Found]:
+    """Take in events, and remove others by their numbers; match those that change what was matched, and as many others
+    as there is room for."""
+    found: list[Sequence[Found]] = []
+    if len(removed):
+        room.waiting.remove(removed)
+    early = 0 if batch is None else _before(batch, room.last)
+    if batch is not None and early < len(batch):
+        room.waiting.add(batch.at(slice(early, None)), numbers[early:])
+    first = None if batch is None or not early else batch.at(slice(0, early))
+    if first is not None and room.blind is not None:
+        # Nothing that was given and may change has a partial match or an event that such an event comes before.
+        keep = int(np.count_nonzero(first.ts < room.blind))
+        room.shed += keep
+        early -= keep
+        first, numbers = (first.at(slice(keep, None)) if early else None), numbers[keep:]
+    if first is not None or len(removed):
+        found.append(plan.feed(first, numbers[:early], early, removed))
+        found.append(_fit(plan, room))
+    found.append(go_on(plan, room))
+    return in_order(_joined(found))
+
+
+def go_on(plan: Bounded, room: Room) -> Sequence[Found]:
+    """Match events that wait: those that are final, and others as long as there is room."""
+    found: list[Sequence[Found]] = []
+    while (first := room.waiting.oldest) is not None:
+        early = _may_go_early(plan, room)
+        if not early and (plan.final is None or first >= plan.final):
+            break
+        batch, numbers = room.waiting.take(SLICE, None if early else plan.final)
+        room.last = _place(batch, len(batch) - 1)
+        some = plan.feed(batch, numbers, 0, NONE)
+        if early and (over := _bytes(plan) - room.most) > 0 and len(some):
+            fit = max(0, len(some) - len(some) * over // max(1, found_bytes(some)) - 1)  # type: ignore[arg-type]
+            room.shed += len(some) - fit
+            some = plan.given.keep_last(fit)
+        found.append(some)
+        found.append(_fit(plan, room))
+    return in_order(_joined(found))
+
+
+def let_go(plan: Bounded, room: Room) -> list[Sequence[Found]]:
+    """Match all events that wait, as no event will come or go any more."""
+    plan.log, plan.given = plan.log.empty(), GivenColumns()
+    found: list[Sequence[Found]] = []
+    while len(room.waiting):
+        found += plan.stream.push(room.waiting.take(SLICE, None)[0])
+    return found
+
+
+def _may_go_early(plan: Bounded, room: Room) -> bool:
+    """Return whether events may be matched before they are final: there is room, and all events are kept that a change
+    may concern."""
+    if room.blind is not None:
+        begin = None if plan.final is None else plan.reach(plan.final)[1]
+        if begin is None or begin < room.blind or plan.log.counted:
+            return False
+        room.blind = None
+    if _bytes(plan) <= room.most // 2:
+        return True
+    _forget(plan)
+    return _bytes(plan) <= room.most // 2
+
+
+def _fit(plan: Bounded, room: Room) -> Sequence[Found]:
+    """Fit what is kept into the room; return the matches that have to be taken back for that."""
+    if _bytes(plan) > room.most:
+        _forget(plan)
+    taken: Sequence[Found] = []
+    if _bytes(plan) > room.most:
+        taken = _clear(plan, room)
+    room.peak = max(room.peak, _bytes(plan))
+    return taken
+
+
+def _clear(plan: Bounded, room: Room) -> Sequence[Found]:
+    """Forget all that was kept. If some of it is not final, its matches are taken back, and its partial matches are
+    given up, so that no change concerns them."""
+    taken: Sequence[Found] = []
+    last = room.last
+    assert last is not None
+    if plan.final is None or last[0] >= plan.final:
+        batch, _ = plan.log.whole()
+        room.shed += len(batch)
+        if len(batch):
+            plan.stream.revise(batch, batch.at(slice(0, 0)), 0)
+        taken = plan.given.not_before(plan.final)
+    room.blind = last[0] + 1
+    plan.log, plan.given = plan.log.empty(), GivenColumns()
+    return taken
+
+
+def _forget(plan: Bounded) -> None:
+    """Forget all that no change can concern any more."""
+    if plan.final is not None:
+        plan.settle(plan.final, now=True)
+    plan.log.compact()
+    plan.given.compact()
+
+
+def _bytes(plan: Bounded) -> int:
+    return plan.log.bytes + plan.given.bytes
+
+
+def _joined(found: Sequence[Sequence[Found]]) -> Sequence[Found]:
+    """Return what comes and goes in several steps, without the matches that came and went."""
+    parts = [one for one in found if isinstance(one, FoundColumns) and len(one)]
+    if not parts:
+        return []
+    whole = concatenate(parts)
+    if not 0 < whole.taken_back < len(whole):
+        return whole
+    signs = ops_of(whole)
+    come, gone = whole.take(np.flatnonzero(signs > 0)), whole.take(np.flatnonzero(signs < 0))
+    left = [one.take(rows) for one, rows in zip((gone, come), differences(gone, come), strict=True)]
+    return concatenate(left)
+
+
+def _place(batch: Batch, row: int) -> tuple[int, int]:
+    return int(batch.ts[row]), 0 if batch.order is None else int(batch.order[row])
+
+
+def _before(batch: Batch, last: tuple[int, int] | None) -> int:
+    """Return how many events of a batch come before a place; those of the same place came later."""
+    if last is None:
+        return 0
+    found = int(np.searchsorted(batch.ts, last[0]))
+    if batch.order is not None:
+        upto = int(np.searchsorted(batch.ts, last[0], "right"))
+        found += int(np.searchsorted(batch.order[found:upto], last[1]))
+    return found

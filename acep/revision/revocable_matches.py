@@ -1,0 +1,282 @@
+"""Keep the matches that were given and may still be taken back, and compare them with those found again."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.arrivals.growing_array import Growing
+from acep.arrivals.ordered_rows import bucket_of
+from acep.events.batch import Column, column_of_values
+from acep.events.hashes import Hashes, hashes_of_columns
+from acep.events.punctuations import Key, distinct
+from acep.matches.found_columns import FoundColumns, concatenate
+from acep.matches.match_ids import kind_of_value
+from acep.matches.records import Found
+from acep.revision.gathering import gathered
+
+__all__ = ["GivenColumns", "GivenRecords", "differences", "found_bytes"]
+
+Buckets = npt.NDArray[np.bool_] | None
+Ints = npt.NDArray[np.int64]
+Stays = Callable[[FoundColumns], npt.NDArray[np.bool_]]
+Cuts = Callable[[Key], int]
+"""The earliest start of a match of each partition that may change, where partitions differ in that."""
+GONE = np.iinfo(np.int64).min
+OBJECT = 49  # bytes of a text beside its characters
+SPARE = 4096  # matches that are gone, beyond as many as there are left, before they are removed
+
+
+class GivenColumns:
+    """The matches of one plan that the native core found, in parts as they were given. Of each match there are its
+    start (``GONE``: it is not kept any more), a hash of all that is given of it, and the bucket of its partition."""
+
+    def __init__(self) -> None:
+        self._parts: list[FoundColumns] = []
+        self._begins: list[int] = []  # the place of the first match of each part
+        self._latest: list[int] = []  # the latest start of a match of each part and of those before it
+        self._later: list[FoundColumns] = []  # parts that were not asked for yet
+        self._held = 0  # bytes of all parts
+        self._start, self._hash, self._bucket = Growing(np.int64), Growing(np.int64), Growing(np.uint16)
+
+    def add(self, found: FoundColumns) -> None:
+        """Record that matches were given."""
+        if len(found):
+            self._later.append(found)
+            self._held += found_bytes(found)
+
+    def keep_last(self, many: int) -> FoundColumns:
+        """Keep only the first ``many`` of the matches that were added last; return them."""
+        last = self._later.pop()
+        self._held -= found_bytes(last)
+        last = last.take(np.arange(many))
+        self.add(last)
+        return last
+
+    def not_before(self, tick: int | None) -> FoundColumns | list[Found]:
+        """Take back the matches that end at ``tick`` or later (``None``: all); return them."""
+        parts = [part.take(np.flatnonzero(part.end >= tick)) if tick is not None else part for part in self.whole()]
+        parts = [part.to_take_back() for part in parts if len(part)]
+        return concatenate(parts) if parts else []
+
+    def compact(self) -> None:
+        """Keep no memory for matches that are gone."""
+        parts = self.whole()
+        self.__init__()  # type: ignore[misc]
+        if parts:
+            self.add(concatenate(parts))
+
+    def revise(
+        self,
+        found: FoundColumns | Sequence[Found],
+        cut: int | None,
+        buckets: Buckets,
+        stays: Stays | None = None,
+        cuts: Cuts | None = None,
+    ) -> Sequence[Found]:
+        """Compare ``found``, which has all matches that began at ``cut`` or later in some partitions (``None``: in all)
+        as they are now, with those that were given. Return the difference, which is given from now on, with matches of
+        other partitions, which are new. ``stays`` says which matches stay given, though they are not found again.
+        ``cuts``: matches of these partitions before a time of their own are left out of both."""
+        self._catch_up()
+        first = GONE + 1 if cut is None else max(cut, GONE + 1)
+        keyed, new = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        if isinstance(found, FoundColumns):
+            keyed = hashes_of_columns(found.keys, len(found))
+            firsts = first if cuts is None else np.maximum(first, _cuts_of(found.keys, len(found), cuts))
+            early = found.start < firsts
+            if buckets is not None and early.any():
+                early &= buckets[bucket_of(keyed)]
+            if early.any():
+                found, keyed = found.take(np.flatnonzero(~early)), keyed[~early]
+            new = _contents(found, keyed)
+        come, lost = self._changes(first, cuts, buckets, new)
+        if stays is not None:
+            kept = [(number, rows, stays(self._parts[number].take(rows))) for number, rows in lost]
+            lost = [(number, rows[~same]) for number, rows, same in kept if not same.all()]
+        for number, rows in lost:
+            self._start.now[rows + self._begins[number]] = GONE
+        if not len(come) and not lost:
+            return []
+        back = [(self._parts[number], rows) for number, rows in lost]
+        if not isinstance(found, FoundColumns) or not len(come):
+            return gathered(back, [])[0]
+        whole, order = gathered(back, [(found, come)])
+        many = len(whole) - len(come)
+        fresh, come = whole.last(len(come)), come[order[many:] - many]
+        self._add(fresh, keyed[come], new[come])
+        self._held += found_bytes(fresh)
+        return whole
+
+    def forget(self, cut: int) -> None:
+        """Forget the matches that began before ``cut``."""
+        later, self._later = self._later, [part for part in self._later if int(part.start.max()) >= cut]
+        if len(later) > len(self._later):
+            self._held = sum(map(found_bytes, (*self._parts, *self._later)))
+        start = self._start.now
+        start[start < cut] = GONE
+        if len(start) > 2 * int(np.count_nonzero(start > GONE)) + SPARE:
+            self.compact()
+
+    def forget_each(self, cuts: Cuts) -> None:
+        """Forget the matches of each partition that began before a time of its own."""
+        self._catch_up()
+        self._start.now[:] = self._starts(GONE + 1, cuts)
+
+    def _catch_up(self) -> None:
+        later, self._later = self._later, []
+        for part in later:
+            keyed = hashes_of_columns(part.keys, len(part))
+            self._add(part, keyed, _contents(part, keyed))
+
+    def _starts(self, first: int, cuts: Cuts) -> Ints:
+        """Return the start of each match, ``GONE`` for one at ``first`` or later that is before the cut of
+        its partition."""
+        start: Ints = self._start.now.copy()
+        for places, part in self._at(np.flatnonzero(start >= first)):
+            start[places[part.start < _cuts_of(part.keys, len(part), cuts)]] = GONE
+        return start
+
+    def _add(self, part: FoundColumns, keyed: Hashes, hashes: Ints) -> None:
+        self._begins.append(self._start.size)
+        self._latest.append(max(int(part.start.max()), self._latest[-1] if self._latest else GONE))
+        self._parts.append(part)
+        self._start.extend(part.start)
+        self._hash.extend(hashes)
+        self._bucket.extend(bucket_of(keyed))
+
+    def _changes(
+        self, first: int, cuts: Cuts | None, buckets: Buckets, now: Ints
+    ) -> tuple[Ints, list[tuple[int, Ints]]]:
+        """Return the places of what comes among the hashes ``now``, and which matches go: the numbers of parts, and
+        rows in them. They are among those that began at ``first`` or later."""
+        from acep.native import _native
+
+        start = self._start.now if cuts is None else self._starts(first, cuts)
+        # Most matches are in parts that are too early.
+        part = bisect_left(self._latest, first)
+        past = self._begins[part] if part < len(self._begins) else len(start)
+        flags = None if buckets is None else buckets.view(np.uint8)
+        hashes, bucket = self._hash.now[past:], self._bucket.now[past:]
+        come, gone = _native.changes(start[past:], hashes, bucket, first, flags, now)
+        return come, [*self._rows(gone + past)]
+
+    def _rows(self, places: Ints) -> Iterator[tuple[int, Ints]]:
+        """Yield the matches in some places, which rise: the number of each part that has some, and their rows."""
+        if not len(places):
+            return
+        numbers = np.searchsorted(self._begins, places, "right") - 1
+        for number in np.unique(numbers).tolist():
+            yield number, places[numbers == number] - self._begins[number]
+
+    def _at(self, places: Ints) -> Iterator[tuple[Ints, FoundColumns]]:
+        """Yield the matches in some places, which rise, by the parts that they are in."""
+        for number, rows in self._rows(places):
+            yield rows + self._begins[number], self._parts[number].take(rows)
+
+    def whole(self) -> list[FoundColumns]:
+        """Return all matches that are kept, in parts."""
+        return [part for _, part in self._at(np.flatnonzero(self._start.now > GONE))] + self._later
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes that the matches take."""
+        return self._start.bytes + self._hash.bytes + self._bucket.bytes + self._held
+
+
+def differences(some: FoundColumns, others: FoundColumns) -> tuple[Ints, Ints]:
+    """Return the rows of each that are not among the other ones."""
+    from acep.native import _native
+
+    one, other = (_contents(found, hashes_of_columns(found.keys, len(found))) for found in (some, others))
+    zeros = np.zeros(len(other), np.int64)
+    come, gone = _native.changes(zeros, other, zeros.astype(np.uint16), 0, None, one)
+    return come, gone
+
+
+def found_bytes(found: FoundColumns) -> int:
+    """Return the bytes that matches take; texts that are ids count as so many characters and an object."""
+    columns = (*found.keys, *found.values)
+    arrays = [found.start, found.end, found.bundle, found.error, found.offsets, found.ids, found.vars]
+    arrays += [one.values for one in columns] + [one.valid for one in columns if one.valid is not None]
+    texts = sum(OBJECT + len(one) for one in found.ids) if found.ids.dtype == object else 0
+    return texts + sum(int(one.nbytes) for one in arrays)
+
+
+def _cuts_of(keys: Sequence[Column], size: int, cuts: Cuts) -> Ints:
+    """Return the cut of the partition of each of some matches."""
+    codes, found = distinct(keys, size)
+    return np.array([cuts(key) for key in found], np.int64)[codes]
+
+
+def _contents(found: FoundColumns, keyed: Hashes) -> Ints:
+    """Return a hash of all that is given of each match but its bundle. ``keyed``: those of their partitions."""
+    from acep.native import _native  # here, as only the native core finds matches as columns
+
+    columns = [found.start, found.error, keyed.view(np.int64)]
+    if found.values:
+        columns.append(hashes_of_columns(found.values, len(found)).view(np.int64))
+    ids = found.ids
+    if ids.dtype == object:
+        ids = np.fromiter(map(hash, ids.tolist()), np.int64, len(ids))
+    return _native.contents(found.end, found.offsets, ids, found.vars, columns)
+
+
+class GivenRecords:
+    """The matches of one plan that the reference engine found, as records. The methods are those of
+    :class:`GivenColumns`."""
+
+    def __init__(self) -> None:
+        self._found: list[Found] = []
+
+    def add(self, found: Sequence[Found]) -> None:
+        """Record that matches were given."""
+        self._found += found
+
+    def revise(
+        self, found: Sequence[Found], cut: int | None, buckets: Buckets, cuts: Cuts | None = None
+    ) -> list[Found]:
+        """Compare matches as they are now with those given, and return the difference."""
+
+        def may_change(one: Found) -> bool:
+            return (cut is None or one.start >= cut) and (cuts is None or one.start >= cuts(one.key))
+
+        there = [one for one in self._found if may_change(one)]
+        there = [one for one, again in zip(there, _among(there, buckets), strict=True) if again]
+        again = _among(found, buckets)
+        fresh = [one for one, same in zip(found, again, strict=True) if not same or may_change(one)]
+        old, new = Counter(map(_content, there)), Counter(map(_content, fresh))
+        gone, added = old - new, new - old
+        come = [one for one in fresh if _content(one) in added]
+        taken = [one for one in there if _content(one) in gone]
+        lost = {id(one) for one in taken}
+        self._found = [one for one in self._found if id(one) not in lost] + come
+        return [replace(one, op=-1) for one in taken] + come
+
+    def forget(self, cut: int) -> None:
+        """Forget the matches that began before ``cut``."""
+        self._found = [one for one in self._found if one.start >= cut]
+
+    def forget_each(self, cuts: Cuts) -> None:
+        """Forget the matches of each partition that began before a time of its own."""
+        self._found = [one for one in self._found if one.start >= cuts(one.key)]
+
+
+def _among(found: Sequence[Found], buckets: Buckets) -> list[bool]:
+    """Return for each match whether its partition is in ``buckets``."""
+    if buckets is None or not found:
+        return [True] * len(found)
+    columns = zip(*(one.key for one in found), strict=True)
+    keys = [column_of_values(values, kind_of_value(values[0])) for values in columns]
+    held: list[bool] = buckets[bucket_of(hashes_of_columns(keys, len(found)))].tolist()
+    return held
+
+
+def _content(found: Found) -> Any:
+    return found.key, found.trail, found.start, found.end, found.error, found.values

@@ -1,0 +1,213 @@
+"""Process buckets whose state is in files, with one call of Python for each partition of a micro-batch.
+
+The page docs/internals/spark_state.md has the design. A bucket reads the version that it had before the micro-batch,
+adds its rows, writes its next version, and only then returns its results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import pyarrow as pa
+
+from acep.bucket_state.state_files import Version, Versions
+from acep.errors import EngineError
+from acep.overload.event_choice import Exploring, explored_in
+from acep.overload.sampled_recall import points_by_cell, points_told
+from acep.spark.bucket_rows import PartitionRows, SortedRows, rows_of_partition
+from acep.spark.job import SentJob
+from acep.spark.row_sums import sum_of_rows
+from acep.streaming.query_versions import NewVersion, in_order
+from acep.streaming.step import BucketRows, MicroBatch, SteppedBucket, end_step, take_step, telling, write_step
+from acep.streaming.time_spent import Stopwatch
+
+__all__ = ["StatePlace", "call_name", "step_in_files", "versions_of"]
+
+ROWS = 1 << 14  # result rows in one record batch
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class StatePlace:
+    """The place where a job runs. Its state is in ``folder``, which allows a restart at each of the last ``keep``
+    micro-batches. ``delay_ms`` is the delay of the watermark. Bucket ``n`` is in partition ``n % partitions``. ``seen``
+    is the greatest time, in ticks, of rows that did not travel in earlier micro-batches, and ``newest`` that of this
+    micro-batch, if it is known before its rows are read. If ``sampled``, events may be shed before they travel, so
+    match points are counted by key, in the cells of the attributes ``cells``, and in explored units, if single events
+    may be shed (``exploring``). ``newer`` are versions of queries that come with the micro-batch.
+
+    In foreachBatch the driver has the number of the micro-batch and the ids of the query and its run (``known``), and a
+    sink may do anything with the result. If there are several partitions, each of them then has a marking row
+    that gives its number, because the task's own number changes behind a union."""
+
+    folder: str
+    keep: int
+    delay_ms: int
+    partitions: int
+    seen: int | None = None
+    newest: int | None = None
+    sampled: bool = False
+    cells: tuple[str, ...] = ()
+    exploring: Exploring | None = None
+    known: tuple[int, str, str] | None = None
+    newer: tuple[NewVersion, ...] = ()
+
+
+def step_in_files(
+    job: SentJob, place: StatePlace, batches: Iterable[pa.RecordBatch], cores: int = 1
+) -> Iterator[pa.RecordBatch]:
+    """Process the buckets of a partition of a micro-batch, in as many threads as there are ``cores``: read their rows
+    and yield rows of the result.
+
+    The result has the additional column :data:`TOLD`, as in :func:`acep.spark.spark_state_worker.match_partition`.
+
+    Raises :class:`DataError`, :class:`SnapshotError` or :class:`EngineError`.
+    """
+    batch, partition, versions = _context(job, place)
+    if place.known is None and partition >= place.partitions:
+        raise _moved(place)
+    marked = place.known is not None and place.partitions > 1
+    with closing(rows_of_partition(job, batches, marked=marked)) as rows:
+        yield from _stepped(job, place, batch, partition, versions, rows, cores)
+
+
+def _stepped(
+    job: SentJob, place: StatePlace, batch: int, partition: int, versions: Versions, rows: PartitionRows, cores: int
+) -> Iterator[pa.RecordBatch]:
+    if place.known is not None:
+        partition = 0 if place.partitions == 1 else _marked(rows, place)
+    if any(number % place.partitions != partition for number in rows.numbers):
+        raise _moved(place)
+    there = versions.before(batch)
+    # Without rows the number of the partition cannot be checked, and it may be that of another one. Then nothing has
+    # become certain either, as the row that moves the time goes to each partition.
+    is_sure = place.known is not None or bool(rows.numbers)
+    newest = max((tick for tick in (rows.newest, place.newest) if tick is not None), default=None)
+    micro_batch = MicroBatch(job, versions, batch, there, place.delay_ms, rows.now, place.seen)
+    newer = (*place.newer, *in_order(rows.versions))
+    numbers = range(partition, job.buckets, place.partitions)
+
+    def taken(number: int, core: int) -> tuple[SteppedBucket, Stopwatch, BucketRows]:
+        # Each core has a number of its own, so that times of the same core add up.
+        watch = Stopwatch(partition + core)
+        watch.packed = rows.spans if number == partition else []
+        part = _part(job, rows.of(number), newest)
+        if newer:
+            part = replace(part, versions=newer, digest=f"{part.digest} {newer}")
+        step = take_step(micro_batch, number, part, watch, is_sure=is_sure)
+        watch.stop()
+        return step, watch, part
+
+    counted, explored = [], []
+    # While the state of a bucket is written, the next one is processed. Results follow once it is durable.
+    with ThreadPoolExecutor(1) as writer, closing(_on_cores(taken, numbers, cores)) as steps:
+        before: _Writing | None = None
+        for step, watch, part in steps:
+            if place.sampled:
+                counted.append(points_by_cell(job, place.cells, part.rows, step.out))
+                explored += [] if place.exploring is None else [place.exploring.counts(job, part.rows, step.out)]
+            last, before = before, _Writing(step, watch, writer.submit(write_step, micro_batch, step))
+            if last is not None:
+                yield from _results(micro_batch, last)
+        if before is not None:
+            yield from _results(micro_batch, before)
+    if counted:
+        yield from telling(job, job.result.empty_table(), [points_told(counted, explored_in(explored))]).to_batches()
+
+
+def _on_cores(taken: Callable[[int, int], Result], numbers: Sequence[int], cores: int) -> Generator[Result, None, None]:
+    """Yield what a function returns for some numbers and the number of a core, in the order of the numbers."""
+    if cores == 1:
+        yield from (taken(number, 0) for number in numbers)
+        return
+    with ExitStack() as stack:
+        threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(cores)]
+        waiting = [threads[i % cores].submit(taken, number, i % cores) for i, number in enumerate(numbers)]
+        try:
+            for one in waiting:
+                yield one.result()
+        finally:
+            for one in waiting:
+                one.cancel()
+
+
+@dataclass(frozen=True)
+class _Writing:
+    """A bucket whose state is being written."""
+
+    step: SteppedBucket
+    watch: Stopwatch
+    new: Future[Version]
+
+
+def _results(micro_batch: MicroBatch, writing: _Writing) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the result of a bucket, once its state is durable."""
+    job, watch = micro_batch.job, writing.watch
+    watch.start()
+    new = writing.new.result()
+    for table in writing.step.out:
+        yield from telling(job, table, []).to_batches(ROWS)
+    done = end_step(micro_batch, writing.step, new, watch)
+    yield from telling(job, job.result.empty_table(), [done]).to_batches()
+
+
+def _marked(rows: PartitionRows, place: StatePlace) -> int:
+    """Return the number of the partition from its marking row."""
+    if rows.mark is None:
+        raise _moved(place)
+    return rows.mark % place.partitions
+
+
+def _moved(place: StatePlace) -> EngineError:
+    return EngineError(
+        "the result of match was united with another DataFrame, or coalesced, and its state= is in files",
+        hint=f"shuffle the result: found.repartition({place.partitions}).union(...), or found.repartition(1) in place"
+        " of found.coalesce(1)",
+    )
+
+
+def _part(job: SentJob, received_rows: SortedRows | None, newest: int | None) -> BucketRows:
+    """Return the rows of a bucket as a step takes them. Rows that only advance its time are no part of the digest, as
+    which of them come depends on how Spark divides its work."""
+    if received_rows is None:
+        return BucketRows(None, newest, "", ended=False)
+    is_event = (received_rows.codes >= 0) & (received_rows.ticks < job.end)
+    rows = received_rows.rows if is_event.all() else received_rows.rows.filter(pa.array(is_event))
+    digest = f"{rows.num_rows} {sum_of_rows(rows)}" if rows.num_rows else ""
+    ended = bool((received_rows.ticks >= job.end).any())
+    return BucketRows(rows.select(job.columns), newest, digest, ended=ended)
+
+
+def _context(job: SentJob, place: StatePlace) -> tuple[int, int, Versions]:
+    """Return the number of the micro-batch, that of the task's partition, and the versions of the run."""
+    batch, query, run, partition = _says() if place.known is None else (*place.known, 0)
+    return batch, partition, versions_of(job, place, query, run)
+
+
+def versions_of(job: SentJob, place: StatePlace, query: str, run: str) -> Versions:
+    """Return the versions of a job for a run of a streaming query, both given by Spark's ids."""
+    return Versions(place.folder, query=query, call=call_name(job), run=run, buckets=job.buckets, keep=place.keep)
+
+
+def call_name(job: SentJob) -> str:
+    """Return the name of a call within its streaming query."""
+    return job.fingerprint[:32]
+
+
+def _says() -> tuple[int, str, str, int]:
+    """Return Spark's ids of the micro-batch, the streaming query, its run and the partition."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    names = ("streaming.sql.batchId", "sql.streaming.queryId", "spark.jobGroup.id")
+    batch, query, run = (None if context is None else context.getLocalProperty(name) for name in names)
+    if context is None or batch is None or query is None or run is None:
+        raise EngineError(
+            "Spark did not say which micro-batch this is", hint="run it by writeStream, or leave state= out"
+        )
+    return int(batch), query, run, context.partitionId()

@@ -1,0 +1,1 @@
+"""Match a stream in foreachBatch, where events are shed before they travel."""

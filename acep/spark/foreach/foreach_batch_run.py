@@ -1,0 +1,434 @@
+"""Match a micro-batch of foreachBatch: choose the events that travel, match them, and collect the metrics."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep.bucket_state.folders import folder_of
+from acep.bucket_state.state_files import Versions
+from acep.budget import Budget
+from acep.budget.pace import pace_of
+from acep.errors import DataError, EngineError, warn_caller
+from acep.learning.estimation.recall import Tally
+from acep.overload.admission import CELLS, Admission, span_of, why_not_before
+from acep.overload.batch_log import BatchLog, Carried, Decision, decide
+from acep.overload.event_choice import Explored, Exploring
+from acep.overload.key_utility import share_of
+from acep.overload.load import Measured
+from acep.overload.needed_events import uses_of
+from acep.overload.sampled_recall import POINTS, points_in, tally_of, with_shed
+from acep.overload.time_bound import TimeBound
+from acep.pattern.tree import Strategy
+from acep.plan.compile import Plan
+from acep.shedding.event_utility import EventUtility, is_sheddable
+from acep.spark.bucket_rows import counted_rows
+from acep.spark.fields import with_fields
+from acep.spark.file_state_worker import StatePlace, call_name, step_in_files, versions_of
+from acep.spark.foreach.observed_batches import PATIENCE, Observed, run_whole
+from acep.spark.foreach.row_columns import TICKS, RowColumns, cell_keys, row_columns
+from acep.spark.interpreter import check_workers
+from acep.spark.job import SentJob, job_of
+from acep.spark.job_run import in_files, marks_of, place_of
+from acep.spark.matching import state_in, warn_of
+from acep.spark.metrics import Progress, progress_of
+from acep.spark.newest_time import ANNOUNCES, announced
+from acep.spark.session import leave_unbounded
+from acep.spark.times import DELAY_KEY, delay_of
+from acep.storage.sections import read_sections
+from acep.streaming.job import EXACT
+from acep.streaming.latest_time import Latest
+from acep.streaming.query_versions import RunningQueries, Times
+from acep.streaming.step import BUCKET, MicroBatch, bucket_of
+from acep.streaming.time_spent import spent_of
+from acep.streaming.times import before, begin_after, passed
+from acep.streaming.totals import TOLD
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+__all__ = ["BatchCall", "call_of"]
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchCall:
+    """One call in one run of a streaming query; ``ids`` are those of the query and the run. ``bound`` is the time bound
+    of a micro-batch: ``admission`` sheds events to keep it, and so do the workers if they are ``paced``. ``latest``
+    bounds the times of events. With ``on_driver`` no worker is used."""
+
+    ids: tuple[str, str]
+    job: SentJob
+    result: StructType
+    place: StatePlace
+    versions: Versions
+    log: BatchLog
+    admission: Admission | None
+    bound: TimeBound | None
+    paced: bool
+    columns: RowColumns
+    marks: DataFrame | None
+    latest: Latest | None
+    on_driver: bool
+
+    def decided(self, decision: Decision) -> Decision:
+        """Decide which events are admitted from now on."""
+        share, events = 1.0, dataclasses.replace(decision.events, kept=None)
+        if self.admission is not None and self.bound is not None:
+            last, exploring = decision.admission or self.admission, self.place.exploring
+            now = share_of(last.now, last.favoured[-1], decision.utility.events)
+            now *= 1.0 if exploring is None else decision.events.share(exploring.utility)
+            share = decision.load.share(self.bound.target(decision.left), now)
+            if exploring is not None and share < 1:
+                events = decision.events if share == now else events.choose(exploring.utility, share)
+            if share != now:
+                decision = dataclasses.replace(decision, load=decision.load.changed())
+        decision = dataclasses.replace(decision, events=events)
+        share = 1.0 if events.kept is not None else share
+        decided = decide(decision, self.admission, share, _delay_ticks(self.job, self.place.delay_ms))
+        bound = None if self.latest is None else self.latest.bound(round(time.time() * 1000), self.job.tick_ms)
+        return dataclasses.replace(decided, latest=bound)
+
+    def queries(self, batch: int, decision: Decision) -> tuple[RunningQueries, Times]:
+        """Return the queries of the stream with all versions before a micro-batch, and the times of versions that come
+        with it."""
+        there, seen = self.versions.before(batch), decision.carried.seen
+        micro_batch = MicroBatch(self.job, self.versions, batch, there, self.place.delay_ms, None, seen)
+        found = bucket_of(micro_batch, 0).queries
+        assert found is not None
+        return found, (micro_batch.since, None, self.job.back_to(micro_batch.final))
+
+    def times(self, seen: int | None) -> Times:
+        """Return the times of versions that come with a micro-batch, if ``seen`` is the greatest tick before it."""
+        final = before(passed(seen, self.place.delay_ms, self.job.tick_ms), self.job.tick_ms)
+        return begin_after(seen, self.job.tick_ms), None, self.job.back_to(final)
+
+    @property
+    def _once(self) -> bool:
+        """Whether a micro-batch must be matched only once, because a second time other events may be shed."""
+        return self.job.timed
+
+    def run(
+        self, frame: DataFrame, batch: int, decision: Decision, sink: Callable[[Any, int], None]
+    ) -> tuple[Mapping[str, Any], Sequence[str]]:
+        """Match a micro-batch, and hand the matches to the sink; return the counts of rows and the metrics of
+        buckets."""
+        if self.on_driver:
+            return self._run_here(frame, batch, decision, sink)
+        both, observed = self._matched(frame, batch, decision)
+        if self._once:
+            both.persist()
+            run_whole(both)
+        try:
+            sink(self._given(both, decision), batch)
+        finally:
+            if self._once:
+                both.unpersist()
+        return self._told(frame, batch, decision, observed)
+
+    def _run_here(
+        self, frame: DataFrame, batch: int, decision: Decision, sink: Callable[[Any, int], None]
+    ) -> tuple[Mapping[str, Any], Sequence[str]]:
+        """Run a micro-batch in this process; the sink gets a table."""
+        rows, sent, observed = self._going(frame, decision)
+        came = rows.select(*sent).toArrow()
+        events = came.filter(came.column(BUCKET).is_valid()) if came.column(BUCKET).null_count else came
+        seen = counted_rows(self.job, came) if observed is None else observed.counted(PATIENCE)
+        if seen is None:
+            raise _untold(batch)
+        place = dataclasses.replace(self._place(batch, decision), newest=seen["seen"])
+        stepped = step_in_files(self.job, place, events.to_batches(), self._cores)
+        both = pa.Table.from_batches(stepped, self.job.result.append(pa.field(TOLD, pa.string())))
+        matches = pc.is_null(both.column(TOLD))
+        found = both.filter(matches).drop_columns([TOLD])
+        if self.admission is not None:
+            exact = pa.array([self._whole(decision)] * len(found), pa.bool_())
+            if EXACT in found.column_names:
+                exact = pc.and_(found.column(EXACT), exact)
+                found = found.drop_columns([EXACT])
+            found = found.append_column(EXACT, exact)
+        sink(found, batch)
+        return seen, both.column(TOLD).drop_null().to_pylist()
+
+    @property
+    def _cores(self) -> int:
+        """The cores that match in this process: one where functions of the user's own are called, which may be unfit
+        for threads, or where the buckets themselves keep a bound of time."""
+        alone = self.job.timed or any(plan.computed for plan in self.job.plans)
+        return 1 if alone else min(os.cpu_count() or 1, self.job.buckets)
+
+    def _counts_itself(self, decision: Decision) -> bool:
+        """Return whether all rows come to this process, each event for one bucket, so that it can count them."""
+        return self.on_driver and decision.admission is None and self.columns.every and self.columns.passes == 1
+
+    def _going(self, frame: DataFrame, decision: Decision) -> tuple[DataFrame, Sequence[Column], Observed | None]:
+        """Return the rows that travel, the columns that they have on the way, and the observations, unless this process
+        counts the rows itself."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as sf
+
+        columns, observed = self.columns, Observed(Observation(), Observation(), Observation())
+        late = before(passed(decision.carried.seen, self.place.delay_ms, self.job.tick_ms), self.job.tick_ms)
+        frame = with_fields(frame, self.job.columns)
+        if columns.all_go(decision):
+            whole = columns.unshed
+            if self._counts_itself(decision):
+                return frame, whole.sent, None
+            frame = frame.observe(observed.rows, *whole.counted(late))
+            frame = announced(frame, whole.ticks) if columns.announced_to else frame
+            return (frame if whole.kept is None else frame.where(whole.kept)), whole.sent, observed
+        frame = columns.made(frame, self.job, decision)
+        frame = frame.observe(observed.rows, *columns.counted(late, decision.latest))
+        frame = announced(frame, sf.col(TICKS)) if columns.announced_to else frame
+        return frame.where(columns.kept), columns.sent, observed
+
+    def _place(self, batch: int, decision: Decision) -> StatePlace:
+        sampled = decision.admission is not None
+        return dataclasses.replace(
+            self.place,
+            seen=decision.carried.seen,
+            sampled=sampled,
+            known=(batch, *self.ids),
+            newer=decision.versions,
+        )
+
+    def _matched(self, frame: DataFrame, batch: int, decision: Decision) -> tuple[DataFrame, Observed]:
+        """Return the result of a micro-batch together with the metrics of buckets, and the observations of both."""
+        rows, sent, observed = self._going(frame, decision)
+        assert observed is not None
+        both = in_files(rows, self.job, self.result, self._place(batch, decision), sent, self.marks)
+        both = both.observe(observed.buckets, *self.columns.told)
+        return both.observe(observed.points, *self.columns.points), observed
+
+    def _told(
+        self, frame: DataFrame, batch: int, decision: Decision, observed: Observed
+    ) -> tuple[Mapping[str, Any], Sequence[str]]:
+        """Return the counts of rows and the metrics of buckets. If the sink did not read all matches, some buckets have
+        not been processed; the whole micro-batch is then run again."""
+        told = observed.told(self.job.buckets, PATIENCE if self.versions.written(batch) else 0.0)
+        if told is None:
+            both, observed = self._matched(frame, batch, decision)
+            run_whole(both)
+            told = observed.told(self.job.buckets, PATIENCE)
+        if told is None:
+            raise _untold(batch)
+        return told
+
+    def _given(self, both: DataFrame, decision: Decision) -> DataFrame:
+        """Return the DataFrame for the sink."""
+        from pyspark.sql import functions as sf
+
+        found = both.where(sf.col(TOLD).isNull()).drop(TOLD)
+        if self.admission is None:
+            return found
+        whole = self._whole(decision)
+        exact = sf.lit(whole) & sf.col(EXACT) if EXACT in found.columns else sf.lit(whole)
+        return found.withColumn(EXACT, exact)
+
+    def _whole(self, decision: Decision) -> bool:
+        """Return whether no event has been shed before it travelled."""
+        whole = decision.admission is not None and decision.admission.whole and decision.events.kept is None
+        return whole and decision.carried.shed == 0
+
+    def after(self, decision: Decision, seen: Mapping[str, Any], told: Sequence[str], seconds: float) -> Decision:
+        """Return the decision with which the next micro-batch begins."""
+        so_far, went = decision.carried, int(seen["carried"])
+        shed, greatest, late = int(seen["needed"]) - went, seen["seen"], int(seen.get("late", 0))
+        counts, length, explored, known = points_in(told)
+        came, _, points, _ = counts
+        chances, single = np.ones(CELLS), decision.events.kept is not None
+        if decision.admission is not None and greatest is not None:
+            middle = greatest if so_far.seen is None else (so_far.seen + greatest) // 2
+            chances = decision.admission.chances(middle)
+        if single:
+            every = (float(seen["needed"]), float(points.sum()), *explored[-4:].tolist())
+            tally, inside = Tally(), Explored(*every)
+        else:
+            tally = tally_of(counts, chances, int(seen["needed"]), self._crossing(int(points.sum()), length))
+            inside = Explored()
+        carried = Carried(
+            rows=so_far.rows + int(seen["rows"]),
+            events=so_far.events + int(seen["events"]),
+            idle=so_far.idle + int(seen["events"]) - int(seen["needed"]) - late,
+            shed=so_far.shed + shed,
+            seen=max((one for one in (so_far.seen, greatest) if one is not None), default=None),
+            points=so_far.points + tally,
+            known=so_far.known and known,
+            late=so_far.late + late,
+            ahead=so_far.ahead + int(seen.get("ahead", 0)),
+            explored=so_far.explored + inside,
+        )
+        carrying = seconds
+        if self.paced:  # the workers bound the time of matching themselves
+            lines = [json.loads(text) for text in told if not text.startswith(POINTS)]
+            carrying = spent_of(lines, seconds).carrying
+        load = decision.load.paced(seconds) if self.paced else decision.load
+        load = load.after(Measured(int(seen["rows"]), int(seen["needed"]), went, carrying))
+        utility = decision.utility
+        if self.place.cells and not single:
+            utility = utility.after(came, points, chances)
+        left = decision.left
+        if self.bound is not None and greatest is not None:
+            ticks = 0 if so_far.seen is None else max(0, greatest - so_far.seen)
+            left = self.bound.paid(left, ticks=ticks, seconds=seconds)
+        events = decision.events.after(explored)
+        return Decision(decision.admission, load, carried, utility, left=left, events=events, version=decision.version)
+
+    def _crossing(self, points: int, length: int) -> float:
+        """Estimate the chance that a match crosses into the next sampling unit, from the sum of match lengths."""
+        if self.admission is None or not points:
+            return 0.0
+        usual = self.admission.span / 2 if length < 0 else length / points
+        return min(usual / self.admission.length, 1.0)
+
+    def progress(
+        self, batch: int, carried: Carried, told: Sequence[str], seen: Mapping[str, Any], seconds: float
+    ) -> Progress:
+        """Return the progress so far, including events that were shed before they travelled."""
+        lines = [text for text in told if not text.startswith(POINTS)]
+        row = {"told": "\n".join(lines), "names": json.dumps(self.job.names)}
+        done = progress_of(
+            {
+                "observedMetrics": {"acep_": _Row(row)},
+                "batchId": batch,
+                "eventTime": {},
+                "numInputRows": seen["rows"],
+                "durationMs": {"triggerExecution": seconds * 1000},
+            }
+        )
+        assert done is not None
+        more = carried.idle + carried.shed
+        if not more + carried.late + carried.ahead:
+            return done
+        several = self.job.several
+        report = with_shed(done.report, carried, several=several)
+        reports = {name: with_shed(one, carried, several=several) for name, one in done.reports.items()}
+        return dataclasses.replace(
+            done,
+            events=done.events + more,
+            late=done.late + carried.late,
+            ahead=done.ahead + carried.ahead,
+            late_now=done.late_now + int(seen.get("late", 0)),
+            shed=done.shed + carried.shed,
+            report=report,
+            reports=reports,
+        )
+
+
+class _Row(dict[str, Any]):
+    """A row in the form that :func:`progress_of` reads."""
+
+    def asDict(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Return the row as a dict."""
+        return dict(self)
+
+
+def call_of(
+    frame: DataFrame,
+    ids: tuple[str, str],
+    query: Any,
+    state: Any,
+    watermark: Any,
+    budget: Budget | None,
+    options: Mapping[str, Any],
+    on_driver: bool,
+) -> BatchCall:
+    """Create the call of a run of a streaming query with these ids, from its first micro-batch and the user's options.
+
+    Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
+    """
+    from pyspark.sql import functions as sf
+
+    job, result = job_of(frame.schema, query, budget=budget, **options)
+    plans, histories = job.plans, job.histories
+    admission, bound, paced = None, None, False
+    if budget is not None and (pace := pace_of(budget, job.schema.tick_ns)) is not None:
+        cores = frame.sparkSession.sparkContext.defaultParallelism
+        bound = TimeBound(pace.latency, pace.cpu, cores, pace.tick)
+        if why := why_not_before(plans, ids=job.schema.id is not None):
+            warn_caller(f"events are shed behind the shuffle, which saves less time: {why}")
+        else:
+            admission = Admission(span_of(plans), seed=job.seed)
+            # Under skip till any match, matching dominates, and shedding partial matches costs less recall than keys.
+            paced = bound.cpu is None and all(plan.query.strategy is Strategy.SKIP_TILL_ANY_MATCH for plan in plans)
+            if not paced:  # admission keeps the bound of time; the workers have only the other bounds
+                rest = dataclasses.replace(budget, latency=None, cpu=None)
+                own = {name for name in options if rest.limited or name not in ("policy", "history")}
+                job, result = job_of(frame.schema, query, budget=rest, **{name: options[name] for name in own})
+    warn_of(job)
+    latest, job = job.latest, dataclasses.replace(job, latest=None)  # the driver enforces it
+    spark = frame.sparkSession
+    if not on_driver:
+        check_workers(spark, job.engine)
+        leave_unbounded(spark)  # this session is a copy for this stream alone
+    delay = _delay_ms(frame, job, watermark)
+    if admission is not None:
+        admission = dataclasses.replace(admission, delay=_delay_ticks(job, delay))
+    folder = state_in(frame, state)
+    wide = with_fields(frame, job.columns)
+    cells = cell_keys(wide, job)
+    exploring = None if admission is None or not cells else _exploring(job, histories, plans[0], cells, admission)
+    place = dataclasses.replace(place_of(spark, job, folder, delay), cells=cells, exploring=exploring)
+    if on_driver:
+        place = dataclasses.replace(place, partitions=1)
+    log = BatchLog(folder_of(folder), ids[0], call_name(job))
+    versions = versions_of(job, place, *ids)
+    every = job.op is not None or job.late or job.dynamic
+    uses = None if every else uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
+    # One partition knows the newest time by itself if it gets all rows.
+    keyless = not any(part.keys for part in job.passes)
+    gets_all = place.partitions == 1 and keyless and uses is None and admission is None
+    announced_to = 0 if on_driver or gets_all else place.partitions
+    columns = row_columns(wide, job, uses, announced_to, exploring)
+    names = wide.withColumn(ANNOUNCES, sf.lit(False))
+    marks = marks_of(names, job, place, columns.unshed.sent) if place.partitions > 1 else None
+    return BatchCall(ids, job, result, place, versions, log, admission, bound, paced, columns, marks, latest, on_driver)
+
+
+def _exploring(
+    job: SentJob, histories: Sequence[bytes], plan: Plan, keys: tuple[str, ...], admission: Admission
+) -> Exploring | None:
+    """Return how single events may be shed by the history of the query; ``None`` if its history does not say."""
+    if job.output not in ("matches", "points") or not is_sheddable(plan):
+        return None
+    for data in histories:
+        utility = EventUtility.from_sections(read_sections(data))
+        if utility is not None and utility.fingerprint == plan.fingerprint:
+            return Exploring.of(utility, keys, admission)
+    return None
+
+
+def _untold(batch: int) -> EngineError:
+    return EngineError(f"Spark did not tell what was counted in micro-batch {batch}", hint="start the stream again")
+
+
+def _delay_ms(frame: DataFrame, job: SentJob, watermark: Any) -> int:
+    """Return the delay of the watermark. Raises :class:`DataError` if there is none, or two."""
+    known = (frame.schema[job.schema.ts].metadata or {}).get(DELAY_KEY) if "." not in job.schema.ts else None
+    if watermark is None:
+        if known is None:
+            raise DataError(
+                "a stream needs a watermark",
+                hint='say how late events may come: watermark="10 minutes"',
+                code="option_invalid",
+            )
+        return int(known)
+    if known is not None:
+        raise DataError(
+            f"`{job.schema.ts}` has a watermark already", hint="leave watermark= out", code="option_invalid"
+        )
+    clock = frame.sparkSession.readStream.format("rate").load()
+    marked = clock.withWatermark("timestamp", delay_of(watermark, job.schema))
+    return int(marked.schema["timestamp"].metadata[DELAY_KEY])
+
+
+def _delay_ticks(job: SentJob, delay_ms: int) -> int:
+    return -(-delay_ms * job.tick_ms[1] // job.tick_ms[0])

@@ -1,0 +1,266 @@
+"""Build Spark expressions over the rows of a micro-batch: which are events, which may travel, and their counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from acep.overload.admission import ALL, CELLS, SHIFT, Admission, Pieces
+from acep.overload.batch_log import Decision
+from acep.overload.event_choice import EXPLORED, Exploring
+from acep.overload.key_utility import SEPARATOR
+from acep.overload.needed_events import Use
+from acep.overload.sampled_recall import POINTS
+from acep.spark.fields import quoted
+from acep.spark.foreach.unshed import UnshedColumns, added, unshed_columns, varying
+from acep.spark.job import SentJob
+from acep.spark.job_run import bucket_numbers, codes_of, observed_columns, sent_columns
+from acep.spark.needed_rows import needed_events
+from acep.spark.newest_time import ANNOUNCES, with_announcements
+from acep.spark.times import end_column, ticks_of_row
+from acep.streaming.totals import TOLD
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["RowColumns", "cell_keys", "row_columns"]
+
+# Columns computed for a row: whether it is an event, and one that some query can use; its time in ticks; in each pass
+# the number of its bucket, the beginning of its sampling unit, and the bucket's number if it travels; its key's cell.
+EVENT, NEEDED, TICKS, NUMBER, BEGIN, GOING = "__event", "__needed", "__ticks", "__number", "__begin", "__going"
+CELL = "__cell"
+AHEAD = "__ahead"  # whether the time of the row is too far ahead, so that it is no event
+
+
+@dataclass(frozen=True)
+class RowColumns:
+    """Expressions that are reused in every micro-batch, because building them takes Spark a while.
+
+    ``read`` are columns of each row, ``observed`` aggregates of all rows, ``sent`` columns of the rows for which
+    ``kept`` is true. ``told`` collects the metrics of buckets, and ``points`` the texts on match points. In each of
+    some ``passes`` a row has a bucket. ``unshed`` is for micro-batches of which nothing is shed. ``every`` tells
+    whether all events are needed. Rows that have the newest time go to so many partitions: ``announced_to``.
+    ``exploring`` says which single events may be shed. ``chosen`` caches the last micro-batch's expressions that select
+    rows.
+    """
+
+    read: tuple[Column, ...]
+    observed: tuple[Column, ...]
+    passes: int
+    kept: Column
+    sent: tuple[Column, ...]
+    told: tuple[Column, ...]
+    points: tuple[Column, ...]
+    unshed: UnshedColumns
+    every: bool
+    announced_to: int
+    exploring: Exploring | None = None
+    chosen: dict[str, tuple[list[Column], list[Column]]] = field(default_factory=dict, compare=False)
+
+    def counted(self, before: int | None, latest: int | None) -> list[Column]:
+        """Return the aggregates of all rows. Idle rows with a time less than ``before`` (ticks) count as late, and rows
+        with a time greater than ``latest`` as ahead."""
+
+        observed = list(self.observed)
+        # As texts: one call of Spark for each, not one for each part of an expression.
+        if before is not None:
+            late = f"{EVENT} AND NOT {NEEDED} AND {TICKS} < get(array({_number(before)}), pmod({TICKS}, 1))"
+            observed.append(self._count(late).alias("late"))
+        if latest is not None:
+            observed.append(self._count(AHEAD).alias("ahead"))
+        return observed
+
+    def _count(self, condition: str) -> Column:
+        """Count the buckets of the rows for which a condition in SQL holds."""
+        from pyspark.sql import functions as sf
+
+        return sf.expr(" + ".join(f"count(CASE WHEN {condition} THEN {NUMBER}{i} END)" for i in range(self.passes)))
+
+    def all_go(self, decision: Decision) -> bool:
+        """Return whether all needed events travel, and none is too far ahead."""
+        sheds = decision.admission is not None and not decision.admission.whole
+        return not sheds and decision.latest is None and (self.exploring is None or decision.events.kept is None)
+
+    def made(self, frame: DataFrame, job: SentJob, decision: Decision) -> DataFrame:
+        """Return the columns ``read`` of the rows of ``frame``, with the numbers of the buckets to which each
+        travels."""
+        from pyspark.sql import functions as sf
+
+        # Separate steps, so that Spark computes columns that are used several times only once.
+        rows, admission = frame.select(*self.read), decision.admission
+        if decision.latest is not None:
+            latest = varying([decision.latest], sf.col(TICKS))(decision.latest)
+            near = sf.coalesce(sf.col(TICKS) <= latest, sf.lit(True))
+            own = {name: sf.col(name) & near for name in (EVENT, NEEDED)}
+            rows = rows.withColumns(own | {TICKS: sf.when(near, sf.col(TICKS)), AHEAD: ~near})
+        pieces = [] if admission is None or admission.whole else admission.pieces(decision.carried.seen)
+        kept = None if self.exploring is None else decision.events.kept
+        same = repr((pieces, kept))
+        if admission is not None and pieces:
+            same += repr((admission.span, admission.seed, admission.favoured))
+        if same not in self.chosen:
+            self.chosen.clear()
+            single = None if self.exploring is None or kept is None else _kept(job, self.exploring, kept)
+            self.chosen[same] = _chosen(job, admission if pieces else None, pieces, single)
+        first, going = self.chosen[same]
+        return (rows.select("*", *first) if first else rows).select("*", *going)
+
+
+def row_columns(
+    frame: DataFrame,
+    job: SentJob,
+    uses: Sequence[Use] | None,
+    announced_to: int,
+    exploring: Exploring | None = None,
+) -> RowColumns:
+    """Build the expressions over rows with the columns of ``frame``, including struct fields.
+
+    ``uses`` are the uses that queries have for events; ``None`` if every event is needed. Rows that have the newest
+    time go to so many partitions: ``announced_to`` (0: none does).
+    """
+    from pyspark.sql import functions as sf
+
+    ts, held = sf.col(quoted(job.schema.ts)), frame.schema[job.schema.ts].dataType
+    event = ts.isNotNull() & ~(ts >= end_column(held))
+    usable = needed_events(frame.schema, uses, job.schema.type)
+    needed = event if usable is None else event & usable
+    ticks = sf.when(event, ticks_of_row(job.schema.ts, held, job.schema))
+    numbers = bucket_numbers(frame, job)
+    names = sorted({*job.columns, *(key for part in job.passes for key in part.keys)})
+    # Only the columns that are needed: otherwise Spark would read the others for the observation, too.
+    read = [sf.col(quoted(name)) for name in names]
+    read += [event.alias(EVENT), needed.alias(NEEDED), ticks.alias(TICKS)]
+    read += [number.alias(f"{NUMBER}{i}") for i, number in enumerate(numbers)]
+    number, going = ([sf.col(f"{name}{i}") for i in range(len(numbers))] for name in (NUMBER, GOING))
+    count = [sf.count(sf.when(sf.col(EVENT), one)) for one in number]
+    wanted = [sf.count(sf.when(sf.col(NEEDED), one)) for one in number]
+    went = [sf.count(sf.when(sf.col(EVENT), one)) for one in going]
+    observed = (
+        sf.count(sf.lit(1)).alias("rows"),
+        added(count).alias("events"),
+        added(wanted).alias("needed"),
+        added(went).alias("carried"),
+        sf.max(TICKS).alias("seen"),
+    )
+    travels = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()
+    codes = codes_of(frame, job, going)
+    if announced_to:
+        travels, codes = travels | sf.col(ANNOUNCES), with_announcements(codes, announced_to)
+    sent = sent_columns(frame, job, codes)
+    points = sf.col(TOLD).startswith(POINTS)
+    told = observed_columns(job.names, sf.when(~points, sf.col(TOLD)))
+    counted = observed_columns(job.names, sf.when(points, sf.col(TOLD)))
+    unshed = unshed_columns(frame, job, event, usable, announced_to)
+    columns = (tuple(read), observed, len(numbers), travels, tuple(sent), tuple(told), tuple(counted), unshed)
+    return RowColumns(*columns, usable is None, announced_to, exploring)
+
+
+def _chosen(
+    job: SentJob, admission: Admission | None, pieces: Pieces, single: Column | None
+) -> tuple[list[Column], list[Column]]:
+    """Build the columns that select the rows that travel: columns to be computed first, and the numbers of the
+    buckets. ``single`` tells which single events are kept."""
+    from pyspark.sql import functions as sf
+
+    first: list[Column] = []
+    admitted: list[Column] = []
+    no_time = sf.col(quoted(job.schema.ts)).isNull()
+    if admission is not None:
+        first = [_begin(admission, part.keys).alias(f"{BEGIN}{i}") for i, part in enumerate(job.passes)]
+        first += [_cell(job.passes[0].keys).alias(CELL)] if any(admission.favoured) else []
+        admitted = [_admitted(admission, pieces, part.keys, i) | no_time for i, part in enumerate(job.passes)]
+    going = []
+    for i in range(len(job.passes)):
+        number = sf.when(sf.col(NEEDED) | no_time, sf.col(f"{NUMBER}{i}"))
+        number = number if single is None else sf.when(single | no_time, number)
+        going.append((sf.when(admitted[i], number) if admitted else number).alias(f"{GOING}{i}"))
+    return first, going
+
+
+def _begin(admission: Admission, keys: Sequence[str]) -> Column:
+    """Return the beginning of an event's sampling unit, in ticks."""
+    from pyspark.sql import functions as sf
+
+    length, ticks = sf.lit(admission.length), sf.col(TICKS)
+    offset = sf.pmod(sf.xxhash64(*(sf.col(quoted(key)) for key in keys), sf.lit(admission.seed)), length)
+    return ticks - sf.pmod(ticks - offset, length)
+
+
+def _number(number: int) -> str:
+    """Return a number in SQL, which has no literal for the least one."""
+    return f"CAST('{number}' AS BIGINT)"
+
+
+def _numbers(steps: Sequence[tuple[int, Sequence[int]]]) -> Iterator[int]:
+    for since, values in steps:
+        yield from (since, *values)
+
+
+def _admitted(admission: Admission, pieces: Pieces, keys: Sequence[str], number: int) -> Column:
+    """Build the column that tells whether an event is admitted in a pass, equal to :meth:`Admission.admits`."""
+    from pyspark.sql import functions as sf
+
+    begin, ticks = sf.col(f"{BEGIN}{number}"), sf.col(TICKS)
+    hashed = sf.xxhash64(*(sf.col(quoted(key)) for key in keys), begin, sf.lit(admission.seed))
+    # The end of a unit may exceed 64 bits; `try_add` is then null, and `least` ignores it.
+    last = sf.least(ticks, sf.try_add(begin, sf.lit(admission.length - admission.span - 1)))
+    numbers = [bound for bound, _ in pieces] + [one for _, steps in pieces for one in _numbers(steps)]
+    number_of = varying(numbers, ticks)
+    admitted = sf.lit(True)
+    for table, favoured in enumerate(admission.favoured):
+        threshold: Column | None = None
+        for bound, steps in reversed(pieces):
+            inner = number_of(steps[-1][1][table])
+            for since, values in reversed(steps[:-1]):
+                inner = sf.when(begin > number_of(since), number_of(values[table])).otherwise(inner)
+            threshold = inner if threshold is None else sf.when(last > number_of(bound), inner).otherwise(threshold)
+        assert threshold is not None
+        if favoured:
+            chosen = set(favoured)
+            times = sf.array(*(sf.lit(1 << SHIFT if cell in chosen else 1) for cell in range(CELLS)))
+            threshold = threshold.cast("long") * sf.get(times, sf.col(CELL))
+        admitted = admitted & (sf.pmod(hashed, sf.lit(ALL)) < threshold)
+    return admitted
+
+
+def _kept(job: SentJob, exploring: Exploring, kept: int) -> Column:
+    """Build the column that tells whether a single event is kept: its cell is among the first, or its unit explored."""
+    from pyspark.sql import functions as sf
+
+    utility, ticks = exploring.utility, sf.col(TICKS)
+    kind = sf.col(quoted(job.schema.type or ""))
+    types = sf.array(*(sf.lit(one) for one in utility.types))
+    place = sf.coalesce(sf.array_position(types, kind.cast("string")), sf.lit(0)).cast("int")
+    cell = sf.when(place > 0, place - 1).otherwise(len(utility.types))
+    for name, edges in utility.bins:
+        value = sf.col(quoted(name)).cast("double")
+        reached = [sf.when(~sf.isnan(value) & (value >= edge), 1).otherwise(0) for edge in edges]
+        cell = cell * (len(edges) + 1) + sum(reached[1:], reached[0])
+    rank = [0] * len(utility.order)
+    for number, one in enumerate(utility.order):
+        rank[one] = number
+    first = sf.get(sf.array(*map(sf.lit, rank)), cell) < varying([kept], ticks)(kept)
+    begin = ticks - sf.pmod(ticks, sf.lit(exploring.length))
+    texts = [*(sf.col(quoted(key)).cast("string") for key in exploring.keys), begin.cast("string")]
+    hashed = sf.crc32(sf.concat_ws(SEPARATOR, *texts, sf.lit(str(exploring.seed))))
+    return first | (sf.pmod(hashed, sf.lit(EXPLORED)) == 0)
+
+
+def cell_keys(frame: DataFrame, job: SentJob) -> tuple[str, ...]:
+    """Return the partition attributes if all have types for :func:`acep.overload.key_utility.cell_of`; () for other
+    types or several queries."""
+    from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType, StringType
+
+    if job.several or len(job.passes) != 1:
+        return ()
+    keys = job.passes[0].keys
+    known = (ByteType(), ShortType(), IntegerType(), LongType(), StringType())
+    return tuple(keys) if all(frame.schema[key].dataType in known for key in keys) else ()
+
+
+def _cell(keys: Sequence[str]) -> Column:
+    from pyspark.sql import functions as sf
+
+    text = sf.concat_ws(SEPARATOR, *(sf.col(quoted(key)).cast("string") for key in keys))
+    return sf.pmod(sf.crc32(text), sf.lit(CELLS))

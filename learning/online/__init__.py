@@ -1,1 +1,0 @@
-"""Online algorithms with proved bounds."""
