@@ -23,7 +23,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 def shorten(number: float | None, unit: str = "") -> str:
     """Return a number as text with three significant digits.
 
-    >>> shorten(1234567), short(0.5), short(98.7, " ms"), short(None), short(0)
+    >>> shorten(1234567), shorten(0.5), shorten(98.7, " ms"), shorten(None), shorten(0)
     ('1.23 M', '0.5', '98.7 ms', '', '0')
     """
     if number is None:
