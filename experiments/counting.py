@@ -158,8 +158,8 @@ def count_stock_runs(table: pa.Table, query: StockQuery) -> int:
             end = min(size, first + query.window)  # b stands before this place
             if query.strategy == "s2" and query.iterator != "p1":
                 follows = price[first + 1 : end]
-                taken = follows > (price[first : end - 1] if query.iterator == "p2" else price[first])
-                stops = np.flatnonzero(~taken)
+                continues = follows > (price[first : end - 1] if query.iterator == "p2" else price[first])
+                stops = np.flatnonzero(~continues)
                 end = min(end, first + 2 + int(stops[0])) if len(stops) else end
             total += int(low[end] - low[min(first + 1, size)])
     return total

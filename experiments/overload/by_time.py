@@ -128,16 +128,16 @@ def _ticks(time: int | datetime) -> int:
 def _bundles_of(points: acep.Points, span: int) -> list[Points]:
     """Return the match points of each bundle: those of a partition that are within a window of the one before."""
     by_key: dict[str, list[int]] = {}
-    for key, at in _points_of(points):
-        by_key.setdefault(key, []).append(at)
+    for key, tick in _points_of(points):
+        by_key.setdefault(key, []).append(tick)
     bundles: list[set[tuple[str, int]]] = []
     for key, times in by_key.items():
         last: int | None = None
-        for at in sorted(times):
-            if last is None or at - last > span:
+        for tick in sorted(times):
+            if last is None or tick - last > span:
                 bundles.append(set())
-            bundles[-1].add((key, at))
-            last = at
+            bundles[-1].add((key, tick))
+            last = tick
     return [frozenset(bundle) for bundle in bundles]
 
 

@@ -97,7 +97,7 @@ class FigurePoint:
 class Spec:
     """A figure of points that one function measures, a workload and seed at a time. ``workloads``: patterns of names.
     ``x``: what it is, ``log``: how it is drawn, ``x_format``: how a value of it is written, ``shown``: which columns
-    are drawn and told."""
+    are drawn and printed."""
 
     name: str
     title: str

@@ -34,7 +34,7 @@ Curve = dict[float, float]
 SHARES = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02)
 SEER = "trained-on-test"
 UNCOMPARED = (SEER, "experts")
-"""What they find is told, but ``history`` is not compared with them: the one has seen the future, and ``history`` is
+"""What they find is printed, but ``history`` is not compared with them: the one has seen the future, and ``history`` is
 one of the experts of the other."""
 NOTHING = 1e-9
 """A share of the work with which next to no node is looked at: what is left is to read the events."""

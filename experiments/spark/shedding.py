@@ -140,7 +140,7 @@ def _run(
     drop: Callable[[DataFrame], DataFrame] | None = None,
 ) -> Trial:
     folder = Path(tempfile.mkdtemp(prefix="run-", dir=work))
-    points, done = dict[int, int](), list[Any]()
+    points, reported = dict[int, int](), list[Any]()
 
     def sink(matches: DataFrame, batch: int) -> None:
         points[batch] = matches.count()
@@ -153,7 +153,7 @@ def _run(
         state=folder / "state",
         watermark=DELAY,
         budget=budget,
-        progress=done.append,
+        progress=reported.append,
         seq="n",
         id="n",
         output="points",
@@ -174,7 +174,7 @@ def _run(
     before, after = (_read_carried(folder / "state", batch) for batch in (counted[0] - 1, counted[-1]))
     events, idle, shed = (after[name] - before[name] for name in ("events", "idle", "shed"))
     shutil.rmtree(folder, ignore_errors=True)
-    recall = done[-1].report.recall
+    recall = reported[-1].report.recall
     return Trial(
         trial.query,
         trial.way,
