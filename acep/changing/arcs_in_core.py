@@ -15,7 +15,7 @@ __all__ = ["EARLIEST", "LATEST", "ArcsInCore"]
 
 EARLIEST, LATEST = -(2**63), 2**63 - 1
 """The least and the greatest time of an event, in ticks."""
-MOST = 60_000
+ARC_LIMIT = 60_000
 """The number of arcs, or of forms, from which on all are compiled."""
 SPARE = 256
 """The number of arcs, beyond four times those that matter, from which on all are compiled before the core gets more."""
@@ -55,14 +55,14 @@ class _ValidArc:
 
 @dataclass
 class ArcsInCore:
-    """The arcs of an automaton by their numbers in the core, which has ``many``. ``graph`` is the automaton as it was
-    compiled, and ``arcs`` are those it has now, by their first number in the order in which they were added. ``forms``
-    are known by the identities of their expressions, ``texts`` by their text, and ``seen`` by the identities of arcs.
-    ``ended`` is a heap of the times at which arcs end, with their first numbers. ``apart``: the arcs have changed since
-    the automaton was compiled."""
+    """The arcs of an automaton by their numbers in the core, which has ``arc_count``. ``graph`` is the automaton as it
+    was compiled, and ``arcs`` are those it has now, by their first number in the order in which they were added.
+    ``forms`` are known by the identities of their expressions, ``texts`` by their text, and ``seen`` by the identities
+    of arcs. ``ended`` is a heap of the times at which arcs end, with their first numbers. ``apart``: the arcs have
+    changed since the automaton was compiled."""
 
     graph: StateGraph
-    many: int
+    arc_count: int
     forms: dict[_Key, _KnownForm] = field(default_factory=dict)
     texts: dict[str, _KnownForm] = field(default_factory=dict)
     seen: dict[int, _KnownForm] = field(default_factory=dict)
@@ -71,57 +71,57 @@ class ArcsInCore:
     apart: bool = False
 
     @classmethod
-    def of(cls, graph: StateGraph, many: int, tick: Callable[[ex.Expr], int | None]) -> ArcsInCore | None:
-        """Return the arcs of an automaton whose plan has ``many``; ``None`` for one with epsilon arcs, whose chains are
-        known together only. ``tick`` returns the tick of a time, or ``None`` for one between two ticks."""
-        if any(one.epsilon for one in graph.arcs):
+    def of(cls, graph: StateGraph, arc_count: int, tick: Callable[[ex.Expr], int | None]) -> ArcsInCore | None:
+        """Return the arcs of an automaton whose plan has ``arc_count``; ``None`` for one with epsilon arcs, whose
+        chains are known together only. ``tick`` returns the tick of a time, or ``None`` for one between two ticks."""
+        if any(arc.epsilon for arc in graph.arcs):
             return None
-        found = cls(graph, 0)
-        for one, numbers in found._numbered(graph.arcs):
-            since = EARLIEST if one.since is None else tick(one.since)
-            until = LATEST if one.until is None else tick(one.until)
+        core_arcs = cls(graph, 0)
+        for arc, numbers in core_arcs._number_arcs(graph.arcs):
+            since = EARLIEST if arc.since is None else tick(arc.since)
+            until = LATEST if arc.until is None else tick(arc.until)
             if since is None or until is None or not EARLIEST <= since <= LATEST or not EARLIEST <= until <= LATEST:
                 return None
-            form = found._form(one) or found._new_form(one, numbers)
-            own = found.arcs[numbers[0]] = _ValidArc(form, numbers, since, until, one.since, one.until)
-            form.valid.append(own)
-            if one.until is not None:
-                heappush(found.ended, (until, numbers[0]))
-        return found if found.many == many else None
+            form = core_arcs._known_form(arc) or core_arcs._new_form(arc, numbers)
+            valid_arc = core_arcs.arcs[numbers[0]] = _ValidArc(form, numbers, since, until, arc.since, arc.until)
+            form.valid.append(valid_arc)
+            if arc.until is not None:
+                heappush(core_arcs.ended, (until, numbers[0]))
+        return core_arcs if core_arcs.arc_count == arc_count else None
 
-    def _numbered(self, arcs: Sequence[GraphArc]) -> Iterable[tuple[GraphArc, _Numbers]]:
+    def _number_arcs(self, arcs: Sequence[GraphArc]) -> Iterable[tuple[GraphArc, _Numbers]]:
         """Yield the arcs that bind an event with their numbers, which follow those of the arcs so far: by the number of
         the state that they leave. Those from the start leave both state 0 and the state of its name."""
         leaving: dict[str, list[int]] = {}
-        for place, one in enumerate(arcs):
-            if not one.ignorable:
-                leaving.setdefault(one.source, []).append(place)
+        for index, arc in enumerate(arcs):
+            if not arc.ignorable:
+                leaving.setdefault(arc.source, []).append(index)
         numbers: list[list[int]] = [[] for _ in arcs]
         for name in (self.graph.start, *self.graph.states):
-            for place in leaving.get(name, ()):
-                numbers[place].append(self.many)
-                self.many += 1
-        for one, own in zip(arcs, numbers, strict=True):
-            if own:
-                yield one, tuple(own)
+            for index in leaving.get(name, ()):
+                numbers[index].append(self.arc_count)
+                self.arc_count += 1
+        for arc, arc_numbers in zip(arcs, numbers, strict=True):
+            if arc_numbers:
+                yield arc, tuple(arc_numbers)
 
-    def _new_form(self, one: GraphArc, numbers: _Numbers) -> _KnownForm:
-        plain = replace(one, since=None, until=None)
-        form = self.forms[_key(one)] = self.texts[arc_text(plain)] = _KnownForm(plain, numbers, [one])
-        self.seen[id(one)] = form
+    def _new_form(self, arc: GraphArc, numbers: _Numbers) -> _KnownForm:
+        plain = replace(arc, since=None, until=None)
+        form = self.forms[_key(arc)] = self.texts[arc_text(plain)] = _KnownForm(plain, numbers, [arc])
+        self.seen[id(arc)] = form
         return form
 
-    def _form(self, one: GraphArc) -> _KnownForm | None:
+    def _known_form(self, arc: GraphArc) -> _KnownForm | None:
         """Return the form of an arc, if it is known. The same object is known the next time."""
-        if one.ignorable or one.epsilon:
+        if arc.ignorable or arc.epsilon:
             return None
-        form = self.forms.get(key := _key(one))
-        fresh = form is None
-        if fresh and (form := self.texts.get(arc_text(replace(one, since=None, until=None)))) is not None:
+        form = self.forms.get(key := _key(arc))
+        is_new = form is None
+        if is_new and (form := self.texts.get(arc_text(replace(arc, since=None, until=None)))) is not None:
             self.forms[key] = form
-        if form is not None and (fresh or len(form.same) < MOST_SAME):
-            form.same.append(one)
-            self.seen[id(one)] = form
+        if form is not None and (is_new or len(form.same) < MOST_SAME):
+            form.same.append(arc)
+            self.seen[id(arc)] = form
         return form
 
     def changed(
@@ -138,56 +138,58 @@ class ArcsInCore:
         Return the times of arcs as the core takes them: four words each (the number of an arc, that of one that it is
         like, the first and the last tick). Return ``None``, and change nothing, where all arcs must be compiled."""
         seen = self.seen
-        gone: list[_ValidArc] = []
-        for one in remove:
-            form = seen.get(id(one)) or self._form(one)
+        ended_arcs: list[_ValidArc] = []
+        for arc in remove:
+            form = seen.get(id(arc)) or self._known_form(arc)
             if form is None:
                 return None
-            for own in form.valid:
-                if own.since <= since < own.until and own not in gone:
+            for valid_arc in form.valid:
+                if valid_arc.since <= since < valid_arc.until and valid_arc not in ended_arcs:
                     break
             else:
                 return None
-            gone.append(own)
+            ended_arcs.append(valid_arc)
         forms: list[_KnownForm | None] = []
-        for one in add:
-            if one.ignorable or one.epsilon or one.since is not None or one.until is not None:
+        for arc in add:
+            if arc.ignorable or arc.epsilon or arc.since is not None or arc.until is not None:
                 return None
-            forms.append(seen.get(id(one)) or self._form(one))
-        if self.many > min(4 * len(self.arcs) + SPARE, MOST) and not all(form and form.free for form in forms):
+            forms.append(seen.get(id(arc)) or self._known_form(arc))
+        if self.arc_count > min(4 * len(self.arcs) + SPARE, ARC_LIMIT) and not all(
+            form and form.free for form in forms
+        ):
             return None  # to be rid of those that are valid at no time any more
-        if len(self.forms) > MOST:
+        if len(self.forms) > ARC_LIMIT:
             return None
         if None in forms:
-            fresh = {arc_text(one): one for one, form in zip(add, forms, strict=True) if form is None}
+            new_arcs = {arc_text(arc): arc for arc, form in zip(add, forms, strict=True) if form is None}
             graph = self.graph
-            alone = replace(graph, arcs=tuple(fresh.values()), named=graph.states, bound=graph.variables)
-            if alone.states != graph.states or alone.variables != graph.variables:
+            new_graph = replace(graph, arcs=tuple(new_arcs.values()), named=graph.states, bound=graph.variables)
+            if new_graph.states != graph.states or new_graph.variables != graph.variables:
                 return None
-            extend(alone)
-            for one, numbers in self._numbered(alone.arcs):
-                self._new_form(one, numbers).free.append(numbers)
-            forms = [self._form(one) for one in add]
+            extend(new_graph)
+            for arc, numbers in self._number_arcs(new_graph.arcs):
+                self._new_form(arc, numbers).free.append(numbers)
+            forms = [self._known_form(arc) for arc in add]
         self.apart = True
         words: list[int] = []
-        for own in gone:
-            for number in own.numbers:
-                words += (number, number, own.since, since - 1)
-            if own.since < since:
-                own.until, own.ends = since, moment
-                heappush(self.ended, (since, own.numbers[0]))
+        for valid_arc in ended_arcs:
+            for number in valid_arc.numbers:
+                words += (number, number, valid_arc.since, since - 1)
+            if valid_arc.since < since:
+                valid_arc.until, valid_arc.ends = since, moment
+                heappush(self.ended, (since, valid_arc.numbers[0]))
             else:  # it was valid at no time
-                self._free(own)
+                self._free(valid_arc)
         for form in forms:
             assert form is not None
             like = form.like
             if form.free:
                 numbers = form.free.pop()
             else:
-                numbers = tuple(range(self.many, self.many + len(like)))
-                self.many += len(like)
-            own = self.arcs[numbers[0]] = _ValidArc(form, numbers, since, LATEST, moment, None)
-            form.valid.append(own)
+                numbers = tuple(range(self.arc_count, self.arc_count + len(like)))
+                self.arc_count += len(like)
+            valid_arc = self.arcs[numbers[0]] = _ValidArc(form, numbers, since, LATEST, moment, None)
+            form.valid.append(valid_arc)
             for number, other in zip(numbers, like, strict=True):
                 words += (number, other, since, LATEST)
         return words
@@ -197,32 +199,36 @@ class ArcsInCore:
         ended = self.ended
         while ended and certain is not None and ended[0][0] <= certain:
             until, number = heappop(ended)
-            own = self.arcs.get(number)
-            if own is not None and own.until == until:  # else it ended earlier than it was to end at first
-                self._free(own)
+            valid_arc = self.arcs.get(number)
+            if valid_arc is not None and valid_arc.until == until:  # else it ended earlier than it was to end at first
+                self._free(valid_arc)
 
-    def _free(self, own: _ValidArc) -> None:
-        form, numbers = own.form, own.numbers
+    def _free(self, valid_arc: _ValidArc) -> None:
+        form, numbers = valid_arc.form, valid_arc.numbers
         del self.arcs[numbers[0]]
-        form.valid.remove(own)
+        form.valid.remove(valid_arc)
         form.free.append(numbers)
 
     def graph_now(self, moment: Callable[[int], ex.Expr]) -> StateGraph:
         """Return the automaton with its arcs as they are now. ``moment`` returns the expression of a tick."""
 
-        def told(given: ex.Expr | None, tick: int) -> ex.Expr | None:
-            return given if given is not None or tick in (EARLIEST, LATEST) else moment(tick)
+        def told(expression: ex.Expr | None, tick: int) -> ex.Expr | None:
+            return expression if expression is not None or tick in (EARLIEST, LATEST) else moment(tick)
 
-        now = [
-            replace(own.form.arc, since=told(own.begins, own.since), until=told(own.ends, own.until))
-            for own in self.arcs.values()
+        arcs = [
+            replace(
+                valid_arc.form.arc,
+                since=told(valid_arc.begins, valid_arc.since),
+                until=told(valid_arc.ends, valid_arc.until),
+            )
+            for valid_arc in self.arcs.values()
         ]
-        passing = [one for one in self.graph.arcs if one.ignorable]
+        passing = [arc for arc in self.graph.arcs if arc.ignorable]
         graph = self.graph
-        return replace(graph, arcs=(*passing, *now), named=graph.states, bound=graph.variables)
+        return replace(graph, arcs=(*passing, *arcs), named=graph.states, bound=graph.variables)
 
 
-def _key(one: GraphArc) -> _Key:
+def _key(arc: GraphArc) -> _Key:
     """Return the form of an arc, by the identities of its expressions, which are the same for the same text."""
-    transfer = tuple([(name, id(value)) for name, value in one.transfer]) if one.transfer else ()
-    return one.source, one.target, one.var, id(one.fence), transfer
+    transfer = tuple([(name, id(value)) for name, value in arc.transfer]) if arc.transfer else ()
+    return arc.source, arc.target, arc.var, id(arc.fence), transfer

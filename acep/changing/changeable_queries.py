@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
-from acep.pattern.changes import as_other_since, changed, difference, graph_data, graph_of
+from acep.pattern.changes import change_arcs, difference, graph_data, graph_of, replace_arcs_since
 from acep.pattern.check import checked_weights
 from acep.pattern.printing import canonical
 from acep.pattern.text.sase import parse
@@ -104,12 +104,12 @@ def replaced(
 
         def edit(old: Query, since: ex.Expr | None, over: Callable[[ex.Expr], bool]) -> Query:
             if since is None:
-                return changed(old, *difference(old, query), since, over)
-            return as_other_since(old, query, since, over)  # changes that were declared for later are given up
+                return change_arcs(old, *difference(old, query), since, over)
+            return replace_arcs_since(old, query, since, over)  # changes that were declared for later are given up
 
         return (QueryVersion(edited(last, edit, since, schema, certain), since),)
     check_change(last, query)
-    if not versions[0].known and any(isinstance(node, Negation) for node in nodes(query.pattern)):
+    if not versions[0].has_arcs and any(isinstance(node, Negation) for node in nodes(query.pattern)):
         raise QueryError(
             "the stream goes on with an older state, which does not say what a negation needs to know",
             hint="begin a new stream with this query",
@@ -134,12 +134,12 @@ def revised(
     """
     last = versions[-1].query
     if last.graph is None:
-        before = [one for one in versions if one.since is None or one.since < since]
-        return replaced(before, query, since)
+        earlier_versions = [version for version in versions if version.since is None or version.since < since]
+        return replaced(earlier_versions, query, since)
 
     def edit(old: Query, moment: ex.Expr | None, over: Callable[[ex.Expr], bool]) -> Query:
         assert moment is not None
-        return as_other_since(old, query, moment, over)
+        return replace_arcs_since(old, query, moment, over)
 
     return (QueryVersion(edited(last, edit, since, schema, certain), None),)
 
@@ -153,10 +153,14 @@ def versions_data(versions: Sequence[QueryVersion]) -> Any:
     if graph is not None:
         return graph_data(graph)
     rows = [
-        [text_of(one.query), one.since, [(name, weight and str(weight)) for name, weight in one.query.weights]]
-        for one in versions[1:]
+        [
+            text_of(version.query),
+            version.since,
+            [(name, weight and str(weight)) for name, weight in version.query.weights],
+        ]
+        for version in versions[1:]
     ]
-    return [FORM, *rows] if versions[0].known else rows
+    return [FORM, *rows] if versions[0].has_arcs else rows
 
 
 def versions_of(first: Query, data: Any) -> tuple[QueryVersion, ...]:
@@ -165,19 +169,21 @@ def versions_of(first: Query, data: Any) -> tuple[QueryVersion, ...]:
     Raises :class:`QueryError`, :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for other data.
     """
     if first.graph is not None:
-        found = replace(first, pattern=graph_of(first.graph, data))
-        return (QueryVersion(replace(found, text=canonical(found)), None),)
+        query = replace(first, pattern=graph_of(first.graph, data))
+        return (QueryVersion(replace(query, text=canonical(query)), None),)
     if not isinstance(data, list):
         raise ValueError("versions")
-    known = data[:1] == [FORM]
-    versions: tuple[QueryVersion, ...] = (QueryVersion(first, None, known),)
-    for text, since, *weights in data[1:] if known else data:
+    knows_arcs = data[:1] == [FORM]
+    versions: tuple[QueryVersion, ...] = (QueryVersion(first, None, knows_arcs),)
+    for text, since, *weights in data[1:] if knows_arcs else data:
         if not isinstance(text, str) or not isinstance(since, int) or not EVER <= since < -EVER:
             raise ValueError("versions")
         if versions[-1].since is not None and since < versions[-1].since:
             raise ValueError("versions")
-        given = {name: None if weight is None else Fraction(weight) for name, weight in weights[0]} if weights else None
-        versions = replaced(versions, with_errors(parse(text), first, given), since)
+        new_weights = (
+            {name: None if weight is None else Fraction(weight) for name, weight in weights[0]} if weights else None
+        )
+        versions = replaced(versions, with_errors(parse(text), first, new_weights), since)
     return versions
 
 
@@ -187,8 +193,8 @@ def with_errors(query: Query, old: Query, weights: Mapping[str, Fraction | None]
 
     Raises :class:`QueryError` if a variable with a weight is not there.
     """
-    given = dict(old.weights) if weights is None else weights
-    weighed = checked_weights(given, variables(query.pattern))
+    new_weights = dict(old.weights) if weights is None else weights
+    weighed = checked_weights(new_weights, variables(query.pattern))
     return replace(query, errors=old.errors, weights=weighed, surplus=old.surplus)
 
 

@@ -63,9 +63,9 @@ class ChangingAutomaton:
         if since > LATEST or (moment is not None and whole_tick(moment, schema) is None):
             return None
 
-        def extend(alone: StateGraph) -> None:
-            check_registers(alone, alone.arcs)
-            stream.extend(number, self.compiled(replace(query, pattern=alone), schema))
+        def extend(new_graph: StateGraph) -> None:
+            check_registers(new_graph, new_graph.arcs)
+            stream.extend(number, self.compiled(replace(query, pattern=new_graph), schema))
 
         self.in_core.forget(certain)
         words = self.in_core.changed(*arcs, since, moment, extend)
@@ -77,33 +77,33 @@ class ChangingAutomaton:
             return None
         return replace(query, pattern=self.in_core.graph_now(partial(moment_at, schema=schema)), text="")
 
-    def may_wait(self, before: StateGraph, query: Query, schema: Schema, check: Callable[[Plan], None]) -> bool:
+    def may_wait(self, old_graph: StateGraph, query: Query, schema: Schema, check: Callable[[Plan], None]) -> bool:
         """Return whether a change of an automaton may wait for the next events to be compiled, as it is known to be
         right. ``check`` raises an error for a plan that cannot run, and so does this method."""
         graph = query.graph
         assert graph is not None
-        if len(graph.arcs) > MOST_ARCS or any(one.epsilon for one in graph.arcs):
+        if len(graph.arcs) > MOST_ARCS or any(arc.epsilon for arc in graph.arcs):
             return False  # whose chains are known together only
-        same = set(map(id, before.arcs))
-        fresh = {
-            key: one for one in graph.arcs if id(one) not in same and (key := _form(one, graph)[0]) not in self.proven
+        same = set(map(id, old_graph.arcs))
+        new_arcs = {
+            key: arc for arc in graph.arcs if id(arc) not in same and (key := _form(arc, graph)[0]) not in self.proven
         }
-        if fresh:
-            alone = replace(graph, arcs=tuple(fresh.values()), named=graph.states, bound=graph.variables)
-            check(self.compiled(replace(query, pattern=alone), schema))
-            self.prove(alone)
+        if new_arcs:
+            new_graph = replace(graph, arcs=tuple(new_arcs.values()), named=graph.states, bound=graph.variables)
+            check(self.compiled(replace(query, pattern=new_graph), schema))
+            self.prove(new_graph)
         return True
 
     def prove(self, graph: StateGraph) -> None:
         """Take up the forms of arcs that are part of a plan."""
-        forms = dict(_form(one, graph) for one in graph.arcs)
+        forms = dict(_form(arc, graph) for arc in graph.arcs)
         if len(self.proven) > MOST_PROVEN:
             self.proven.clear()
         self.proven |= forms
 
 
-def _form(one: GraphArc, graph: StateGraph) -> tuple[_Key, _Form]:
+def _form(arc: GraphArc, graph: StateGraph) -> tuple[_Key, _Form]:
     """Return the form of an arc, by the identities of its expressions and with them."""
-    begins = one.source == graph.start
-    key = begins, id(one.fence), tuple((name, id(value)) for name, value in one.transfer)
-    return key, (begins, one.fence, one.transfer)
+    begins = arc.source == graph.start
+    key = begins, id(arc.fence), tuple((name, id(value)) for name, value in arc.transfer)
+    return key, (begins, arc.fence, arc.transfer)

@@ -39,31 +39,37 @@ __all__ = ["OUTPUTS", "Matcher", "match"]
 
 OUTPUTS = ("matches", "points", "bundles", "count", "compressed")
 
-One = Query | Automaton | str
-Listed = Sequence[One]
-Named = Mapping[str, One]
-Whole = Literal["matches"]
+AnyQuery = Query | Automaton | str
+Listed = Sequence[AnyQuery]
+Named = Mapping[str, AnyQuery]
+MatchesOutput = Literal["matches"]
 ByName = dict[str, Matches]
 
 
 @overload
-def match(events: Any, query: One, *, output: Whole = "matches", **how: Unpack[MatchKeywords]) -> Matches: ...
+def match(
+    events: Any, query: AnyQuery, *, output: MatchesOutput = "matches", **how: Unpack[MatchKeywords]
+) -> Matches: ...
 @overload
-def match(events: Any, query: One, *, output: Literal["count"], **how: Unpack[MatchKeywords]) -> Count: ...
+def match(events: Any, query: AnyQuery, *, output: Literal["count"], **how: Unpack[MatchKeywords]) -> Count: ...
 @overload
-def match(events: Any, query: One, *, output: Literal["points"], **how: Unpack[MatchKeywords]) -> Points: ...
+def match(events: Any, query: AnyQuery, *, output: Literal["points"], **how: Unpack[MatchKeywords]) -> Points: ...
 @overload
-def match(events: Any, query: One, *, output: Literal["bundles"], **how: Unpack[MatchKeywords]) -> Bundles: ...
+def match(events: Any, query: AnyQuery, *, output: Literal["bundles"], **how: Unpack[MatchKeywords]) -> Bundles: ...
 @overload
-def match(events: Any, query: One, *, output: Literal["exists"], **how: Unpack[MatchKeywords]) -> bool: ...
+def match(events: Any, query: AnyQuery, *, output: Literal["exists"], **how: Unpack[MatchKeywords]) -> bool: ...
 @overload
-def match(events: Any, query: One, *, output: Literal["compressed"], **how: Unpack[MatchKeywords]) -> Compressed: ...
+def match(
+    events: Any, query: AnyQuery, *, output: Literal["compressed"], **how: Unpack[MatchKeywords]
+) -> Compressed: ...
 @overload
-def match(events: Any, query: One, *, output: Literal["batches"], **how: Unpack[MatchKeywords]) -> Batches: ...
+def match(events: Any, query: AnyQuery, *, output: Literal["batches"], **how: Unpack[MatchKeywords]) -> Batches: ...
 @overload
-def match(events: Any, query: Named, *, output: Whole = "matches", **how: Unpack[MatchKeywords]) -> ByName: ...
+def match(events: Any, query: Named, *, output: MatchesOutput = "matches", **how: Unpack[MatchKeywords]) -> ByName: ...
 @overload
-def match(events: Any, query: Listed, *, output: Whole = "matches", **how: Unpack[MatchKeywords]) -> list[Matches]: ...
+def match(
+    events: Any, query: Listed, *, output: MatchesOutput = "matches", **how: Unpack[MatchKeywords]
+) -> list[Matches]: ...
 @overload
 def match(events: Any, query: Queries, *, output: str = "matches", **how: Unpack[MatchKeywords]) -> Any: ...
 @lists_options(ThreadKeywords)
@@ -125,9 +131,9 @@ def match(
     >>> [(m.bindings, m.error) for m in acep.match(rows, acep.regex("a(b|c)db", within=5, errors=1))]
     [({'b': (4,), 'c': (0,), 'd': (1,)}, 1)]
     """
-    known = (*OUTPUTS, "exists", "batches")
-    if not isinstance(output, str) or output not in known:
-        raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), known), code="option_invalid")
+    outputs = (*OUTPUTS, "exists", "batches")
+    if not isinstance(output, str) or output not in outputs:
+        raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), outputs), code="option_invalid")
     tables = TableStream(query, StreamOptions.of("match", options, ThreadKeywords))
     if not isinstance(counts, bool) or (not counts and output not in ("points", "bundles")):
         raise QueryError(
@@ -215,7 +221,7 @@ class Matcher(Generic[Result]):
         return object.__new__(cls)
 
     @overload
-    def __init__(self: Matcher[Matches], query: One, **options: Unpack[MatcherKeywords]) -> None: ...
+    def __init__(self: Matcher[Matches], query: AnyQuery, **options: Unpack[MatcherKeywords]) -> None: ...
     @overload
     def __init__(self: Matcher[ByName], query: Named, **options: Unpack[MatcherKeywords]) -> None: ...
     @overload
@@ -246,10 +252,10 @@ class Matcher(Generic[Result]):
         columns do not fit those of the first batch.
         """
         tables, started, processor = self._tables, time.perf_counter(), time.thread_time()
-        found: Result = tables.given(tables.push(with_casts(to_table(batch), tables.casts)))
+        result: Result = tables.given(tables.push(with_casts(to_table(batch), tables.casts)))
         if (source := tables.stream or tables.revised) is not None:
             source.took(time.thread_time() - processor, time.perf_counter() - started)
-        return found
+        return result
 
     def advance(self, ts: Any, key: Mapping[str, Any] | None = None, type: str | Iterable[str] | None = None) -> Result:
         """Declare that no event at or before the time ``ts`` will come; return the matches that are certain now.
@@ -276,8 +282,8 @@ class Matcher(Generic[Result]):
         >>> matcher.report.late
         1
         """
-        found: Result = self._tables.given(self._tables.advance(ts, key, type))
-        return found
+        result: Result = self._tables.given(self._tables.advance(ts, key, type))
+        return result
 
     def change(
         self,
@@ -363,8 +369,8 @@ class Matcher(Generic[Result]):
         >>> [(m.op, m.end) for m in matcher.revise("PATTERN SEQ(A a, B b, D d) WITHIN 9", since=3)]
         [(-1, 3), (1, 4)]
         """
-        found: Result = self._tables.given(self._changing.revise(query, query_of(new), since))
-        return found
+        result: Result = self._tables.given(self._changing.revise(query, query_of(new), since))
+        return result
 
     @property
     def final(self) -> Any:
@@ -412,22 +418,22 @@ class Matcher(Generic[Result]):
         """
         tables, table = self._tables, with_casts(to_table(batch), self._tables.casts)
         started = time.perf_counter()
-        for found in tables.blocks(table):
+        for block in tables.blocks(table):
             tables.seconds += time.perf_counter() - started
-            yield tables.given(found)
+            yield tables.given(block)
             started = time.perf_counter()
         tables.seconds += time.perf_counter() - started
 
     def finish_blocks(self) -> Iterator[Result]:
         """Finish the stream like :meth:`finish`, but yield the matches in blocks."""
-        for found in self._tables.finish_blocks():
-            yield self._tables.given(found)
+        for block in self._tables.finish_blocks():
+            yield self._tables.given(block)
 
     def finish(self) -> Result:
         """End the stream; return the matches that waited for its end. Warns (:class:`acep.DataWarning`) of event types
         of the query that never occurred, and of partition attributes that were always null."""
-        found: Result = self._tables.given(self._tables.end())
-        return found
+        result: Result = self._tables.given(self._tables.end())
+        return result
 
     def partial_matches(self, most: int = 1000, *, apart: bool = False) -> Any:
         """Return the partial matches that may still become matches: a :class:`PartialMatches`, or for a list or dict of

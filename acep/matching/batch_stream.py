@@ -26,7 +26,7 @@ from acep.tables.table_stream import TableStream
 
 __all__ = ["Passing"]
 
-HELD = 1 << 22
+SORT_LIMIT = 1 << 22
 """The most bound events held back to sort the matches of one match point; beyond it, each part is sorted by itself."""
 
 
@@ -55,7 +55,7 @@ class Passing:
         self.spent = self.longest = 0.0  # seconds of the processor in all, and of the longest batch
         self._first: int | None = None
         self._last = 0
-        self._held: list[Sequence[Found]] = []
+        self._pending: list[Sequence[Found]] = []
         self._has_match = False  # where only this is asked
         self._groups = _Groups(by="end" if output == "points" else "bundle")
 
@@ -98,51 +98,52 @@ class Passing:
                 self._has_match = any(tables.has_match(part) for part in batch.parts(PART))
             yield self._has_match
         elif self.output == "matches" and tables.limits is None:
-            for found in stream.blocks(batch):
-                yield self._given(found[0], stream.low(0))
+            for block in stream.blocks(batch):
+                yield self._results_of(block[0], stream.low(0))
         else:
-            given = self._given(stream.push(batch)[0], stream.low(0))
-            spent, took = time.thread_time() - processor, time.perf_counter() - started
-            stream.took(spent, took)
-            self.spent, self.longest = self.spent + spent, max(self.longest, took)
-            tables.seconds += took
-            yield given
+            results = self._results_of(stream.push(batch)[0], stream.low(0))
+            processor_seconds, wall_seconds = time.thread_time() - processor, time.perf_counter() - started
+            stream.took(processor_seconds, wall_seconds)
+            self.spent, self.longest = self.spent + processor_seconds, max(self.longest, wall_seconds)
+            tables.seconds += wall_seconds
+            yield results
         tables.rows += table.num_rows
 
     def finish(self) -> Iterator[Any]:
         """End the stream and yield the remaining results."""
-        yield self._has_match or self._given(self.tables.end()[0], None, last=True)
+        yield self._has_match or self._results_of(self.tables.end()[0], None, last=True)
 
-    def _given(self, found: Sequence[Found], low: int | None, *, last: bool = False) -> Any:
+    def _results_of(self, matches: Sequence[Found], low: int | None, *, last: bool = False) -> Any:
         if self.output == "exists":
-            return self.tables.any_of(found)
+            return self.tables.any_of(matches)
         assert self.tables.stream is not None
         counted = self.tables.stream.counted(0)
         if self.output == "count":
-            return counted if isinstance(counted, int) else len(found)
+            return counted if isinstance(counted, int) else len(matches)
         if self.output == "matches":
-            return self.tables.matches(0, self._due(found, low, last=last))
+            return self.tables.matches(0, self._release_matches(matches, low, last=last))
         by = self._groups.by
         # Matches of one time may come in several batches; those bound first make the first group of that time.
-        by_count = isinstance(counted, Counted)
-        groups = groups_of_counts(counted, by) if by_count else grouped(self._due(found, low, last=last), by)
-        self._groups.add(groups)
+        if isinstance(counted, Counted):
+            self._groups.add(groups_of_counts(counted, by))
+        else:
+            self._groups.add(grouped(self._release_matches(matches, low, last=last), by))
         return self._answers(self._groups.take(low, self._span(), last=last))
 
-    def _due(self, found: Sequence[Found], low: int | None, *, last: bool) -> Sequence[Found]:
+    def _release_matches(self, matches: Sequence[Found], low: int | None, *, last: bool) -> Sequence[Found]:
         """Return in order those of the held matches that no other match can precede any more."""
-        if len(found):
-            self._held.append(found)
+        if len(matches):
+            self._pending.append(matches)
         if last:
-            due, self._held = together(self._held), []
+            due, self._pending = together(self._pending), []
             return due
-        if low is None or not self._held:
+        if low is None or not self._pending:
             return []
-        cuts = [_cut(one, low) for one in self._held]
-        parts, self._held = [before for before, _ in cuts], [after for _, after in cuts if len(after)]
-        if sum(map(_weight, self._held)) > HELD:
-            parts, self._held = parts + self._held, []
-        return together([one for one in parts if len(one)])
+        cuts = [_split_at(part, low) for part in self._pending]
+        parts, self._pending = [before for before, _ in cuts], [after for _, after in cuts if len(after)]
+        if sum(map(_weight, self._pending)) > SORT_LIMIT:
+            parts, self._pending = parts + self._pending, []
+        return together([part for part in parts if len(part)])
 
     def _span(self) -> int | None:
         """Return how far apart two match points of a bundle may be; ``None`` where time does not decide it."""
@@ -161,21 +162,21 @@ class Passing:
         )
 
 
-def _weight(found: Sequence[Found]) -> int:
+def _weight(matches: Sequence[Found]) -> int:
     """Return the approximate memory of matches, in bound events."""
-    return len(found.ids) + 8 * len(found) if isinstance(found, FoundColumns) else 100 * len(found)
+    return len(matches.ids) + 8 * len(matches) if isinstance(matches, FoundColumns) else 100 * len(matches)
 
 
-def _cut(found: Sequence[Found], low: int) -> tuple[Sequence[Found], Sequence[Found]]:
+def _split_at(matches: Sequence[Found], low: int) -> tuple[Sequence[Found], Sequence[Found]]:
     """Return the matches that end before a time, and the others."""
-    if not isinstance(found, FoundColumns):
-        return [one for one in found if one.end < low], [one for one in found if one.end >= low]
-    before = found.end < low
+    if not isinstance(matches, FoundColumns):
+        return [match for match in matches if match.end < low], [match for match in matches if match.end >= low]
+    before = matches.end < low
     if before.all():
-        return found, []
+        return matches, []
     if not before.any():
-        return [], found
-    return found.take(np.flatnonzero(before)), found.take(np.flatnonzero(~before))
+        return [], matches
+    return matches.take(np.flatnonzero(before)), matches.take(np.flatnonzero(~before))
 
 
 class _Groups:

@@ -50,37 +50,39 @@ def whole_result(tables: TableStream, table: pa.Table, output: str, *, counts: b
         tables.prepare(table.schema, output, counts=counts)
         if tables.stream is not None and tables.arrivals is None:
             tables.stream.expect_end()
-    found = [together(parts) for parts in zip(tables.push(table), tables.end(), strict=True)]
-    given = [_summary(tables, number, one, output, counts=counts) for number, one in enumerate(found)]
-    for one in given:
-        if isinstance(one, Points | Bundles):
-            tables.gave(output, len(one))
-    return tables.asked.give(given)
+    matches_by_query = [together(parts) for parts in zip(tables.push(table), tables.end(), strict=True)]
+    results = [
+        _summary(tables, number, matches, output, counts=counts) for number, matches in enumerate(matches_by_query)
+    ]
+    for result in results:
+        if isinstance(result, Points | Bundles):
+            tables.gave(output, len(result))
+    return tables.asked.give(results)
 
 
 def some_matches(tables: TableStream, table: pa.Table, limit: int) -> Any:
     """Return at most ``limit`` matches of each query; the work stops once they are found."""
-    found: list[list[Sequence[Found]]] = [[] for _ in tables.asked.queries]
+    parts_by_query: list[list[Sequence[Found]]] = [[] for _ in tables.asked.queries]
     table = _with_types(tables, table)
     tables.use_one_thread("with a limit the work stops once there are enough matches")
     started = time.perf_counter()
     if tables.ready(table) and limit:
         assert tables.stream is not None
-        most = min(ROWS, limit)
-        blocks = tables.stream.blocks(tables.batch(tables.once(table), unique=False), most, most)
-        for block in chain(blocks, tables.stream.finish_blocks(most)):
-            for kept, one in zip(found, block, strict=True):
-                kept.append(one[: limit - sum(map(len, kept))])
-            if all(sum(map(len, kept)) == limit for kept in found):
+        block_size = min(ROWS, limit)
+        blocks = tables.stream.blocks(tables.batch(tables.once(table), unique=False), block_size, block_size)
+        for block in chain(blocks, tables.stream.finish_blocks(block_size)):
+            for parts, matches in zip(parts_by_query, block, strict=True):
+                parts.append(matches[: limit - sum(map(len, parts))])
+            if all(sum(map(len, parts)) == limit for parts in parts_by_query):
                 break
         tables.warn()
     tables.finished = True
     tables.seconds += time.perf_counter() - started
-    given = []
-    for number, one in enumerate(map(together, found)):
-        report = replace(tables.report_of(number)(), matches=len(one), limited=len(one) == limit)
-        given.append(tables.matches(number, one, report))
-    return tables.asked.give(given)
+    results = []
+    for number, matches in enumerate(map(together, parts_by_query)):
+        report = replace(tables.report_of(number)(), matches=len(matches), limited=len(matches) == limit)
+        results.append(tables.matches(number, matches, report))
+    return tables.asked.give(results)
 
 
 def _with_types(tables: TableStream, table: pa.Table) -> pa.Table:
@@ -91,7 +93,7 @@ def _with_types(tables: TableStream, table: pa.Table) -> pa.Table:
 
 
 def _summary(
-    tables: TableStream, number: int, found: Sequence[Found], output: str, *, counts: bool
+    tables: TableStream, number: int, raw_matches: Sequence[Found], output: str, *, counts: bool
 ) -> Matches | Count | Points | Bundles:
     counted = tables.stream.counted(number) if tables.stream else None
     if isinstance(counted, int):
@@ -102,7 +104,7 @@ def _summary(
         if output == "points":
             return Points.of_groups(groups, keys, schema, replace(report, points=len(groups)))
         return Bundles.of_groups(groups, keys, schema, replace(report, bundles=len(groups)), counts=counts)
-    matches = tables.matches(number, found)
+    matches = tables.matches(number, raw_matches)
     if output == "points":
         return matches.points()
     if output == "bundles":
@@ -119,27 +121,27 @@ def _exists(tables: TableStream, table: pa.Table) -> bool:
         return False
     tables.prepare(table.schema, "exists")
     assert tables.stream is not None
-    stream, whole = tables.stream, tables.batch(tables.once(table), unique=False)
-    if any(tables.has_match(part) for part in whole.parts(PART)) or tables.any_of(stream.finish()[0]):
+    stream, batch = tables.stream, tables.batch(tables.once(table), unique=False)
+    if any(tables.has_match(part) for part in batch.parts(PART)) or tables.any_of(stream.finish()[0]):
         return True
     tables.warn()
     return False
 
 
-def _compressed(tables: TableStream, table: pa.Table) -> Compressed:
+def _compressed_matches(tables: TableStream, table: pa.Table) -> Compressed:
     if table.num_columns:
         tables.prepare(table.schema)
         (plan,) = tables.plans
         batch = tables.batch(tables.once(table), unique=False)
-        runs = plan
+        running_plan = plan
         if plan.finer is not None and not (matches_one_event(plan) and len(null_rows(plan, batch))):
-            runs = plan.finer
-        choice = chosen(runs, tables.engine, "compressed")
+            running_plan = plan.finer
+        choice = chosen(running_plan, tables.engine, "compressed")
         if choice.alone == "compressed":
             from acep.native.session import NativeSession
 
-            finer = runs is not plan
-            session = NativeSession([runs] * (1 + finer), [choice.engine, "points"][: 1 + finer])
+            finer = running_plan is not plan
+            session = NativeSession([running_plan] * (1 + finer), [choice.engine, "points"][: 1 + finer])
             session.push(batch)
             session.finish()
             tables.warn()
@@ -169,4 +171,4 @@ def _batches(tables: TableStream, table: pa.Table) -> Batches:
     return Batches(blocks, tables.matches(0, []), fractional=plan.automaton.costs.scale != 1)
 
 
-ALONE = {"exists": _exists, "compressed": _compressed, "batches": _batches}
+ALONE = {"exists": _exists, "compressed": _compressed_matches, "batches": _batches}

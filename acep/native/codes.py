@@ -26,13 +26,13 @@ Ints = npt.NDArray[np.int64]
 
 class Codes:
     """The texts of a stream by their codes. ``texts``: the table in the native core; ``pinned``: the codes of texts
-    that stay for good; ``seen``: for each code, the latest time of a batch that had it; ``kept``: the number of texts
+    that stay for good; ``seen``: for each code, the latest time of a batch that had it; ``n_kept``: the number of texts
     after the last release."""
 
     def __init__(self) -> None:
         self.texts = _native.Texts()
         self.pinned = set[int]()
-        self.kept = 0
+        self.n_kept = 0
         self.seen = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
@@ -68,17 +68,17 @@ class Codes:
     def of(self, column: Column, now: int) -> Ints:
         """Return the codes of a column's texts, and mark them as in use at the time ``now``."""
         texts: Sequence[str] = column.texts or ()
-        used: Any = slice(None)
+        used_places: Any = slice(None)
         if len(texts) > len(column.values):  # a dictionary shared by many batches
-            here = np.zeros(len(texts), np.bool_)
-            here[column.values] = True
-            used = np.flatnonzero(here)
-            texts = [texts[place] for place in used.tolist()]
+            is_used = np.zeros(len(texts), np.bool_)
+            is_used[column.values] = True
+            used_places = np.flatnonzero(is_used)
+            texts = [texts[place] for place in used_places.tolist()]
         codes = np.zeros(len(column.texts or ()), np.int64)
-        codes[used] = own = self.texts.intern_all(texts)
+        codes[used_places] = used_codes = self.texts.intern_all(texts)
         if self.texts.capacity > len(self.seen):
             self.seen = np.concatenate([self.seen, np.full(self.texts.capacity, FREE)])
-        self.seen[own] = now
+        self.seen[used_codes] = now
         return codes
 
     def column(self, words: Ints, kind: Kind, valid: npt.NDArray[np.uint8] | None = None) -> Column:
@@ -94,12 +94,12 @@ class Codes:
         if len(words) and (words == words[0]).all():
             return Column(kind, np.zeros(len(words), np.int64), valid, self.texts.texts_of(words[:1]))
         begins = np.flatnonzero(np.append(True, words[1:] != words[:-1])[: len(words)])  # matches come key by key
-        codes, places = self._numbered(words[begins])
+        codes, places = self._number_words(words[begins])
         if len(begins) != len(words):
             places = np.repeat(places, np.diff(np.append(begins, len(words))))
         return Column(kind, places, valid, self.texts.texts_of(codes))
 
-    def _numbered(self, words: Ints) -> tuple[Ints, Ints]:
+    def _number_words(self, words: Ints) -> tuple[Ints, Ints]:
         """Return the distinct words, rising, and the place of each word among them."""
         capacity = self.texts.capacity
         if capacity > 4 * len(words) or not len(words) or int(words.min()) < 0 or int(words.max()) >= capacity:
@@ -115,7 +115,7 @@ class Codes:
     @property
     def crowded(self) -> bool:
         """Return whether there are many texts beyond those that were kept the last time."""
-        return len(self.texts) > 2 * self.kept + FEW
+        return len(self.texts) > 2 * self.n_kept + FEW
 
     def keep(self, used: npt.NDArray[np.uint8], since: int | None) -> None:
         """Keep only the texts that are ``used`` (by code), those seen since a time, if one is given, and the constants
@@ -127,14 +127,14 @@ class Codes:
             stays |= seen >= max(since, FREE + 1)
         self.texts.keep(stays.astype(np.uint8))
         self.seen = np.where(stays, seen, FREE)[: self.texts.capacity]
-        self.kept = len(self.texts)
+        self.n_kept = len(self.texts)
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data."""
         codes = range(self.texts.capacity)
-        held = [self.texts.text(code) if self.texts.known(code) else None for code in codes]
-        seen = np.concatenate([self.seen, np.zeros(len(held), np.int64)])[: len(held)]
-        return {"texts": held, "seen": seen.tolist(), "kept": self.kept}
+        texts = [self.texts.text(code) if self.texts.known(code) else None for code in codes]
+        seen = np.concatenate([self.seen, np.zeros(len(texts), np.int64)])[: len(texts)]
+        return {"texts": texts, "seen": seen.tolist(), "kept": self.n_kept}
 
     def load(self, data: Any) -> None:
         """Restore :meth:`dump` in a new session. Raises :class:`ValueError`, :class:`TypeError` or :class:`KeyError`
@@ -146,7 +146,7 @@ class Codes:
         self.texts.release(words_of([code for code, text in enumerate(texts) if text is None]))
         seen = words_of(data["seen"])
         self.seen = np.concatenate([seen, np.zeros(max(0, len(texts) - len(seen)), np.int64)])
-        self.kept = int(data["kept"])
+        self.n_kept = int(data["kept"])
 
 
 def derived_of(column: Column, derived: Derived) -> Column:
@@ -156,12 +156,12 @@ def derived_of(column: Column, derived: Derived) -> Column:
     if column.kind is Kind.STRING:
         places = places.astype(np.intp)
     elif column.kind is not Kind.NULL:  # a null column has no values
-        found: Any
-        found, places = np.unique(column.values, return_inverse=True)
-        distinct = Column(column.kind, found).to_list()
+        sorted_values: Any
+        sorted_values, places = np.unique(column.values, return_inverse=True)
+        distinct = Column(column.kind, sorted_values).to_list()
     if column.valid is not None:
         places = np.where(column.valid == 0, len(distinct), places)
-    results = derived.of([*distinct, None])
+    results = derived.values_of([*distinct, None])
     return column_of_values(results, derived.kind).at(places)
 
 

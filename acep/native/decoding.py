@@ -33,17 +33,17 @@ class Decoder:
     codes: Codes
     names: IdDictionary
 
-    def found(self, given: dict[str, Any]) -> FoundColumns:
+    def found(self, arrays: dict[str, Any]) -> FoundColumns:
         """Return matches that the core gave."""
         return FoundColumns(
-            **{name: given[name] for name in ("start", "end", "bundle", "error", "offsets", "vars")},
+            **{name: arrays[name] for name in ("start", "end", "bundle", "error", "offsets", "vars")},
             scale=self.plan.automaton.costs.scale,
-            keys=self._keys(given["keys"]),
-            ids=self.names.of(given["ids"]) if self.names else given["ids"],
+            keys=self._keys(arrays["keys"]),
+            ids=self.names.of(arrays["ids"]) if self.names else arrays["ids"],
             variables=self.plan.variables,
-            values=self._values(given["values"], given["valid"], len(given["start"])),
-            shape=None if given["shape"] is None else tuple(given["shape"].tolist()),
-            in_order=given["ordered"] and not self.names,
+            values=self._values(arrays["values"], arrays["valid"], len(arrays["start"])),
+            shape=None if arrays["shape"] is None else tuple(arrays["shape"].tolist()),
+            in_order=arrays["ordered"] and not self.names,
             apart=self.plan.query.graph is not None,
         )
 
@@ -61,10 +61,10 @@ class Decoder:
 
         return PartialColumns(records, listed["states"], listed["sequences"], listed["utility"], listed["total"])
 
-    def counted(self, given: dict[str, Any], matches: Any) -> Counted:
+    def counted(self, arrays: dict[str, Any], matches: Any) -> Counted:
         """Return match points or bundles that the core gave, with the number of ``matches`` of each."""
-        columns = {name: given[name] for name in ("first", "last", "bundle", "error")}
-        return Counted(self._keys(given["keys"]), **columns, scale=self.plan.automaton.costs.scale, matches=matches)
+        columns = {name: arrays[name] for name in ("first", "last", "bundle", "error")}
+        return Counted(self._keys(arrays["keys"]), **columns, scale=self.plan.automaton.costs.scale, matches=matches)
 
     def _keys(self, words: Ints) -> tuple[Column, ...]:
         schema = self.plan.schema
@@ -72,16 +72,16 @@ class Decoder:
         table = words.reshape(-1, len(kinds)) if kinds else words
         return tuple(self.codes.column(table[:, i], kind) for i, kind in enumerate(kinds))
 
-    def _values(self, words: Ints, valid: npt.NDArray[np.uint8], many: int) -> tuple[Column, ...]:
+    def _values(self, words: Ints, valid: npt.NDArray[np.uint8], n_matches: int) -> tuple[Column, ...]:
         kinds = self.return_kinds
         if not kinds:
             return ()
         states, first = self.plan.arcs.states, int(self.plan.query.graph is not None)
         if first and not len(words):  # there are no registers, and one final state
             final = next(state.number for state in states if state.accepts)
-            words, valid = np.full(many, final), np.ones(many, np.uint8)
-        table, known = words.reshape(-1, len(kinds)), valid.reshape(-1, len(kinds))
-        columns = [self.codes.column(table[:, i], kind, known[:, i]) for i, kind in enumerate(kinds[first:], first)]
+            words, valid = np.full(n_matches, final), np.ones(n_matches, np.uint8)
+        table, validity = words.reshape(-1, len(kinds)), valid.reshape(-1, len(kinds))
+        columns = [self.codes.column(table[:, i], kind, validity[:, i]) for i, kind in enumerate(kinds[first:], first)]
         if first:
             columns.insert(0, Column(Kind.STRING, table[:, 0], None, [state.var for state in states]))
         return tuple(columns)

@@ -34,7 +34,7 @@ class Piece:
 
     def __add__(self, later: Piece) -> Piece:
         numbers, texts = (
-            np.concatenate([getattr(one, name) for one in (self, later)]) for name in ("numbers", "texts")
+            np.concatenate([getattr(piece, name) for piece in (self, later)]) for name in ("numbers", "texts")
         )
         return Piece(numbers, texts, later.latest, self.size + later.size)
 
@@ -42,11 +42,11 @@ class Piece:
 @dataclass
 class IdDictionary:
     """Numbers and their texts. A piece less than twice as long as the next one is merged with it, so pieces are few,
-    however small the batches are, and no text is moved often. ``kept``: how many numbers there were after the last
+    however small the batches are, and no text is moved often. ``n_kept``: how many numbers there were after the last
     release."""
 
     pieces: deque[Piece] = field(default_factory=deque)
-    kept: int = 0
+    n_kept: int = 0
 
     def __len__(self) -> int:
         return sum(len(piece.numbers) for piece in self.pieces)
@@ -54,7 +54,7 @@ class IdDictionary:
     @property
     def crowded(self) -> bool:
         """Return whether there are many numbers beyond those that were kept the last time."""
-        return len(self) > 2 * self.kept + FEW
+        return len(self) > 2 * self.n_kept + FEW
 
     @property
     def bytes(self) -> int:
@@ -79,13 +79,13 @@ class IdDictionary:
         >>> "".join(names.of(np.array([6, 0, 3, 4]))), len(names.pieces)
         ('gade', 3)
         """
-        found = np.empty(len(numbers), dtype=object)
-        upto = np.array([piece.numbers[-1] for piece in self.pieces], np.int64)
-        where = np.searchsorted(upto, numbers)
-        for place in np.unique(where).tolist():
-            here, piece = where == place, self.pieces[place]
-            found[here] = piece.texts[np.searchsorted(piece.numbers, numbers[here])]
-        return found
+        texts = np.empty(len(numbers), dtype=object)
+        last_numbers = np.array([piece.numbers[-1] for piece in self.pieces], np.int64)
+        piece_indexes = np.searchsorted(last_numbers, numbers)
+        for index in np.unique(piece_indexes).tolist():
+            in_piece, piece = piece_indexes == index, self.pieces[index]
+            texts[in_piece] = piece.texts[np.searchsorted(piece.numbers, numbers[in_piece])]
+        return texts
 
     def keep(self, numbers: Ints, since: int | None) -> None:
         """Remove all numbers but these, and those of events since a time, if one is given."""
@@ -96,22 +96,26 @@ class IdDictionary:
                 stays[:] = True
             if stays.any():
                 pieces.append(Piece.of(piece.numbers[stays], piece.texts[stays], piece.latest))
-        self.pieces, self.kept = pieces, sum(len(piece.numbers) for piece in pieces)
+        self.pieces, self.n_kept = pieces, sum(len(piece.numbers) for piece in pieces)
 
     def dump(self) -> list[Any]:
         """Return the state as JSON-like data."""
-        return [[_packed(piece.numbers), piece.texts.tolist(), piece.latest] for piece in self.pieces]
+        return [[_pack(piece.numbers), piece.texts.tolist(), piece.latest] for piece in self.pieces]
 
     def load(self, data: Any) -> None:
         """Restore :meth:`dump`. Raises :class:`ValueError` or :class:`TypeError` for other data."""
-        for given, texts, latest in data:
-            numbers = np.arange(given, given + len(texts)) if isinstance(given, int) else np.array(given, np.int64)
+        for packed_numbers, texts, latest in data:
+            numbers = (
+                np.arange(packed_numbers, packed_numbers + len(texts))
+                if isinstance(packed_numbers, int)
+                else np.array(packed_numbers, np.int64)
+            )
             if len(numbers) != len(texts):
                 raise ValueError("names")
-            self.pieces.append(Piece.of(numbers, np.array([str(one) for one in texts], dtype=object), int(latest)))
+            self.pieces.append(Piece.of(numbers, np.array([str(text) for text in texts], dtype=object), int(latest)))
 
 
-def _packed(numbers: Ints) -> int | list[int]:
+def _pack(numbers: Ints) -> int | list[int]:
     """Return ascending numbers, or only the first one where they are consecutive."""
-    whole = len(numbers) > 0 and int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1
-    return int(numbers[0]) if whole else numbers.tolist()
+    is_consecutive = len(numbers) > 0 and int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1
+    return int(numbers[0]) if is_consecutive else numbers.tolist()

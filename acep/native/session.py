@@ -30,7 +30,7 @@ from acep.plan.prefilter import necessary, reason_against
 from acep.shedding.controller import SheddingController
 from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.policy_context import context_of
-from acep.shedding.recovery.bundles import KEPT, Recovery
+from acep.shedding.recovery.bundles import KEPT_WINDOWS, Recovery
 
 if TYPE_CHECKING:
     from acep.matches.partials.partial_columns import PartialColumns
@@ -110,22 +110,22 @@ class NativeSession:
             for plan, engine in zip(plans, engines, strict=True)
         ]
         self._registers = [table.registers for table in tables]
-        programs, classes = self._parts(shared, [], [])
+        programs, classes = self._programs_and_classes(shared, [], [])
         keys = [(list(columns), positions) for columns, positions in shared.keys.items()]
         self.key_tables: Sequence[tuple[int, ...]] = [*shared.keys]  # partition tables, each as the columns of its key
         self.width = len(shared.columns)  # columns that the core takes
-        self._made = programs, classes, self.width, keys
+        self._core_arguments = programs, classes, self.width, keys
         self.lanes, self.sliced = lanes, sliced
-        cores = [_native.Session(codes.texts, *self._made) for _ in range(lanes)]
-        self._added = [
+        cores = [_native.Session(codes.texts, *self._core_arguments) for _ in range(lanes)]
+        self._engine_tables = [
             (engine, self._arrays(table) | _needs(plan, engine))
             for plan, table, engine in zip(self.plans, tables, engines, strict=True)
         ]
         for core in cores:
-            for added in self._added:
-                core.add(*added)
-        self._together = None if lanes == 1 else self._shared_by(cores, threads)
-        self._session = cores[0] if self._together is None else cast("_native.Session", self._together)
+            for engine_tables in self._engine_tables:
+                core.add(*engine_tables)
+        self._joint_session = None if lanes == 1 else self._join_cores(cores, threads)
+        self._session = cores[0] if self._joint_session is None else cast("_native.Session", self._joint_session)
         self._session.take_ways(*WAYS)
         self.is_last = False  # no event comes after the batches that are pushed from now on
         self.tallies = False  # whether matches of some plan are only counted
@@ -134,21 +134,21 @@ class NativeSession:
             if not isinstance(effort, SheddingController | PartitionSampler):
                 effort.kinds = tuple(self.plans[number].schema.kind(name) for name in shared.columns)
             effort.start(self._session, number, context_of(self.plans[number], tables[number], len(classes)))
-        needed: int | None = None  # how long texts and ids are needed beside those that the core refers to
+        retention_span: int | None = None  # how long texts and ids are needed beside those that the core refers to
         for number, recovery in recoveries.items():
             span, effort = self.plans[number].window.span, efforts[number]
             assert span is not None
             assert isinstance(effort, SheddingController)
-            places = [list(shared.columns).index(key) for key in self.plans[number].keys]
-            recovery.start(self, number, places, span, effort.context)
-            needed = max(needed or 0, (KEPT + 2) * span)
+            key_indexes = [list(shared.columns).index(key) for key in self.plans[number].keys]
+            recovery.start(self, number, key_indexes, span, effort.context)
+            retention_span = max(retention_span or 0, (KEPT_WINDOWS + 2) * span)
         self._encoder = Encoder(
             codes,
             self._session,
             self.plans[0].schema,
             shared.columns,
             shared.computed,
-            needed,
+            retention_span,
         )
         self._decoders = [
             Decoder(plan, table.return_kinds, codes, self._encoder.names)
@@ -158,27 +158,29 @@ class NativeSession:
             self._session, self._encoder, self._decoders, efforts, pace, memory, recoveries, revisable
         )
 
-    def _shared_by(self, cores: Sequence[_native.Session], threads: int) -> Lanes:
+    def _join_cores(self, cores: Sequence[_native.Session], threads: int) -> Lanes:
         """Return several core sessions as one."""
         if not self.sliced:
             return Lanes(cores, threads)
         span = max(plan.window.span or 0 for plan in self.plans)
-        return Slices(cores, threads, span=span, engines=[engine for engine, _ in self._added])
+        return Slices(cores, threads, span=span, engines=[engine for engine, _ in self._engine_tables])
 
     @property
     def shares(self) -> int:
         """Return in how many lanes or slices the work is shared."""
-        return self._together.used if isinstance(self._together, Slices) else self.lanes
+        return self._joint_session.used if isinstance(self._joint_session, Slices) else self.lanes
 
-    def _parts(self, shared: SharedTables, programs: list[Any], classes: list[Any]) -> tuple[list[Any], list[Any]]:
+    def _programs_and_classes(
+        self, shared: SharedTables, programs: list[Any], classes: list[Any]
+    ) -> tuple[list[Any], list[Any]]:
         """Return the programs and event classes as the core takes them, those that are given followed by the others."""
         programs = [
             *programs,
             *(_native.BlockProgram(words_of(p.code), p.slots, p.leaves) for p in [*shared.programs][len(programs) :]),
         ]
-        for one in [*shared.classes][len(classes) :]:
-            types = self._codes.constants(one.types) if one.types else None
-            checks = [(n, words_of([w for s in sources for w in s])) for n, sources in one.checks]
+        for event_class in [*shared.classes][len(classes) :]:
+            types = self._codes.constants(event_class.types) if event_class.types else None
+            checks = [(n, words_of([w for s in sources for w in s])) for n, sources in event_class.checks]
             classes = [*classes, (types, checks)]
         return programs, classes
 
@@ -187,8 +189,8 @@ class NativeSession:
 
         Raises :class:`EngineError`, and changes nothing, where the core cannot run it.
         """
-        tables = self._taken(number, plan, more=False)
-        self._added[number] = (self._added[number][0], self._arrays(tables))
+        tables = self._set_tables(number, plan, adds_arcs=False)
+        self._engine_tables[number] = (self._engine_tables[number][0], self._arrays(tables))
         self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
         self._decoders[number] = Decoder(plan, tables.return_kinds, self._codes, self._encoder.names)
 
@@ -198,39 +200,39 @@ class NativeSession:
 
         Raises :class:`EngineError`, and changes nothing, where the core cannot run it.
         """
-        self._taken(number, plan, more=True)
-        before = self.plans[number]
-        after = replace(before, columns=tuple(sorted({*before.columns, *plan.columns})))
-        self.plans = (*self.plans[:number], after, *self.plans[number + 1 :])
-        return after
+        self._set_tables(number, plan, adds_arcs=True)
+        old_plan = self.plans[number]
+        new_plan = replace(old_plan, columns=tuple(sorted({*old_plan.columns, *plan.columns})))
+        self.plans = (*self.plans[:number], new_plan, *self.plans[number + 1 :])
+        return new_plan
 
     def renew(self, number: int, words: list[int]) -> int:
         """Set the times of arcs of plan ``number``, as :meth:`acep.runtime.stream.Stream.renew` describes them."""
         clock = self._encoder.clock
         return self._session.renew(number, words, -LATEST if clock is None else clock)
 
-    def _taken(self, number: int, plan: Plan, *, more: bool) -> PlanTables:
+    def _set_tables(self, number: int, plan: Plan, *, adds_arcs: bool) -> PlanTables:
         """Give the core the tables of a plan, in place of those of plan ``number`` or besides them, and return them."""
-        shared, tables = self._lowered(plan)
-        programs, classes = self._parts(shared, *self._made[:2])
-        before, self._shared = self._shared, shared
+        shared, tables = self._lower(plan)
+        programs, classes = self._programs_and_classes(shared, *self._core_arguments[:2])
+        old_shared, self._shared = self._shared, shared
         try:
-            self._session.change(number, programs, classes, len(shared.columns), self._arrays(tables), more)
+            self._session.change(number, programs, classes, len(shared.columns), self._arrays(tables), adds_arcs)
         except BaseException:
-            self._shared = before
+            self._shared = old_shared
             raise
         self.width = len(shared.columns)
-        self._made = programs, classes, self.width, self._made[3]
+        self._core_arguments = programs, classes, self.width, self._core_arguments[3]
         self._encoder.columns, self._encoder.computed = shared.columns, shared.computed
         return tables
 
     def check(self, plan: Plan) -> None:
         """Raise :class:`EngineError` for a plan that the core cannot run in place of another one."""
-        self._lowered(plan)
+        self._lower(plan)
 
-    def _lowered(self, plan: Plan) -> tuple[SharedTables, PlanTables]:
+    def _lower(self, plan: Plan) -> tuple[SharedTables, PlanTables]:
         """Return the tables of a plan in place of another one, and the shared tables that go with them."""
-        shared = self._shared.copied()
+        shared = self._shared.copy()
         try:
             return shared, lower(plan, shared, self._codes.constant)
         except NotNativeError as why:
@@ -251,17 +253,17 @@ class NativeSession:
         else:
             self._session.push(*self._encoder.words(batch), last=self.is_last)
 
-    def revise(self, removed: Batch | None, batch: Batch, again: int, fresh: int = 0) -> None:
-        """Forget the partitions of the events ``removed`` and of the first ``again`` of a batch, and push the batch.
-        Of these, ``fresh`` come for the first time."""
+    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int, n_fresh: int = 0) -> None:
+        """Forget the partitions of the events ``removed`` and of the first ``n_rematched`` of a batch, and push the
+        batch. Of these, ``n_fresh`` come for the first time."""
         if removed is not None:
             self._session.reset(*self._encoder.words(removed), rows=len(removed))
             self._encoder.repeated += len(removed)
         if len(batch):
             words = self._encoder.words(batch)
-            self._session.reset(*words, rows=again)
+            self._session.reset(*words, rows=n_rematched)
             if self.budget.efforts:
-                self.budget.revise(words, again, fresh, 0 if removed is None else len(removed))
+                self.budget.revise(words, n_rematched, n_fresh, 0 if removed is None else len(removed))
             else:
                 self._session.push(*words, hold=True)
         if self.clock is not None:
@@ -269,8 +271,8 @@ class NativeSession:
 
     def another_core(self, plan: int, shedding_table: dict[str, Any]) -> _native.Session:
         """Return another core for one plan, which takes the same words; its budget is still to be set."""
-        core = _native.Session(self._codes.texts, *self._made)
-        core.add(*self._added[plan])
+        core = _native.Session(self._codes.texts, *self._core_arguments)
+        core.add(*self._engine_tables[plan])
         core.start_shedding(0, 0)
         core.set_shedding_table(0, shedding_table)
         return core
@@ -279,38 +281,38 @@ class NativeSession:
     def flows(self) -> bool:
         """Return whether :meth:`blocks` can be called: one plan in one lane, without a budget, that makes matches one
         by one."""
-        names = [alone(engine) for engine, _ in self._added]
+        names = [alone(engine) for engine, _ in self._engine_tables]
         return len(names) == 1 and self.lanes == 1 and not self.budget.efforts and names[0] in ("merged", "nodes")
 
-    def blocks(self, batch: Batch, most: int, together: int | None = None) -> Iterator[FoundColumns]:
-        """Push a batch and yield the matches of the only plan in bounded memory: about ``most`` at a time, in the
+    def blocks(self, batch: Batch, block_size: int, sort_limit: int | None = None) -> Iterator[FoundColumns]:
+        """Push a batch and yield the matches of the only plan in bounded memory: about ``block_size`` at a time, in the
         order of their match points. Those of one match point are in output order if they are no more than
-        ``together`` (:data:`SORTED` by default). No other call may come between two blocks."""
-        together = SORTED if together is None else together
+        ``sort_limit`` (:data:`SORTED` by default). No other call may come between two blocks."""
+        sort_limit = SORTED if sort_limit is None else sort_limit
         if not len(batch):
             return
         words = self._encoder.words(batch)
-        if self._added[0][0] != "merged":
-            yield from self._flow(words, most, together)
+        if self._engine_tables[0][0] != "merged":
+            yield from self._push_in_parts(words, block_size, sort_limit)
             return
         self._session.set_lazy(0, True)
         for rows in batch.cuts(PART):  # matches of one time are sorted together
             self._session.push(*rows_of(words, rows))
             while self._session.block(
-                0, most, together, isinstance(batch.ids, list)
+                0, block_size, sort_limit, isinstance(batch.ids, list)
             ):  # text ids sort differently from their numbers
                 yield ordered(self.take(0), _native.output_order)
         self._session.set_lazy(0, False)
 
-    def _flow(self, words: Pushed, most: int, together: int) -> Iterator[FoundColumns]:
+    def _push_in_parts(self, words: Pushed, block_size: int, sort_limit: int) -> Iterator[FoundColumns]:
         """Do the same for an engine that makes the matches of an event at once, unless there are too many."""
-        self._session.flow(0, together)
-        at, rows = 0, len(words[0])
-        while at < rows:
-            at = self._session.push(*words, at, most)
-            found = self.take(0)
-            if len(found):
-                yield ordered(found, _native.output_order)
+        self._session.flow(0, sort_limit)
+        row, n_rows = 0, len(words[0])
+        while row < n_rows:
+            row = self._session.push(*words, row, block_size)
+            matches = self.take(0)
+            if len(matches):
+                yield ordered(matches, _native.output_order)
         self._session.flow(0, 0)
 
     @property
@@ -336,20 +338,20 @@ class NativeSession:
     def take(self, plan: int) -> FoundColumns:
         """Return the matches of a plan found since the last call; where bundles are recovered, only those of bundles
         that have ended."""
-        found = self.budget.recoveries[plan].take() if plan in self.budget.recoveries else None
-        if found is not None:
-            return found
-        if self._together is None:
+        matches = self.budget.recoveries[plan].take() if plan in self.budget.recoveries else None
+        if matches is not None:
+            return matches
+        if self._joint_session is None:
             return self.columns(plan, self._session.take(plan))
         # Text ids have another order than their numbers; values may tell matches with the same events apart.
         by_numbers = not self._encoder.names and self.plans[plan].query.graph is None
-        if by_numbers and alone(self._added[plan][0]) not in BY_POINTS:
-            return self.columns(plan, self._together.take_in_order(plan, ranks_of(self.plans[plan].variables)))
-        return replace(ordered(self.columns(plan, self._together.take(plan)), _native.output_order), in_order=True)
+        if by_numbers and alone(self._engine_tables[plan][0]) not in BY_POINTS:
+            return self.columns(plan, self._joint_session.take_in_order(plan, ranks_of(self.plans[plan].variables)))
+        return replace(ordered(self.columns(plan, self._joint_session.take(plan)), _native.output_order), in_order=True)
 
-    def columns(self, plan: int, given: dict[str, Any]) -> FoundColumns:
+    def columns(self, plan: int, arrays: dict[str, Any]) -> FoundColumns:
         """Return the matches that the core gave for a plan."""
-        return self._decoders[plan].found(given)
+        return self._decoders[plan].found(arrays)
 
     def take_compressed(self, plan: int) -> Any:
         """Return the graph of all matches, once the stream has ended (``_native.Compressed``)."""
@@ -357,19 +359,21 @@ class NativeSession:
 
     def take_counts(self, plan: int, *, last: bool = False) -> Counted:
         """Return what a counting engine counted since the last call; ``last``: also bundles that may still grow."""
-        given = self._session.take_counts(plan, last)
-        matches: Any = given["count"]
-        if given["large"]:
+        arrays = self._session.take_counts(plan, last)
+        matches: Any = arrays["count"]
+        if arrays["large"]:
             matches = matches.astype(object)
-            for row, number in given["large"]:
+            for row, number in arrays["large"]:
                 matches[row] = number
-        return self._decoders[plan].counted(given, matches)
+        return self._decoders[plan].counted(arrays, matches)
 
     def take_points(self, plan: int) -> Counted:
         """Return the match points, with the least error of each, that the dominance engine found since the last
         call; one row for each event that ends a match."""
-        found = self.take(plan)
-        return Counted(found.keys, found.end, found.end, found.bundle, found.error, found.scale, np.zeros(0, np.int64))
+        matches = self.take(plan)
+        return Counted(
+            matches.keys, matches.end, matches.end, matches.bundle, matches.error, matches.scale, np.zeros(0, np.int64)
+        )
 
     def tally(self, plan: int, output: str) -> None:
         """Only count the matches of a plan on the node engine from now on, as ``output`` says (one of
@@ -379,10 +383,10 @@ class NativeSession:
 
     def take_tally(self, plan: int, output: str) -> Counted | int:
         """Return what was counted since the last call: a number, or rows."""
-        given = self._session.take_tally(plan)
+        arrays = self._session.take_tally(plan)
         if output == "count":
-            return int(given["total"])
-        return self._decoders[plan].counted(given, given["count"] if output == "bundles" else np.zeros(0, np.int64))
+            return int(arrays["total"])
+        return self._decoders[plan].counted(arrays, arrays["count"] if output == "bundles" else np.zeros(0, np.int64))
 
     def total(self, plan: int) -> int:
         """Return the number of all matches so far, from the engine that counts them."""
@@ -483,7 +487,7 @@ def _needs(plan: Plan, engine: str) -> dict[str, Ints]:
     """Return the tables of an engine behind match windows (``windows+nodes``): the events that a window must have."""
     if not engine.startswith(WINDOWS):
         return {}
-    found = necessary(plan)
-    if found is None:
+    conditions = necessary(plan)
+    if conditions is None:
         raise NotNativeError(reason_against(plan) or "a window needs no event in particular")
-    return {name: words_of(values) for name, values in found.arrays(plan.variables).items()}
+    return {name: words_of(values) for name, values in conditions.arrays(plan.variables).items()}

@@ -30,7 +30,7 @@ __all__ = ["SessionBudget"]
 BLOCK = 256  # events between two places where policies follow, wherever batches end
 BESIDE = 8  # texts and ids get one part in so many of the memory
 ROUNDS = 8  # attempts to shed partial matches to make room for texts
-MOST = 2**62  # matches
+MATCH_LIMIT = 2**62  # matches
 USED = 0.9  # share of an allowance from which on it counts as used up
 NOT_ESTIMATED = "how many is not estimated where matches may be taken back"
 
@@ -52,7 +52,7 @@ class SessionBudget:
     left_out: int = 0  # late events that were shed
     match_memory: int = 0  # the most bytes of matches in a stretch of events, before the state was taken
     starved: int = 0  # events for which there was not the time of one touch each, though more was needed: in no sample
-    most_held: int = 0  # bytes after a call
+    peak_after_calls: int = 0  # bytes after a call
     is_warned: bool = False  # that the budget of time is not kept
 
     def __post_init__(self) -> None:
@@ -74,100 +74,100 @@ class SessionBudget:
             self.is_warned = True
             warn_caller(self.pace.remark, DataWarning)
 
-    def revise(self, words: Pushed, again: int, fresh: int, removed: int) -> None:
-        """Push events, the first ``again`` of which are of partitions that were reset; ``fresh`` of these come for the
-        first time, and ``removed`` others were taken back.
+    def revise(self, words: Pushed, n_rematched: int, n_fresh: int, removed: int) -> None:
+        """Push events, the first ``n_rematched`` of which are of partitions that were reset; ``n_fresh`` of these come
+        for the first time, and ``removed`` others were taken back.
 
         The work is charged to the allowance of all events, and grants nothing, except that time is granted for the
         events ``removed`` too.
         """
-        many = len(words[0])
+        n_rows = len(words[0])
         if self.pace is not None:
             if not any(effort.rate for effort in self.efforts.values()):
-                fresh += removed
-            self.pace.begin(max(1, fresh + many - again), int(words[0][-1]))
-        self.encoder.repeated += again - fresh
-        before = self.encoder.arrived - (many - again) - fresh
-        self._look(before, before + fresh)
-        if again:
-            self.core.begin_again(fresh)
-            part = rows_of(words, slice(0, again))
+                n_fresh += removed
+            self.pace.begin(max(1, n_fresh + n_rows - n_rematched), int(words[0][-1]))
+        self.encoder.repeated += n_rematched - n_fresh
+        before = self.encoder.arrived - (n_rows - n_rematched) - n_fresh
+        self._look_at_late_events(before, before + n_fresh)
+        if n_rematched:
+            self.core.begin_again(n_fresh)
+            rematched = rows_of(words, slice(0, n_rematched))
             if self.pace is None:
-                self.core.push(*part, hold=True, again=again)
+                self.core.push(*rematched, hold=True, again=n_rematched)
             else:
-                now = int(part[0][-1]) if self.pace.clock is None else max(self.pace.clock, int(part[0][-1]))
-                rate, matches = self.pace.rate(max(1, fresh), now, learns=False)
+                now = int(rematched[0][-1]) if self.pace.clock is None else max(self.pace.clock, int(rematched[0][-1]))
+                rate, matches = self.pace.rate(max(1, n_fresh), now, learns=False)
                 touches, walked = self._touches, self.walked
-                self.allow(rate, max(1, fresh), matches)
-                self.core.push(*part, hold=True, again=again)
-                self.pace.measured(again, self._touches - touches, 0.0, matches=self.walked - walked)
-        self._push(words, again, before + fresh)
+                self.allow(rate, max(1, n_fresh), matches)
+                self.core.push(*rematched, hold=True, again=n_rematched)
+                self.pace.measured(n_rematched, self._touches - touches, 0.0, matches=self.walked - walked)
+        self._push(words, n_rematched, before + n_fresh)
 
-    def leave_out(self, again: int, fresh: int) -> bool:
-        """Return whether to shed ``fresh`` late events instead of matching ``again`` events for them, and do so.
+    def leave_out(self, n_rematched: int, n_fresh: int) -> bool:
+        """Return whether to shed ``n_fresh`` late events instead of matching ``n_rematched`` for them, and do so.
 
         A late event should bring as many matches as one that ends matches, at each of its places in the pattern. So
         that is what it may cost, in allowances of an event, while partial matches are shed.
         """
         for number, effort in self.efforts.items():
             rate = effort.mean_rate(self.encoder.arrived)
-            each = effort.touches(self.core) / max(1, self.encoder.events)
+            touches_per_event = effort.touches(self.core) / max(1, self.encoder.events)
             if rate is None or not effort.short(self.core):
                 return False
-            if again * each <= rate * fresh * len(self.decoders[number].plan.variables):
+            if n_rematched * touches_per_event <= rate * n_fresh * len(self.decoders[number].plan.variables):
                 return False
         before = self.encoder.arrived
-        self.encoder.repeated -= fresh
-        self.core.begin_again(fresh)
-        self._look(before, before + fresh)
-        self.left_out += fresh
+        self.encoder.repeated -= n_fresh
+        self.core.begin_again(n_fresh)
+        self._look_at_late_events(before, before + n_fresh)
+        self.left_out += n_fresh
         return True
 
-    def _look(self, before: int, upto: int) -> None:
-        """Let policies look at the events up to number ``upto`` that come at once, after event number ``before``."""
-        while (before := min(before + one.left(before) for one in self.efforts.values())) <= upto:
+    def _look_at_late_events(self, seen: int, last: int) -> None:
+        """Let policies look at the events up to number ``last`` that come at once, after event number ``seen``."""
+        while (seen := min(seen + effort.left(seen) for effort in self.efforts.values())) <= last:
             for effort in self.efforts.values():
-                if effort.due(before):
-                    effort.look(self.core, before)
+                if effort.due(seen):
+                    effort.look(self.core, seen)
 
-    def _push(self, words: Pushed, at: int, before: int, *, last: bool = False) -> None:
-        """Push the rows from ``at`` on; ``before`` events have come before these. ``last``: none comes after."""
-        many, before = len(words[0]), before - at
-        cuts = [*self.efforts.values(), *self.recoveries.values()]
-        while at < many:
-            upto = min([many, *(at + one.left(before + at) for one in cuts)])
-            upto = upto if self.pace is None else min(upto, at + self.pace.stretch)
-            if self.choosing and (many - at < BLOCK or not self._rests):  # policies follow wherever pushes end
-                upto = min(upto, at + BLOCK - (before + at) % BLOCK)
-            upto = self._stretch(words, slice(at, upto), before, last=last)
+    def _push(self, words: Pushed, row: int, n_before: int, *, last: bool = False) -> None:
+        """Push the rows from ``row`` on; ``n_before`` events have come before these. ``last``: none comes after."""
+        n_rows, n_before = len(words[0]), n_before - row
+        observers = [*self.efforts.values(), *self.recoveries.values()]
+        while row < n_rows:
+            end = min([n_rows, *(row + observer.left(n_before + row) for observer in observers)])
+            end = end if self.pace is None else min(end, row + self.pace.stretch)
+            if self.choosing and (n_rows - row < BLOCK or not self._rests):  # policies follow wherever pushes end
+                end = min(end, row + BLOCK - (n_before + row) % BLOCK)
+            end = self._push_stretch(words, slice(row, end), n_before, last=last)
             for number, recovery in self.recoveries.items():
-                self._recover(number, recovery, rows_of(words, slice(at, upto)), before + upto)
-            at = upto
+                self._recover(number, recovery, rows_of(words, slice(row, end)), n_before + end)
+            row = end
         if self.memory is not None:
-            self._fit(self.memory)
+            self._fit_memory(self.memory)
 
-    def _stretch(self, words: Pushed, rows: slice, before: int, *, last: bool) -> int:
-        """Push some rows of a batch, whose row 0 has ``before`` events before it; policies whose epoch ends there
+    def _push_stretch(self, words: Pushed, rows: slice, n_before: int, *, last: bool) -> int:
+        """Push some rows of a batch, whose row 0 has ``n_before`` events before it; policies whose epoch ends there
         learn. Return the row at which it ended, as policies follow where tokens run short."""
-        core, at = self.core, int(rows.start)
+        core, row = self.core, int(rows.start)
         if self.pace is None:
-            upto = core.push(*words, at, last=last, stop=rows.stop, alert=True)
-            self._look_after(upto + before)
-            return upto
-        many, events = int(rows.stop - rows.start), before + rows.stop
+            end = core.push(*words, row, last=last, stop=rows.stop, alert=True)
+            self._look_after(end + n_before)
+            return end
+        n_rows, events = int(rows.stop - rows.start), n_before + rows.stop
         learns = any(effort.ends(events) for effort in self.choosing.values())
         is_resting = self._rests
-        rate, matches = self.pace.rate(many, int(words[0][rows.stop - 1]), learns=learns and not is_resting)
+        rate, matches = self.pace.rate(n_rows, int(words[0][rows.stop - 1]), learns=learns and not is_resting)
         touches, walked = self._touches, self.walked
-        self.allow(rate, many, matches, ahead=is_resting)
-        upto = core.push(*words, at, last=last, stop=rows.stop, alert=True)
-        size = upto - at
-        touches, walked, took = self._touches - touches, self.walked - walked, self.learning
+        self.allow(rate, n_rows, matches, ahead=is_resting)
+        end = core.push(*words, row, last=last, stop=rows.stop, alert=True)
+        size = end - row
+        touches, walked, learning = self._touches - touches, self.walked - walked, self.learning
         if rate < 1 and touches >= USED * rate * size:
             self.starved += size
-        self._look_after(upto + before)
-        self.pace.measured(size, touches, self.learning - took, matches=walked)
-        return upto
+        self._look_after(end + n_before)
+        self.pace.measured(size, touches, self.learning - learning, matches=walked)
+        return end
 
     def _look_after(self, events: int) -> None:
         """Let policies look after ``events`` in all, if they are due, and follow where tokens have run short."""
@@ -183,17 +183,17 @@ class SessionBudget:
         rate = recovery.rate if self.pace is None else None  # a budget of time grants the touches itself
         if rate is not None:
             recovery.grant(rate / recovery.share, len(rows[0]))
-        given = self.core.take(number)
+        arrays = self.core.take(number)
         before = recovery.lent
-        recovery.saw(rows, events, self.decoders[number].found(given), given["keys"], self._given_up(number))
+        recovery.saw(rows, events, self.decoders[number].found(arrays), arrays["keys"], self._shed_count(number))
         if rate is not None and recovery.lent != before:
             self.choosing[number].lend(self.core, rate if recovery.lent else 0.0)
 
     def finish(self) -> None:
         """Pass the matches that the end of the stream has decided to the recovery of bundles."""
         for number, recovery in self.recoveries.items():
-            given = self.core.take(number)
-            recovery.finish(self.decoders[number].found(given), given["keys"], self._given_up(number))
+            arrays = self.core.take(number)
+            recovery.finish(self.decoders[number].found(arrays), arrays["keys"], self._shed_count(number))
 
     def learn(self) -> None:
         """End the epoch here: each policy learns from the events since the last one."""
@@ -209,16 +209,16 @@ class SessionBudget:
     def allow(self, rate: float, events: int, matches: float, *, ahead: bool = False) -> None:
         """Allow all plans together ``rate`` touches for each of the next ``events``, and so many ``matches``.
         ``ahead``: half of the touches are there at once."""
-        most = int(min(matches / len(self.efforts), MOST)) if self.efforts else 0
+        match_allowance = int(min(matches / len(self.efforts), MATCH_LIMIT)) if self.efforts else 0
         for number, effort in self.efforts.items():
-            own = rate / len(self.efforts)
+            plan_rate = rate / len(self.efforts)
             if number in self.recoveries:
-                own = self.recoveries[number].allow(own, events)
+                plan_rate = self.recoveries[number].allow(plan_rate, events)
             if isinstance(effort, SheddingController):
-                effort.allow(self.core, own, events, ahead=ahead)
+                effort.allow(self.core, plan_rate, events, ahead=ahead)
             else:
-                effort.allow(self.core, own, events)
-            self.core.allow_matches(number, most)
+                effort.allow(self.core, plan_rate, events)
+            self.core.allow_matches(number, match_allowance)
 
     @property
     def walked(self) -> int:
@@ -238,10 +238,10 @@ class SessionBudget:
     def _touches(self) -> int:
         return sum(effort.touches(self.core) for effort in self.efforts.values())
 
-    def _given_up(self, plan: int) -> int:
+    def _shed_count(self, plan: int) -> int:
         """Return how many partial matches, events and matches of match points a plan under a budget has given up."""
-        told = self.core.shedding_counts(plan)
-        return sum(int(told[name]) for name in SHED)
+        shedding_counts = self.core.shedding_counts(plan)
+        return sum(int(shedding_counts[name]) for name in SHED)
 
     def count(self, plan: int, counts: Counts) -> None:
         """Set in the counts of a plan what was shed and recovered, and what is known of its recall."""
@@ -249,49 +249,50 @@ class SessionBudget:
         if effort is not None and not isinstance(effort, SheddingController):
             effort.tell(self.core, counts)
         elif effort is not None:
-            told = self.core.shedding_counts(plan)
-            counts.withheld, counts.skipped = int(told["withheld"]), int(told["passed_over"])
-            counts.shed = int(told["refused"]) + int(told["dropped"]) + counts.skipped
-            counts.touches, counts.deciding = int(told["spent"]), int(told["deciding"])
+            shedding_counts = self.core.shedding_counts(plan)
+            counts.withheld, counts.skipped = int(shedding_counts["withheld"]), int(shedding_counts["passed_over"])
+            counts.shed = int(shedding_counts["refused"]) + int(shedding_counts["dropped"]) + counts.skipped
+            counts.touches, counts.deciding = int(shedding_counts["spent"]), int(shedding_counts["deciding"])
             counts.match_memory = self._match_memory
             counts.unknown = no_recall(self.decoders[plan].plan)
             if not counts.unknown and not self.revisable:
-                away = min(1.0, (int(told["turned_away"]) + self.starved) / max(self.encoder.events + 1, 1))
-                counts.known = effort.recall(self.core, away)
+                turned_away = int(shedding_counts["turned_away"]) + self.starved
+                unsampled_share = min(1.0, turned_away / max(self.encoder.events + 1, 1))
+                counts.tallies = effort.recall(self.core, unsampled_share)
                 counts.unknown = "too little was watched to say how many"
         if self.revisable and effort is not None:
             counts.shed, counts.skipped = counts.shed + self.left_out, counts.skipped + self.left_out
-            counts.known, counts.unknown = (None, None), NOT_ESTIMATED
+            counts.tallies, counts.unknown = (None, None), NOT_ESTIMATED
         if plan in self.recoveries:
             recovery = self.recoveries[plan]
-            counts.matches, counts.touches = recovery.given, counts.touches + recovery.spent
+            counts.matches, counts.touches = recovery.n_given, counts.touches + recovery.spent
             counts.recovering, counts.recovered = recovery.spent, recovery.recovered
             counts.unrecovered = recovery.unrecovered
 
     # Memory -----------------------------------------------------------------------------------------
 
-    def _fit(self, memory: int) -> None:
+    def _fit_memory(self, memory: int) -> None:
         """Fit texts and ids into the memory after a batch: drop those that nothing needs, and take what is still
         beyond their share from the memory of the partial matches."""
         share = memory // BESIDE
         for _ in range(ROUNDS):
             if self.encoder.bytes > share:
                 self.encoder.forget_unused()
-            over = max(0, self.encoder.bytes - share) // len(self.efforts)
-            if all(effort.beside >= over for effort in self.choosing.values()):
+            excess = max(0, self.encoder.bytes - share) // len(self.efforts)
+            if all(effort.beside >= excess for effort in self.choosing.values()):
                 break
             for effort in self.choosing.values():
-                effort.set_beside(self.core, over)
-        if over == 0:
+                effort.set_beside(self.core, excess)
+        if excess == 0:
             for effort in self.choosing.values():
                 effort.set_beside(self.core, 0)
-        self.most_held = max(self.most_held, self.core.bytes + self.held)
+        self.peak_after_calls = max(self.peak_after_calls, self.core.bytes + self.held)
 
     @property
     def held(self) -> int:
         """Return the bytes that policies hold; under a memory bound also those of texts and ids."""
-        held = sum(effort.held for effort in self.choosing.values())
-        return held + (0 if self.memory is None else self.encoder.bytes)
+        byte_count = sum(effort.policy_bytes for effort in self.choosing.values())
+        return byte_count + (0 if self.memory is None else self.encoder.bytes)
 
     @property
     def peak(self) -> int:
@@ -299,7 +300,7 @@ class SessionBudget:
         if self.memory is None:
             return 0
         cores = sum(int(self.core.shedding_counts(number)["peak"]) for number in self.efforts)
-        return max(self.most_held, cores)
+        return max(self.peak_after_calls, cores)
 
     @property
     def _match_memory(self) -> int:
@@ -326,8 +327,8 @@ class SessionBudget:
 
     def check(self, data: Any) -> None:
         """Raise :class:`SnapshotError` for the data of :meth:`dump` under another budget."""
-        for name, held in (("efforts", self.efforts), ("recoveries", self.recoveries)):
-            if set(data[name]) != {str(number) for number in held}:
+        for name, members in (("efforts", self.efforts), ("recoveries", self.recoveries)):
+            if set(data[name]) != {str(number) for number in members}:
                 raise SnapshotError(
                     "the snapshot was taken under another budget",
                     hint="restore it with the budget= that it was taken with",

@@ -28,12 +28,12 @@ def choose_matches(
     """Return the chosen matches of events, in parts, each with whether ids rise where it matters. ``find`` finds them;
     in partitions where it cannot, ``run_otherwise`` does, in rows that ``searched`` takes."""
     rows = RowsByPartition.of_codes(events.codes, events.positions)
-    everything = find(events.batch, more=False, rows=rows)
+    everything = find(events.batch, may_continue=False, rows=rows)
     if everything is not None:
         return [(everything, True)]
     parts = []
     for partition in rows.partitions():
-        chosen = find(events.batch, more=False, rows=partition)
+        chosen = find(events.batch, may_continue=False, rows=partition)
         if chosen is None:
             matches, counts = run_otherwise(events.batch.at(partition.rows))
             searched_rows = searched(events.batch, partition)

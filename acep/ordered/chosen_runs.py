@@ -19,15 +19,15 @@ Ints = npt.NDArray[np.int64]
 
 
 def find_runs(
-    runs: RunsPlan, plan: Plan, batch: Batch, *, more: bool, rows: RowsByPartition | None = None
+    runs: RunsPlan, plan: Plan, batch: Batch, *, may_continue: bool, rows: RowsByPartition | None = None
 ) -> ChosenIntervals | None:
     """Return the matches that are runs of one variable; ``None`` if the order of ids decides between matches, and is
-    not that of the stream. ``more``: events may come after those of the batch. ``rows``: those to look at; ``None``:
-    all."""
-    return choose_runs(runs, rows_of_runs(runs, plan, batch, rows), batch, more=more)
+    not that of the stream. ``may_continue``: events may come after those of the batch. ``rows``: those to look at;
+    ``None``: all."""
+    return choose_runs(runs, rows_of_runs(runs, plan, batch, rows), batch, may_continue=may_continue)
 
 
-def choose_runs(runs: RunsPlan, rows: RunRows, batch: Batch, *, more: bool) -> ChosenIntervals | None:
+def choose_runs(runs: RunsPlan, rows: RunRows, batch: Batch, *, may_continue: bool) -> ChosenIntervals | None:
     """Do the same for events whose runs are known."""
     if runs.needs_order and not ids_rise(batch, rows.events, of_one_time=runs.needs_order == "time"):
         return None
@@ -36,7 +36,7 @@ def choose_runs(runs: RunsPlan, rows: RunRows, batch: Batch, *, more: bool) -> C
     else:
         ends = _longest_ends(rows) if runs.output.is_longest else _shortest_ends(rows)
         firsts, lasts = _runs_by_start(rows, ends, runs.skip)
-    open_from = np.searchsorted(rows.reach, rows.events.edges[1:] - 1) if more else None
+    open_from = np.searchsorted(rows.reach, rows.events.edges[1:] - 1) if may_continue else None
     sizes = lasts - firsts + 1
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     places = np.arange(offsets[-1]) + np.repeat(firsts - offsets[:-1], sizes)

@@ -32,10 +32,10 @@ TiedTest = tuple[Bits | None, list[int], bool]
 
 
 def find_intervals(
-    states: IntervalsPlan, plan: Plan, batch: Batch, *, more: bool, rows: RowsByPartition | None = None
+    states: IntervalsPlan, plan: Plan, batch: Batch, *, may_continue: bool, rows: RowsByPartition | None = None
 ) -> ChosenIntervals | None:
     """Return the matches; ``None`` if the order of ids decides between matches, and is not that of the stream.
-    ``more``: events may come after those of the batch. ``rows``: those to look at; ``None``: all."""
+    ``may_continue``: events may come after those of the batch. ``rows``: those to look at; ``None``: all."""
     rows = rows_by_partition(plan, batch) if rows is None else rows
     if states.needs_order and not ids_rise(batch, rows, of_one_time=states.needs_order == "time"):
         return None
@@ -51,10 +51,10 @@ def find_intervals(
         skip_to = 1 + SKIP_PLACES.index(states.skip.place)
         skip_label = int(ranks[plan.variables.index(states.skip.variable)]) if states.skip.variable else 0
     offsets, places_of_events, labels, open_from, met = _native.search_intervals(
-        *bits, rows.edges, ts, places_of(plan, batch, rows), span_of(plan), order, skip_to, skip_label, more
+        *bits, rows.edges, ts, places_of(plan, batch, rows), span_of(plan), order, skip_to, skip_label, may_continue
     )
     variables = np.argsort(ranks).astype(np.uint16)[labels]
-    return ChosenIntervals(rows, offsets, places_of_events, variables, open_from if more else None, met)
+    return ChosenIntervals(rows, offsets, places_of_events, variables, open_from if may_continue else None, met)
 
 
 class IntervalBits(NamedTuple):

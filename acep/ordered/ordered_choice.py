@@ -22,9 +22,11 @@ __all__ = ["FindIntervals", "open_matches", "ordered_search"]
 class FindIntervals(Protocol):
     """A function that finds matches in a batch."""
 
-    def __call__(self, batch: Batch, *, more: bool, rows: RowsByPartition | None = None) -> ChosenIntervals | None:
+    def __call__(
+        self, batch: Batch, *, may_continue: bool, rows: RowsByPartition | None = None
+    ) -> ChosenIntervals | None:
         """Return the matches; ``None`` if the order of ids decides between them, and is not that of the stream.
-        ``more``: events may come after those of the batch. ``rows``: those to look at; ``None``: all."""
+        ``may_continue``: events may come after those of the batch. ``rows``: those to look at; ``None``: all."""
 
 
 def ordered_search(plan: Plan) -> FindIntervals | None:

@@ -30,7 +30,7 @@ class OrderedExecutor:
 
     def push(self, batch: Batch) -> Sequence[Found]:
         """Return the matches of the table."""
-        chosen = self.find(batch, more=False)
+        chosen = self.find(batch, may_continue=False)
         if chosen is None:
             matches, self.totals = self.run_otherwise(batch)
             return matches
@@ -70,9 +70,9 @@ class OrderedExecutor:
         """Raise: a whole table is not asked for partial matches."""
         raise AssertionError(limit, states, apart)
 
-    def revise(self, removed: Batch | None, batch: Batch, again: int) -> Sequence[Found]:
+    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int) -> Sequence[Found]:
         """Raise: a whole table is not revised."""
-        raise AssertionError(removed, batch, again)
+        raise AssertionError(removed, batch, n_rematched)
 
     def change(self, plan: Plan) -> None:
         """Raise: queries over a whole table do not change."""

@@ -25,15 +25,15 @@ Steps = list[tuple[Event, str]]
 def having_holds(plan: Plan, steps: Steps, part: Compiled | None = None) -> bool:
     """Return whether a binding passes HAVING, or a ``part`` of it."""
     condition = part or plan.having
-    return condition is None or _whole(plan, condition, steps) is True
+    return condition is None or _evaluate(plan, condition, steps) is True
 
 
 def returned(plan: Plan, steps: Steps) -> tuple[Any, ...]:
     """Return the values of RETURN for a binding."""
-    return tuple(_whole(plan, c, steps) for _, c in plan.returns)
+    return tuple(_evaluate(plan, c, steps) for _, c in plan.returns)
 
 
-def _whole(plan: Plan, compiled: Compiled, steps: Steps) -> Any:
+def _evaluate(plan: Plan, compiled: Compiled, steps: Steps) -> Any:
     bound = bound_events(steps)
     return compiled.run([_summary(plan, leaf, bound.get(leaf.var, [])) for leaf in compiled.leaves])
 
@@ -64,45 +64,45 @@ def aggregate(function: str, values: list[Any], scale: int) -> Any:
         return values[0] if values else None
     if function == "last":
         return values[-1] if values else None
-    known = [v for v in values if v is not None]
+    nonnull = [v for v in values if v is not None]
     if function == "count":
-        return len(known)
+        return len(nonnull)
     if function == ex.COUNT_DISTINCT:
-        return len(set(known))
+        return len(set(nonnull))
     if function in ex.WHOLE_ONLY:
-        return _deviation(known, len(known) - (function == "stddev"))
-    if not known:
+        return _deviation(nonnull, len(nonnull) - (function == "stddev"))
+    if not nonnull:
         return None
     if function == "min":
-        return min(known)
+        return min(nonnull)
     if function == "max":
-        return max(known)
-    total = known[0]
-    for v in known[1:]:
+        return max(nonnull)
+    total = nonnull[0]
+    for v in nonnull[1:]:
         total += v
     if total != total:  # inf and -inf; NaN is null
         return None
     if function == "avg":
-        return total / (len(known) * 10**scale)
+        return total / (len(nonnull) * 10**scale)
     return None if isinstance(total, int) and not -INT_LIMIT <= total < INT_LIMIT else total
 
 
-def _deviation(values: list[Any], by: int) -> float | None:
-    """Return the square root of the sum of squared differences from the mean, divided by ``by``.
+def _deviation(values: list[Any], divisor: int) -> float | None:
+    """Return the square root of the sum of squared differences from the mean, divided by ``divisor``.
 
     It goes twice over the differences from the first value, in doubles, as the native core does.
     """
-    if by <= 0:
+    if divisor <= 0:
         return None
-    off = [float(value - values[0]) for value in values]
+    differences = [float(value - values[0]) for value in values]
     total = squares = 0.0
-    for one in off:
-        total += one
-    mean = total / len(off)
-    for one in off:
-        squares += (one - mean) * (one - mean)
-    found = math.sqrt(squares / by)
-    return None if found != found else found  # from infinities; NaN is null
+    for difference in differences:
+        total += difference
+    mean = total / len(differences)
+    for difference in differences:
+        squares += (difference - mean) * (difference - mean)
+    deviation = math.sqrt(squares / divisor)
+    return None if deviation != deviation else deviation  # from infinities; NaN is null
 
 
 def crossings_of(history: CrossingHistory | None) -> list[tuple[int, Crossing]]:
@@ -124,13 +124,15 @@ def breaks(
     for compiled in conjuncts:
         for leaf in compiled.leaves:
             if leaf.var != negation.var and leaf.var not in views:
-                views[leaf.var] = _view(plan, steps, resets, j, crossing, leaf.var)
+                views[leaf.var] = _events_in_reach(plan, steps, resets, j, crossing, leaf.var)
     if any(not events_of_var for events_of_var in views.values()):
         return 0
     return sum(all(_holds(plan, c, {**views, negation.var: [event]}) for c in conjuncts) for event in events)
 
 
-def _view(plan: Plan, steps: Steps, resets: list[tuple[int, ...]], j: int, crossing: Crossing, var: str) -> list[Event]:
+def _events_in_reach(
+    plan: Plan, steps: Steps, resets: list[tuple[int, ...]], j: int, crossing: Crossing, var: str
+) -> list[Event]:
     """Return the events of ``var`` that a negation's conjunct refers to (docs/reference/semantics.md, "Negation")."""
     groups = plan.automaton.groups
     around = plan.automaton.negations[crossing.negation].groups
@@ -166,22 +168,22 @@ def failing_values(
 ) -> tuple[list[Any], dict[str, int]] | None:
     """Return the first values for which a conjunct is not true, and the index of the event of each Kleene variable
     that it ranges over; ``None`` if there are none."""
-    each, _ = indexes(compiled.leaves, plan.kleene)
-    for chosen in product(*(range(low, len(env.get(var, ()))) for var, low in each.items())):
-        places = dict(zip(each, chosen, strict=True))
+    first_indexes, _ = indexes(compiled.leaves, plan.kleene)
+    for combination in product(*(range(first, len(env.get(var, ()))) for var, first in first_indexes.items())):
+        event_indexes = dict(zip(first_indexes, combination, strict=True))
         values = []
         for leaf in compiled.leaves:
             events = env.get(leaf.var, ())
-            if leaf.var in each and means_each(leaf):
-                values.append(_at(plan, leaf, events, places[leaf.var]))
+            if leaf.var in first_indexes and means_each(leaf):
+                values.append(_value_at(plan, leaf, events, event_indexes[leaf.var]))
             else:
                 values.append(_summary(plan, leaf, events))
         if compiled.run(values) is not True:
-            return values, places
+            return values, event_indexes
     return None
 
 
-def _at(plan: Plan, leaf: ex.Leaf, events: Sequence[Event], i: int) -> Any:
+def _value_at(plan: Plan, leaf: ex.Leaf, events: Sequence[Event], i: int) -> Any:
     match leaf:
         case ex.Attribute(index=index, name=name):
             return events[i - steps_back(index)].row[plan.row.index(name)]

@@ -91,16 +91,17 @@ def non_overlap(waiting: list[Complete], prospects: list[Prospect]) -> tuple[lis
     around another one that stands before it can never be chosen, as it overlaps whatever that one overlaps.
     """
     chosen: list[Complete] = []
-    waits: list[Complete] = []
+    still_waiting: list[Complete] = []
     for match in sorted(waiting, key=_rank):
-        around = any(match.first <= earlier.first and earlier.last <= match.last for earlier in waits)
+        around = any(match.first <= earlier.first and earlier.last <= match.last for earlier in still_waiting)
         if around or any(overlap(match, earlier) for earlier in chosen):
             continue
         rank = (match.error, match.point)
         may_overlap = [prospect for prospect in prospects if prospect.first <= match.last]
         certain = all(rank < (prospect.error, prospect.point) for prospect in may_overlap)
-        (chosen if certain and not any(overlap(match, earlier) for earlier in waits) else waits).append(match)
-    return chosen, waits
+        is_free = not any(overlap(match, earlier) for earlier in still_waiting)
+        (chosen if certain and is_free else still_waiting).append(match)
+    return chosen, still_waiting
 
 
 def by_first_event(waiting: list[Complete], horizon: int | None, query: Query) -> tuple[list[Complete], list[Complete]]:
@@ -111,25 +112,25 @@ def by_first_event(waiting: list[Complete], horizon: int | None, query: Query) -
     which the next match may begin there are decided; the others wait.
     """
     chosen: list[Complete] = []
-    rest: list[Complete] = []
+    still_waiting: list[Complete] = []
     for cluster in clusters(waiting, query.skip):
         if horizon is not None and max(next_start(match, query.skip) for match in cluster) > (horizon, 0):
-            rest += cluster
+            still_waiting += cluster
         else:
             chosen += greedy(cluster, query)
-    return chosen, rest
+    return chosen, still_waiting
 
 
 def greedy(cluster: list[Complete], query: Query) -> list[Complete]:
     """Return the matches that are chosen of a cluster of overlapping ones."""
-    taken: list[Complete] = []
+    chosen: list[Complete] = []
     in_order = _longest_first(cluster)
     if not query.output.is_longest:
         in_order = sorted(cluster, key=_shortest if query.output.is_shortest else _rank)
     for match in in_order:
-        if not any(overlap(match, earlier, query.skip) for earlier in taken):
-            taken.append(match)
-    return taken
+        if not any(overlap(match, earlier, query.skip) for earlier in chosen):
+            chosen.append(match)
+    return chosen
 
 
 def _rank(match: Complete) -> tuple[int, int, int, tuple[Id, ...], tuple[str, ...]]:
@@ -170,13 +171,13 @@ def earliest_maximal(waiting: list[Complete], alive: set[int]) -> tuple[list[Com
     for match in waiting:
         groups.setdefault(match.first, []).append(match)
     chosen: list[Complete] = []
-    rest: list[Complete] = []
+    still_waiting: list[Complete] = []
     for first, group in groups.items():
         if first in alive:
-            rest += group
+            still_waiting += group
         else:
             chosen += _earliest_maximal(group)
-    return chosen, rest
+    return chosen, still_waiting
 
 
 def _earliest_maximal(group: list[Complete]) -> list[Complete]:
@@ -187,8 +188,8 @@ def _earliest_maximal(group: list[Complete]) -> list[Complete]:
     remainders: dict[tuple[str, frozenset[tuple[int, str]]], int] = {}
     for p, bound in zip(pairs, starts, strict=True):
         for var, first in bound.items():
-            rest = (var, frozenset(x for x in p if x[1] != var))
-            remainders[rest] = min(first, remainders.get(rest, first))
+            remainder = (var, frozenset(x for x in p if x[1] != var))
+            remainders[remainder] = min(first, remainders.get(remainder, first))
     chosen = []
     for match, p, bound in zip(group, pairs, starts, strict=True):
         earliest = all(remainders[var, frozenset(x for x in p if x[1] != var)] >= first for var, first in bound.items())

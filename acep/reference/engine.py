@@ -76,14 +76,14 @@ START: Final[tuple[int, Registers, int, Trail | None, CrossingHistory | None]] =
 
 @dataclass(frozen=True)
 class _Feed:
-    """An event that is processed: its form in trails, its type, the counts, and what was made of it so far: partial
-    matches by what makes them alike, and trails by the trail before them and the variable."""
+    """An event that is processed: its form in trails, its type, the counts, and what it gave so far: partial matches by
+    what makes them alike, and trails by the trail before them and the variable."""
 
     event: Event
-    kept: Event
+    bound_event: Event
     kind: str | None
     counts: Counts
-    made: dict[Any, MatchNode] = field(default_factory=dict)
+    new_nodes: dict[Any, MatchNode] = field(default_factory=dict)
     trails: dict[tuple[int, str], Trail] = field(default_factory=dict)
 
 
@@ -116,10 +116,10 @@ class ReferenceEngine:
         feed = _Feed(event, event if self.keeps_rows else event._replace(row=()), kind, counts)
         waiting = [node for node in nodes if self._try(node, feed) and not self._is_broken(node, event, kind)]
         self._try(None, feed)
-        made = feed.made.values()
-        counts.nodes += len(made)
-        complete = [(node, accept) for node in made for accept in self._endings(node)]
-        return waiting + [node for node in made if self.plan.dynamic or self.moves[node.state]], complete
+        new_nodes = feed.new_nodes.values()
+        counts.nodes += len(new_nodes)
+        complete = [(node, accept) for node in new_nodes for accept in self._endings(node)]
+        return waiting + [node for node in new_nodes if self.plan.dynamic or self.moves[node.state]], complete
 
     def expired(self, node: MatchNode, position: int, ts: int) -> bool:
         """Return whether no event at this position and time, or later, can belong to the partial match."""
@@ -129,32 +129,32 @@ class ReferenceEngine:
     def _try(self, node: MatchNode | None, feed: _Feed) -> bool:
         """Bind the event in every way to a partial match, or begin one with it (``None``). Return whether the partial
         match may also ignore the event and wait."""
-        state, registers, so_far, trail, history = node or START
+        state, registers, error_so_far, trail, history = node or START
         event, kind = feed.event, feed.kind
         # A partial match of a hand-written automaton that is left has ignored each event between, perhaps by an arc
         # that is gone.
         between = event.position - trail.event.position - 1 if trail and not self.graph else 0
         next_match = self.strategy is Strategy.SKIP_TILL_NEXT_MATCH
-        taken = False
+        is_taken = False
         for move in self.moves[state]:
             arc = move.arc
             if (arc.types and kind not in arc.types) or not arc.valid(event.ts):
                 continue
             feed.counts.touches += 1
-            error = so_far + self.cost(arc, between)
+            error = error_so_far + self.cost(arc, between)
             affordable = error + self.rest(arc) <= self.budget
-            decides = next_match and arc.blocking and not taken
+            decides = next_match and arc.blocking and not is_taken
             if not (affordable or decides) or move.failed(registers, event.row) is not None:
                 continue
-            taken = taken or decides
+            is_taken = is_taken or decides
             if affordable:
                 key = (id(trail), arc.var)
-                bound = feed.trails.get(key) or feed.trails.setdefault(key, Trail(feed.kept, arc.var, trail))
-                after = move.update(registers, event.row)
-                self._make(arc, MatchNode(arc.target, after, error, bound, history), feed.made)
+                bound = feed.trails.get(key) or feed.trails.setdefault(key, Trail(feed.bound_event, arc.var, trail))
+                new_registers = move.update(registers, event.row)
+                self._make(arc, MatchNode(arc.target, new_registers, error, bound, history), feed.new_nodes)
         if self.strategy.contiguous:
             return node is not None and (self._can_pay(node, between + 1) or self._ignores(node, event))
-        return not taken
+        return not is_taken
 
     def _is_broken(self, node: MatchNode, event: Event, kind: str | None) -> bool:
         """Return whether the event breaks a negation that the partial match cannot go on without passing."""
@@ -163,16 +163,16 @@ class ReferenceEngine:
             for types, conditions in self.ended[node.state]
         )
 
-    def _make(self, arc: Arc, node: MatchNode, made: dict[Any, MatchNode]) -> None:
+    def _make(self, arc: Arc, node: MatchNode, new_nodes: dict[Any, MatchNode]) -> None:
         """Keep the partial match after an arc, unless one that is alike has no greater error. The history of ``node``
         is still that before the arc."""
-        walked = (id(node.history), arc.crossings, arc.resets) if self.keeps_history else None
-        key = (node.state, node.registers, id(node.trail), walked)
-        known = made.get(key)
-        if known is None or node.error < known.error:
-            made[key] = self._walked(arc, node)
+        history_key = (id(node.history), arc.crossings, arc.resets) if self.keeps_history else None
+        key = (node.state, node.registers, id(node.trail), history_key)
+        equal_node = new_nodes.get(key)
+        if equal_node is None or node.error < equal_node.error:
+            new_nodes[key] = self._with_history(arc, node)
 
-    def _walked(self, arc: Arc, node: MatchNode) -> MatchNode:
+    def _with_history(self, arc: Arc, node: MatchNode) -> MatchNode:
         """Return a partial match with the crossings and resets of an arc added to its history, if it keeps one."""
         if not self.keeps_history:
             return node
@@ -188,8 +188,8 @@ class ReferenceEngine:
 
     def rest(self, arc: Arc) -> int:
         """Return the least cost of reaching an end after an arc."""
-        rest = self.states[arc.target].rest
-        return self.budget + 1 if rest is None else rest
+        least_cost = self.states[arc.target].cost_to_end
+        return self.budget + 1 if least_cost is None else least_cost
 
     def _can_pay(self, node: MatchNode, between: int) -> bool:
         """Return whether some arc is still affordable under contiguity, after ``between`` events."""
@@ -206,7 +206,10 @@ class ReferenceEngine:
     def _ignores(self, node: MatchNode, event: Event) -> bool:
         """Return whether an ignorable arc lets the event pass."""
         arcs = self.ignoring[node.state] if self.ignoring else ()
-        return any(arc.valid(event.ts) and all(one(node.registers, event.row) for one in holds) for arc, holds in arcs)
+        return any(
+            arc.valid(event.ts) and all(holds(node.registers, event.row) for holds in conditions)
+            for arc, conditions in arcs
+        )
 
     def _endings(self, node: MatchNode) -> Iterator[Accept]:
         accepts = self.states[node.state].accepts

@@ -66,8 +66,8 @@ def ignoring_of(plan: Plan) -> tuple[tuple[tuple[Ignore, tuple[Holds, ...]], ...
         return ()
     layouts = [{r: i for i, r in enumerate(layout)} for layout in plan.program.layouts]
     return tuple(
-        tuple((arc, tuple(_check(plan, one, layout) for one in arc.checks)) for arc in here)
-        for here, layout in zip(plan.program.ignoring, layouts, strict=True)
+        tuple((arc, tuple(_check(plan, check, layout) for check in arc.checks)) for arc in arcs)
+        for arcs, layout in zip(plan.program.ignoring, layouts, strict=True)
     )
 
 
@@ -88,19 +88,19 @@ def ended_by(plan: Plan) -> tuple[tuple[tuple[tuple[str, ...], tuple[Holds, ...]
 def moves_of(plan: Plan) -> tuple[tuple[tuple[Move, ...], ...], tuple[tuple[Holds, ...], ...]]:
     """Return the moves of each state, and the checks made when a partial match ends there."""
     layouts = [{r: i for i, r in enumerate(layout)} for layout in plan.program.layouts]
-    moves = tuple(tuple(_move(plan, step, layouts) for step in here) for here in plan.program.steps)
+    moves = tuple(tuple(_move(plan, step, layouts) for step in steps) for steps in plan.program.steps)
     ending = tuple(tuple(_check(plan, c, layouts[s]) for c in checks) for s, checks in enumerate(plan.program.ending))
     return moves, ending
 
 
 def _move(plan: Plan, step: Step, layouts: list[dict[Register, int]]) -> Move:
-    old = layouts[step.arc.source]
-    kept = {r: i for r, i in old.items() if r.var not in step.forgets}
+    layout = layouts[step.arc.source]
+    kept_layout = {r: i for r, i in layout.items() if r.var not in step.forgets}
     return Move(
         step.arc,
-        tuple((c.predicate, _check(plan, c, old)) for c in step.leaving),
-        tuple((c.predicate, _check(plan, c, kept)) for c in step.binding),
-        _update(plan, step, kept),
+        tuple((c.predicate, _check(plan, c, layout)) for c in step.leaving),
+        tuple((c.predicate, _check(plan, c, kept_layout)) for c in step.binding),
+        _update(plan, step, kept_layout),
     )
 
 
@@ -179,7 +179,7 @@ def _write(plan: Plan, register: Register, step: Step, old: dict[Register, int])
     i = old.get(register, -1)
     for assign in step.assigns:
         if assign.register == register:
-            return _assigned(plan, assign, old)
+            return _assignment(plan, assign, old)
 
     def before(regs: Registers) -> Any:
         return regs[i] if i >= 0 else UNBOUND
@@ -187,15 +187,15 @@ def _write(plan: Plan, register: Register, step: Step, old: dict[Register, int])
     if register.var != step.arc.var:
         return lambda regs, row: before(regs)
     if register.kind == "frames":
-        own = next(frame for frame in step.frames if frame.register == register)
-        gets = tuple(_get(plan, source, old, ()) for source in own.sources)
+        definition = next(frame for frame in step.frames if frame.register == register)
+        gets = tuple(_get(plan, source, old, ()) for source in definition.sources)
 
         def append(regs: Registers, row: Row) -> Any:
             frame = tuple(get(regs, row, ()) for get in gets)
-            known = before(regs)
+            old_frames = before(regs)
             if any(v is UNBOUND for v in frame):
-                return known
-            return (frame,) if known is UNBOUND else (*known, frame)
+                return old_frames
+            return (frame,) if old_frames is UNBOUND else (*old_frames, frame)
 
         return append
     if register.kind == "count":
@@ -211,9 +211,9 @@ def _write(plan: Plan, register: Register, step: Step, old: dict[Register, int])
         counter = old.get(Register("count", register.var), -1) if n else -1
 
         def nth(regs: Registers, row: Row) -> Any:
-            known = before(regs)
-            if known is not UNBOUND:
-                return known
+            old_value = before(regs)
+            if old_value is not UNBOUND:
+                return old_value
             count = regs[counter] if counter >= 0 else UNBOUND
             return row[k] if n == 0 or (0 if count is UNBOUND else count) == n else UNBOUND
 
@@ -221,15 +221,15 @@ def _write(plan: Plan, register: Register, step: Step, old: dict[Register, int])
     fold = FOLDS[register.kind]
 
     def folded(regs: Registers, row: Row) -> Any:
-        known, value = before(regs), row[k]
-        if known is UNBOUND or known is None:
+        old_value, value = before(regs), row[k]
+        if old_value is UNBOUND or old_value is None:
             return fold(None, value)
-        return known if value is None else fold(known, value)
+        return old_value if value is None else fold(old_value, value)
 
     return folded
 
 
-def _assigned(plan: Plan, assign: Assign, old: dict[Register, int]) -> Callable[[Registers, Row], Any]:
+def _assignment(plan: Plan, assign: Assign, old: dict[Register, int]) -> Callable[[Registers, Row], Any]:
     """Return the function that computes the new value of a register of a hand-written automaton."""
     run = plan.transfers[assign.transfer].run
     gets = tuple(_get(plan, source, old, ()) for source in assign.sources)
@@ -237,8 +237,8 @@ def _assigned(plan: Plan, assign: Assign, old: dict[Register, int]) -> Callable[
 
 
 FOLDS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "sum": lambda known, value: value if known is None else known + value,
-    "min": lambda known, value: value if known is None else min(known, value),
-    "max": lambda known, value: value if known is None else max(known, value),
-    "nonnull": lambda known, value: (known or 0) + (value is not None),
+    "sum": lambda total, value: value if total is None else total + value,
+    "min": lambda lowest, value: value if lowest is None else min(lowest, value),
+    "max": lambda highest, value: value if highest is None else max(highest, value),
+    "nonnull": lambda count, value: (count or 0) + (value is not None),
 }

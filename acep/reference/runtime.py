@@ -62,7 +62,7 @@ class ReferenceRuntime:
         self.position = 0  # in the whole stream
         self.clock: int | None = None
         self.swept: int | None = None
-        self.kept = 0  # partitions when all were last looked at
+        self.n_swept = 0  # partitions when all were last looked at
         self.keeps_positions = False  # ids are positions, so idle partitions must be kept
 
     def change(self, plan: Plan) -> None:
@@ -73,24 +73,24 @@ class ReferenceRuntime:
 
     def push(self, events: Events) -> list[Found]:
         """Push events in stream order; return the matches that are certain after the last one."""
-        return self._settle(self._take_in(events))
+        return self._finish_batch(self._take_in(events))
 
-    def revise(self, removed: Events | None, events: Events, again: int) -> list[Found]:
-        """Forget the partitions of the events ``removed`` and of the first ``again`` of ``events`` (under strict
-        contiguity, all partitions), and push ``events``. Time passes only by what is newer than all before."""
+    def revise(self, removed: Events | None, events: Events, n_rematched: int) -> list[Found]:
+        """Forget the partitions of the events ``removed`` and of the first ``n_rematched`` of ``events`` (under
+        strict contiguity, all partitions), and push ``events``. Time passes only by what is newer than all before."""
         clock = self.clock
         keys = [] if removed is None else [key for _, _, key, _ in self._rows(removed)]
-        keys += [key for n, (_, _, key, _) in enumerate(self._rows(events)) if n < again]
+        keys += [key for n, (_, _, key, _) in enumerate(self._rows(events)) if n < n_rematched]
         for key in keys:
             self.partitions.pop(key or (), None)
         if self.plan.strict:
             self.partitions.clear()
-        seen, self.counts.events = self.counts.events, 0
+        n_events, self.counts.events = self.counts.events, 0
         touched = self._take_in(events)
-        self.counts.events = seen
+        self.counts.events = n_events
         if clock is not None:  # the events may be older, and newer, than what was seen
             self.clock = max(clock, self.clock or clock)
-        return self._settle(touched)
+        return self._finish_batch(touched)
 
     def _take_in(self, events: Events) -> dict[Key, None]:
         """Take in events in stream order; return the partitions that have changed."""
@@ -118,16 +118,16 @@ class ReferenceRuntime:
         """Advance the time: no event with ``ts <= clock`` will come any more."""
         if self.clock is None or clock >= self.clock:
             self.clock = clock + 1
-        return self._settle(self.partitions)
+        return self._finish_batch(self.partitions)
 
     def finish(self) -> list[Found]:
         """End the stream: decide everything, and return the remaining matches."""
         for key, partition in self.partitions.items():
             partition.nodes.clear()
             self._decide(key, partition, None)
-        given = self._give(dict.fromkeys(self.partitions))
+        matches = self._release_matches(dict.fromkeys(self.partitions))
         self.partitions.clear()
-        return given
+        return matches
 
     @property
     def live(self) -> int:
@@ -159,7 +159,7 @@ class ReferenceRuntime:
 
     def _rows(self, events: Events) -> Iterator[tuple[int, Event, Key | None, str | None]]:
         """Yield each event with its row number, partition key (``None``: none) and type; count its position."""
-        computed = {one.name: one for one in self.plan.computed}
+        computed = {definition.name: definition for definition in self.plan.computed}
 
         def values(name: str) -> Sequence[Any]:
             if name in computed and name not in events.columns:
@@ -191,7 +191,7 @@ class ReferenceRuntime:
         """Handle the bindings that end with the current event; of runs with the same binding the least error counts."""
         bindings: dict[object, tuple[MatchNode, list[Option]]] = {}
         for node, accept in complete:
-            error = node.error + accept.cost + self._broken(partition, node)
+            error = node.error + accept.cost + self._negation_cost(partition, node)
             if error <= self.engine.budget:
                 # Runs of a hand-written automaton are told apart by the final state and the registers as well.
                 apart = (node.state, node.registers) if self.plan.query.graph else ()
@@ -215,7 +215,7 @@ class ReferenceRuntime:
         """Return the values of a match of a hand-written automaton: the final state and the registers."""
         return (self.plan.arcs.states[node.state].var, *node.registers)
 
-    def _broken(self, partition: Partition, node: MatchNode) -> int:
+    def _negation_cost(self, partition: Partition, node: MatchNode) -> int:
         """Return the cost of the negations broken before the last event of a run."""
         if node.history is None:
             return 0
@@ -247,11 +247,11 @@ class ReferenceRuntime:
         """Decide the trailing negations whose time has passed at position and time ``now`` (``None``: all)."""
         window = self.plan.window
         assert window.span is not None or not partition.undecided
-        rest = []
+        still_undecided = []
         for undecided in partition.undecided:
             first, last = undecided.trail.first, undecided.trail.event
             if now is not None and window.covers(now[0] - first.position, now[1] - first.ts):
-                rest.append(undecided)
+                still_undecided.append(undecided)
                 continue
             events = [(e, k) for e, k in partition.recent if e.position > last.position]
             events = [(e, k) for e, k in events if window.covers(e.position - first.position, e.ts - first.ts)]
@@ -262,7 +262,7 @@ class ReferenceRuntime:
                 errors.append(error + sum(costs))
             if min(errors) <= self.engine.budget:
                 self._choose(key, partition, undecided.trail, min(errors))
-        partition.undecided = rest
+        partition.undecided = still_undecided
 
     def _choose(
         self, key: Key, partition: Partition, trail: Trail, error: int, values: tuple[Value, ...] | None = None
@@ -275,7 +275,7 @@ class ReferenceRuntime:
         else:
             partition.waiting.append(match)
 
-    def _settle(self, touched: dict[Key, None] | dict[Key, Partition]) -> list[Found]:
+    def _finish_batch(self, touched: dict[Key, None] | dict[Key, Partition]) -> list[Found]:
         """Finish a batch: expire and decide by the clock, select and release matches, and drop idle state."""
         span, clock = self.plan.window.span, self.clock
         if clock is None:
@@ -284,7 +284,7 @@ class ReferenceRuntime:
         if timed and (self.swept is None or clock - self.swept > (span or 0)):
             self.swept = clock
             touched = self.partitions
-        if not timed and len(self.partitions) > 2 * self.kept + FEW:
+        if not timed and len(self.partitions) > 2 * self.n_swept + FEW:
             touched = self.partitions
         keys = dict.fromkeys(touched)
         if self.waits or self.plan.query.output is not Output.ALL:
@@ -294,27 +294,27 @@ class ReferenceRuntime:
                 partition = self.partitions[key]
                 partition.nodes = [n for n in partition.nodes if not self.engine.expired(n, 0, clock)]
                 self._decide(key, partition, (0, clock))
-        given = self._give(keys)
+        matches = self._release_matches(keys)
         for key in keys:
             self._forget(key)
         if touched is self.partitions:
-            self.kept = len(self.partitions)
-        return given
+            self.n_swept = len(self.partitions)
+        return matches
 
-    def _give(self, keys: dict[Key, None]) -> list[Found]:
+    def _release_matches(self, keys: dict[Key, None]) -> list[Found]:
         if self.plan.query.output is not Output.ALL:
             self._choose_output(keys)
-        given: list[Found] = []
+        matches: list[Found] = []
         for key in keys:
             partition = self.partitions[key]
             undecided = [u.trail.event.position for u in partition.undecided]
             limit = min([*undecided, *(m.last for m in partition.waiting)], default=None)
-            now = [m for m in partition.ready if limit is None or m.last <= limit]
+            releasable = [m for m in partition.ready if limit is None or m.last <= limit]
             partition.ready = [m for m in partition.ready if not (limit is None or m.last <= limit)]
             # Bundles chain match points in stream order; among equal times the output order differs from it.
-            given += [self._release(partition, m) for m in sorted(now, key=lambda m: m.last)]
-        self.counts.matches += len(given)
-        return given
+            matches += [self._release(partition, m) for m in sorted(releasable, key=lambda m: m.last)]
+        self.counts.matches += len(matches)
+        return matches
 
     def _choose_output(self, keys: dict[Key, None]) -> None:
         if self.plan.query.output.is_sequential and self.plan.strict:
@@ -325,39 +325,41 @@ class ReferenceRuntime:
             if self.plan.query.output.is_sequential:
                 self._choose_in_turn({key: partition})
             elif partition.waiting:
-                chosen, waits = earliest_maximal(partition.waiting, set(_starts(partition)))
-                self._spread(chosen, waits, {key: partition})
+                chosen, still_waiting = earliest_maximal(partition.waiting, set(_starts(partition)))
+                self._distribute(chosen, still_waiting, {key: partition})
 
     def _choose_in_turn(self, partitions: dict[Key, Partition]) -> None:
         """Choose matches that do not overlap among those of some partitions."""
-        again = True
-        while again and (waiting := [match for partition in partitions.values() for match in partition.waiting]):
-            again = False
+        goes_on = True
+        while goes_on and (waiting := [match for partition in partitions.values() for match in partition.waiting]):
+            goes_on = False
             if self.plan.query.output is Output.NON_OVERLAP:
                 prospects = [match for partition in partitions.values() for match in self._prospects(partition)]
-                chosen, waits = non_overlap(waiting, prospects)
-                again = bool(chosen)  # fewer matches may come now, so more of those that wait may be decided
+                chosen, still_waiting = non_overlap(waiting, prospects)
+                goes_on = bool(chosen)  # fewer matches may come now, so more of those that wait may be decided
                 for partition in partitions.values():
                     _end_runs(partition, chosen)
             else:
                 horizons = [h for partition in partitions.values() if (h := self._horizon(partition)) is not None]
-                chosen, waits = by_first_event(waiting, min(horizons, default=None), self.plan.query)
-            self._spread(chosen, waits, partitions)
+                chosen, still_waiting = by_first_event(waiting, min(horizons, default=None), self.plan.query)
+            self._distribute(chosen, still_waiting, partitions)
 
     def _prospects(self, partition: Partition) -> Iterator[Prospect]:
         """Yield the matches that the active runs of a partition may become."""
         assert self.clock is not None
         for node in partition.nodes:
-            error = node.error + (self.engine.states[node.state].rest or 0)
+            error = node.error + (self.engine.states[node.state].cost_to_end or 0)
             yield Prospect(node.trail.first.position, error, self.clock)
         for run in partition.undecided:
             error = min(error for error, _, _ in run.options)
             yield Prospect(run.trail.first.position, error, run.trail.event.ts)
 
-    def _spread(self, chosen: list[Complete], rest: list[Complete], partitions: dict[Key, Partition]) -> None:
+    def _distribute(
+        self, chosen: list[Complete], still_waiting: list[Complete], partitions: dict[Key, Partition]
+    ) -> None:
         for partition in partitions.values():
             partition.waiting = []
-        for match in rest:
+        for match in still_waiting:
             self.partitions[match.key].waiting.append(match)
         for match in chosen:
             self.partitions[match.key].ready.append(match)
@@ -419,8 +421,8 @@ class ReferenceRuntime:
 
 def _end_runs(partition: Partition, chosen: list[Complete]) -> None:
     """End the active runs that overlap matches which have been chosen. Those that go on reach beyond them."""
-    upto = max((match.last for match in chosen), default=-1)
-    partition.nodes = [node for node in partition.nodes if node.trail.first.position > upto]
+    last_position = max((match.last for match in chosen), default=-1)
+    partition.nodes = [node for node in partition.nodes if node.trail.first.position > last_position]
 
     def is_free(run: Undecided) -> bool:
         first, last = run.trail.first.position, run.trail.event.position

@@ -28,7 +28,7 @@ def dump_runtime(runtime: ReferenceRuntime) -> dict[str, Any]:
         "clock": runtime.clock,
         "swept": runtime.swept,
         "keeps": runtime.keeps_positions,
-        "partitions": [[_value(key), _dump_partition(p)] for key, p in runtime.partitions.items()],
+        "partitions": [[_dump_value(key), _dump_partition(p)] for key, p in runtime.partitions.items()],
     }
 
 
@@ -45,29 +45,29 @@ def load_runtime(runtime: ReferenceRuntime, data: Any) -> None:
         runtime.swept = None if data["swept"] is None else _int(data["swept"])
         runtime.keeps_positions = bool(data["keeps"])
         for key, partition in data["partitions"]:
-            values = _loaded(key)
+            values = _load_value(key)
             _check_row(runtime, runtime.plan.keys, values)
             runtime.partitions[values] = _load_partition(runtime, values, partition)
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
         raise SnapshotError("the snapshot does not hold a state of this query", code="state_damaged") from None
 
 
-def _value(value: Any) -> Any:
+def _dump_value(value: Any) -> Any:
     """Return a value as JSON: tuples and UNBOUND are tagged, all else is JSON already."""
     if value is UNBOUND:
         return ["u"]
     if isinstance(value, tuple):
-        return ["t", *map(_value, value)]
+        return ["t", *map(_dump_value, value)]
     return value
 
 
-def _loaded(value: Any) -> Any:
+def _load_value(value: Any) -> Any:
     if isinstance(value, list):
         if value == ["u"]:
             return UNBOUND
         if not value or value[0] != "t":
             raise ValueError("value")
-        return tuple(map(_loaded, value[1:]))
+        return tuple(map(_load_value, value[1:]))
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise ValueError("value")
@@ -91,7 +91,7 @@ def _identity(runtime: ReferenceRuntime, value: Any) -> int | str:
     return _text(value) if texts else _int(value)
 
 
-HELD: dict[Kind, tuple[type, ...]] = {
+PYTHON_TYPES: dict[Kind, tuple[type, ...]] = {
     Kind.BOOL: (bool,),
     Kind.INT: (int,),
     Kind.FLOAT: (int, float),
@@ -103,8 +103,8 @@ HELD: dict[Kind, tuple[type, ...]] = {
 
 def _check_value(runtime: ReferenceRuntime, column: str, value: Any) -> None:
     """Raise :class:`ValueError` for a value that is neither null nor of its column's kind."""
-    held = HELD[runtime.plan.schema.held(column)]
-    if value is not None and (not isinstance(value, held) or isinstance(value, bool) > (bool in held)):
+    types = PYTHON_TYPES[runtime.plan.schema.held(column)]
+    if value is not None and (not isinstance(value, types) or isinstance(value, bool) > (bool in types)):
         raise ValueError("value")
 
 
@@ -140,19 +140,21 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
     history_rows: list[Any] = []
 
     def trail_number(trail: Trail) -> int:
-        return _number(trail, trails, trail_rows, lambda link: [link.var, _event(link.event)])
+        return _number(trail, trails, trail_rows, lambda link: [link.var, _dump_event(link.event)])
 
     def history_number(history: CrossingHistory | None) -> int:
         if history is None:
             return -1
-        return _number(history, histories, history_rows, lambda link: [_crossings(link.crossings), list(link.resets)])
+        return _number(
+            history, histories, history_rows, lambda link: [_dump_crossings(link.crossings), list(link.resets)]
+        )
 
     nodes = [
-        [n.state, _value(n.registers), n.error, trail_number(n.trail), history_number(n.history)]
+        [n.state, _dump_value(n.registers), n.error, trail_number(n.trail), history_number(n.history)]
         for n in partition.nodes
     ]
     undecided = [
-        [trail_number(u.trail), [[e, history_number(h), _crossings(c)] for e, h, c in u.options]]
+        [trail_number(u.trail), [[e, history_number(h), _dump_crossings(c)] for e, h, c in u.options]]
         for u in partition.undecided
     ]
     return {
@@ -161,43 +163,45 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
         "histories": history_rows,
         "nodes": nodes,
         "undecided": undecided,
-        "recent": [[_event(e), kind] for e, kind in partition.recent],
-        "waiting": [_complete(m) for m in partition.waiting],
-        "ready": [_complete(m) for m in partition.ready],
+        "recent": [[_dump_event(e), kind] for e, kind in partition.recent],
+        "waiting": [_dump_complete(m) for m in partition.waiting],
+        "ready": [_dump_complete(m) for m in partition.ready],
         "last": partition.last,
         "bundle": partition.bundle,
     }
 
 
-def _number(link: Link, numbers: dict[int, int], rows: list[Any], described: Callable[[Any], list[Any]]) -> int:
+def _number(link: Link, numbers: dict[int, int], rows: list[Any], describe: Callable[[Any], list[Any]]) -> int:
     """Return the number of a link of a chain. The link and those before it get numbers and rows, if they have none."""
     todo: list[Link] = []
-    at: Link | None = link
-    while at is not None and id(at) not in numbers:
-        todo.append(at)
-        at = at.previous
-    number = -1 if at is None else numbers[id(at)]
-    for one in reversed(todo):
-        rows.append([number, *described(one)])
-        number = numbers[id(one)] = len(rows) - 1
+    current: Link | None = link
+    while current is not None and id(current) not in numbers:
+        todo.append(current)
+        current = current.previous
+    number = -1 if current is None else numbers[id(current)]
+    for new_link in reversed(todo):
+        rows.append([number, *describe(new_link)])
+        number = numbers[id(new_link)] = len(rows) - 1
     return number
 
 
 def _load_partition(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> Partition:
     plan = runtime.plan
-    known = set(plan.variables)
+    variables = set(plan.variables)
     trails: list[Trail] = []
-    for before, var, event in data["trails"]:
-        if not -1 <= _int(before) < len(trails) or var not in known:
+    for previous_number, var, event in data["trails"]:
+        if not -1 <= _int(previous_number) < len(trails) or var not in variables:
             raise ValueError("trail")
-        trails.append(Trail(_load_event(runtime, event), var, trails[before] if before >= 0 else None))
+        trails.append(
+            Trail(_load_event(runtime, event), var, trails[previous_number] if previous_number >= 0 else None)
+        )
     histories: list[CrossingHistory] = []
-    for before, crossings, resets in data["histories"]:
-        if not -1 <= _int(before) < len(histories):
+    for previous_number, crossings, resets in data["histories"]:
+        if not -1 <= _int(previous_number) < len(histories):
             raise ValueError("history")
         if any(not 0 <= _int(g) < len(plan.automaton.groups) for g in resets):
             raise ValueError("group")
-        previous = histories[before] if before >= 0 else None
+        previous = histories[previous_number] if previous_number >= 0 else None
         histories.append(CrossingHistory(_load_crossings(runtime, crossings), tuple(resets), previous))
 
     def trail_at(i: Any) -> Trail:
@@ -225,7 +229,7 @@ def _load_partition(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) 
     for state, registers, error, trail, history in data["nodes"]:
         if not 0 < _int(state) < len(plan.arcs.states):
             raise ValueError("state")
-        values = _loaded(registers)
+        values = _load_value(registers)
         _check_registers(runtime, state, values)
         bound = trail_at(trail)
         nodes.append(MatchNode(state, values, _int(error), bound, history_at(history, bound)))
@@ -256,13 +260,13 @@ def _load_partition(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) 
     )
 
 
-def _event(event: Event) -> list[Any]:
-    return [event.position, event.ts, event.id, _value(event.row)]
+def _dump_event(event: Event) -> list[Any]:
+    return [event.position, event.ts, event.id, _dump_value(event.row)]
 
 
 def _load_event(runtime: ReferenceRuntime, data: Any) -> Event:
     position, ts, identity, row = data
-    values = _loaded(row)
+    values = _load_value(row)
     columns = runtime.plan.row if runtime.engine.keeps_rows else ()
     if runtime.plan.parts and isinstance(values, tuple):
         values += (None,) * (len(columns) - len(values))  # an earlier version read, or kept, fewer of them
@@ -270,7 +274,7 @@ def _load_event(runtime: ReferenceRuntime, data: Any) -> Event:
     return Event(_int(position), _int(ts), _identity(runtime, identity), values)
 
 
-def _crossings(crossings: tuple[Crossing, ...]) -> list[Any]:
+def _dump_crossings(crossings: tuple[Crossing, ...]) -> list[Any]:
     return [[c.negation, list(c.entered)] for c in crossings]
 
 
@@ -283,8 +287,8 @@ def _load_crossings(runtime: ReferenceRuntime, data: Any) -> tuple[Crossing, ...
     return tuple(loaded)
 
 
-def _complete(match: Complete) -> list[Any]:
-    return [match.error, _value(match.values), [list(e) for e in match.events]]
+def _dump_complete(match: Complete) -> list[Any]:
+    return [match.error, _dump_value(match.values), [list(e) for e in match.events]]
 
 
 def _load_complete(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> Complete:
@@ -292,7 +296,7 @@ def _load_complete(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) -
     loaded = tuple((_int(p), _int(t), _identity(runtime, i), _text(v)) for p, t, i, v in events)
     if not loaded or any(v not in runtime.plan.variables for *_, v in loaded):
         raise ValueError("events")
-    returned = _loaded(values)
+    returned = _load_value(values)
     if not isinstance(returned, tuple) or len(returned) != len(runtime.plan.return_names):
         raise ValueError("values")
     return Complete(key, _int(error), returned, loaded)

@@ -25,8 +25,8 @@ class _Partition:
     """All matches of a partition that may still change the choice, and those chosen and given, by their content."""
 
     matches: dict[Any, Complete] = field(default_factory=dict)
-    found: dict[Any, Found] = field(default_factory=dict)
-    given: set[Any] = field(default_factory=set)
+    records: dict[Any, Found] = field(default_factory=dict)
+    chosen: set[Any] = field(default_factory=set)
 
 
 class ChosenMatches:
@@ -47,30 +47,30 @@ class ChosenMatches:
         assert batch.ids is not None
         ids = batch.ids if isinstance(batch.ids, list | range) else batch.ids.tolist()
         places = dict(zip(ids, zip(batch.ts.tolist(), order, numbers, strict=True), strict=True))
-        moved = {one for one, place in places.items() if self._places.get(one, place) != place}
+        moved = {event_id for event_id, place in places.items() if self._places.get(event_id, place) != place}
         self._places |= places
         if moved:  # an event was taken back and came again, so matches that have it may be as they were
             self._place_again(moved)
 
-    def revise(self, found: Sequence[Found], decided: Callable[[Key], int | None]) -> list[Found]:
+    def revise(self, matches: Sequence[Found], open_since: Callable[[Key], int | None]) -> list[Found]:
         """Take in matches that come and go among all, and return those that come and go among the chosen ones.
-        ``decided(key)``: the time from which matches of a partition may still begin (``None``: any time)."""
-        for one in found:
-            partition = self._partitions.setdefault(() if self._together else one.key, _Partition())
-            content = _content(one)
-            if one.op < 0:
+        ``open_since(key)``: the time from which matches of a partition may still begin (``None``: any time)."""
+        for match in matches:
+            partition = self._partitions.setdefault(() if self._together else match.key, _Partition())
+            content = _content(match)
+            if match.op < 0:
                 del partition.matches[content]
             else:
-                partition.matches[content] = self._complete(one)
-                partition.found[content] = one
-        out: list[Found] = []
+                partition.matches[content] = self._complete(match)
+                partition.records[content] = match
+        changes: list[Found] = []
         for key, partition in self._partitions.items():
-            out += self._chosen(partition, decided(key))
-        return out
+            changes += self._choose(partition, open_since(key))
+        return changes
 
     def finish(self) -> list[Found]:
         """Decide everything, as no more matches will come."""
-        return [one for partition in self._partitions.values() for one in self._chosen(partition, None, last=True)]
+        return [match for partition in self._partitions.values() for match in self._choose(partition, None, last=True)]
 
     def since(self, cut: int) -> int:
         """Return the time at which the first match begins that is still needed, if no match that begins before ``cut``
@@ -86,26 +86,33 @@ class ChosenMatches:
     def forget(self, cut: int, begin: int) -> None:
         """Forget the clusters that end before ``cut``, and the places of events before ``begin``."""
         needed = self._forget(lambda _: cut)
-        self._places = {one: place for one, place in self._places.items() if place[0] >= begin or one in needed}
+        self._places = {
+            event_id: place for event_id, place in self._places.items() if place[0] >= begin or event_id in needed
+        }
 
-    def forget_each(self, cuts: Callable[[Key], int], gone: Iterable[Id]) -> None:
+    def forget_each(self, cuts: Callable[[Key], int], event_ids: Iterable[Id]) -> None:
         """Forget the clusters of each partition that end before a time of its own, and the places of events."""
         needed = self._forget(cuts)
-        for one in gone:
-            if one not in needed:
-                self._places.pop(one, None)
+        for event_id in event_ids:
+            if event_id not in needed:
+                self._places.pop(event_id, None)
 
     def _forget(self, cuts: Callable[[Key], int]) -> set[Id]:
         """Forget the clusters that end before a time, and return the events of the others."""
         for key, partition in self._partitions.items():
             for cluster in self._clusters(partition):
                 if self._end(cluster) < cuts(key):
-                    for one in cluster:
-                        content = one.values[0]
-                        del partition.matches[content], partition.found[content]
-                        partition.given.discard(content)
-        self._partitions = {key: one for key, one in self._partitions.items() if one.matches}
-        return {e[2] for one in self._partitions.values() for match in one.matches.values() for e in match.events}
+                    for match in cluster:
+                        content = match.values[0]
+                        del partition.matches[content], partition.records[content]
+                        partition.chosen.discard(content)
+        self._partitions = {key: partition for key, partition in self._partitions.items() if partition.matches}
+        return {
+            e[2]
+            for partition in self._partitions.values()
+            for match in partition.matches.values()
+            for e in match.events
+        }
 
     def _clusters(self, partition: _Partition) -> list[list[Complete]]:
         return [*clusters([*partition.matches.values()], self._query.skip)]
@@ -115,29 +122,31 @@ class ChosenMatches:
         places: list[Any] = [next_start(match, self._query.skip)[0] for match in cluster]
         return max(place[0] for place in places)  # type: ignore[no-any-return]
 
-    def _chosen(self, partition: _Partition, decided: int | None, *, last: bool = False) -> list[Found]:
+    def _choose(self, partition: _Partition, open_since: int | None, *, last: bool = False) -> list[Found]:
         wanted: set[Any] = set()
         for cluster in self._clusters(partition):
-            if last or (decided is not None and self._end(cluster) < decided):
+            if last or (open_since is not None and self._end(cluster) < open_since):
                 wanted.update(match.values[0] for match in greedy(cluster, self._query))
-        taken = [replace(partition.found[content], op=-1) for content in partition.given - wanted]
-        come = [partition.found[content] for content in wanted - partition.given]
-        partition.given = wanted
-        for content in [*partition.found.keys() - partition.matches.keys()]:
-            del partition.found[content]
-        return taken + come
+        taken_back = [replace(partition.records[content], op=-1) for content in partition.chosen - wanted]
+        new_matches = [partition.records[content] for content in wanted - partition.chosen]
+        partition.chosen = wanted
+        for content in [*partition.records.keys() - partition.matches.keys()]:
+            del partition.records[content]
+        return taken_back + new_matches
 
     def _place_again(self, moved: set[Id]) -> None:
         for partition in self._partitions.values():
-            for content, one in partition.matches.items():
-                if any(event[2] in moved for event in one.events):
-                    partition.matches[content] = self._complete(partition.found[content])
+            for content, match in partition.matches.items():
+                if any(event[2] in moved for event in match.events):
+                    partition.matches[content] = self._complete(partition.records[content])
 
-    def _complete(self, found: Found) -> Complete:
+    def _complete(self, match: Found) -> Complete:
         """Return a match as the choice takes it, with the places of its events, and its content as its value."""
-        events: Any = tuple((place := self._places[one], place[0], one, variable) for one, variable in found.trail)
-        return Complete(found.key, found.error, (_content(found),), events)  # type: ignore[arg-type]
+        events: Any = tuple(
+            (place := self._places[event_id], place[0], event_id, variable) for event_id, variable in match.trail
+        )
+        return Complete(match.key, match.error, (_content(match),), events)  # type: ignore[arg-type]
 
 
-def _content(found: Found) -> Any:
-    return found.key, found.trail, found.start, found.end, found.error, found.values
+def _content(match: Found) -> Any:
+    return match.key, match.trail, match.start, match.end, match.error, match.values

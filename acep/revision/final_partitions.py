@@ -23,7 +23,7 @@ Buckets = npt.NDArray[np.bool_] | None
 class FinalPartitions:
     """The partitions of one plan that punctuations make final up to a time of their own, as they are now.
 
-    ``waits``: how many windows after its first event a match is decided; ``many``: how many events before a change
+    ``waits``: how many windows after its first event a match is decided; ``n_events``: how many events before a change
     are concerned, where positions are counted; ``leads``: matches look at a window before them. ``until``: the time
     from which nothing counts as final (``None``: there is none). ``buckets``: only these partitions will be asked for.
     """
@@ -32,7 +32,7 @@ class FinalPartitions:
     log: EventLog
     said: Punctuations
     waits: int
-    many: int
+    n_events: int
     leads: bool
     until: int | None
     buckets: Buckets = None
@@ -45,7 +45,7 @@ class FinalPartitions:
         self._types = reacting_types(self.plan)
         if self.plan.window.counted:
             places, codes, keys = self.log.partitions(self.buckets)
-            cuts = _last_before(self.log.ts[places], codes, [self._final(key) for key in keys], self.many)
+            cuts = _last_before(self.log.ts[places], codes, [self._final(key) for key in keys], self.n_events)
             self._cuts = dict(zip(keys, cuts, strict=True))
 
     def cut(self, key: Key) -> int:
@@ -76,19 +76,19 @@ class FinalPartitions:
         return final if self.until is None else min(final, self.until)
 
 
-def _last_before(ts: Ints, codes: Ints, ticks: Sequence[int], many: int) -> list[int]:
-    """Return for each partition the time of the last of ``many`` events before its tick, or of its first event where
-    there are fewer; the tick itself where there is none. ``codes``: the partition of each event.
+def _last_before(ts: Ints, codes: Ints, ticks: Sequence[int], n_events: int) -> list[int]:
+    """Return for each partition the time of the last of ``n_events`` events before its tick, or of its first event
+    where there are fewer; the tick itself where there is none. ``codes``: the partition of each event.
 
     >>> _last_before(np.array([1, 2, 3, 4, 5]), np.array([0, 1, 0, 0, 1]), [4, 2], 2)
     [1, 2]
     """
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(ticks) + 1))
-    found = list(ticks)
+    times = list(ticks)
     for number, tick in enumerate(ticks):
-        own = ts[order[bounds[number] : bounds[number + 1]]]
-        end = int(np.searchsorted(own, tick))
-        if end and many:
-            found[number] = int(own[max(0, end - many)])
-    return found
+        partition_times = ts[order[bounds[number] : bounds[number + 1]]]
+        end = int(np.searchsorted(partition_times, tick))
+        if end and n_events:
+            times[number] = int(partition_times[max(0, end - n_events)])
+    return times

@@ -17,27 +17,31 @@ Rows = tuple[FoundColumns, Ints]
 """Matches, and the places of some of them."""
 
 
-def gathered(lost: Sequence[Rows], come: Sequence[Rows]) -> tuple[FoundColumns, Ints]:
-    """Return the matches in some places: those of ``lost`` as matches that are taken back, followed by those of
-    ``come``, each in output order; and which of all places, in the order given, each match had. There must be one.
+def gathered(retracted: Sequence[Rows], added: Sequence[Rows]) -> tuple[FoundColumns, Ints]:
+    """Return the matches in some places: those of ``retracted`` as matches that are taken back, followed by those
+    of ``added``, each in output order; and which of all places, in the order given, each match had. There must be one.
 
     Matches whose ids are texts, and those that are told apart by their values, come as they are given.
     """
     from acep.native import _native  # here, as only the native core finds matches as columns
 
-    parts = [*lost, *come]
+    parts = [*retracted, *added]
     if any(part.apart or part.ids.dtype == object for part, _ in parts):
-        taken = [part.take(rows).to_take_back() for part, rows in lost] + [part.take(rows) for part, rows in come]
-        whole = concatenate(taken)
-        return whole, np.arange(len(whole))
+        taken = [part.take(rows).to_take_back() for part, rows in retracted] + [part.take(rows) for part, rows in added]
+        matches = concatenate(taken)
+        return matches, np.arange(len(matches))
     first, variables = parts[0][0], variables_of([part for part, _ in parts])
-    given = [(one.start, one.end, one.bundle, one.error, one.offsets, one.ids, one.vars, rows) for one, rows in parts]
-    start, end, bundle, error, offsets, ids, codes, source = _native.gathered(given, len(lost), ranks_of(variables))
+    arrays = [
+        (part.start, part.end, part.bundle, part.error, part.offsets, part.ids, part.vars, rows) for part, rows in parts
+    ]
+    start, end, bundle, error, offsets, ids, codes, source = _native.gathered(
+        arrays, len(retracted), ranks_of(variables)
+    )
     places = [rows for _, rows in parts]
     ops = None
-    if lost:
+    if retracted:
         ops = np.ones(len(source), np.int64)
-        ops[: sum(len(rows) for _, rows in lost)] = -1
+        ops[: sum(len(rows) for _, rows in retracted)] = -1
     return FoundColumns(
         start=start,
         end=end,

@@ -28,7 +28,7 @@ from acep.plan.compile import Plan
 from acep.revision.chosen_matches import ChosenMatches
 from acep.revision.final_partitions import FinalPartitions
 from acep.revision.revision_memory import Room, go_on, let_go, take_in
-from acep.revision.revocable_matches import GivenColumns, GivenRecords
+from acep.revision.revocable_matches import RevocableColumns, RevocableRecords
 from acep.revision.sure_matches import Changes, by_itself, sure
 from acep.runtime.stream import Stream, in_order, together
 from acep.shedding.limits import Limits
@@ -52,54 +52,54 @@ class RevisedPlan:
         is_sequential = plan.query.output.is_sequential
         self.chosen = ChosenMatches(plan.query, together=plan.strict) if is_sequential else None
         self.engine = engine
-        self._now(plan)
+        self._set_plan(plan)
         plan = self.first = self.plan
         self.past = Counts()  # the work of streams before this one
-        most = None
+        room_bytes = None
         if limits is not None and limits.memory is not None:
             # One half is for events and matches that may have to be taken back, the other for partial matches.
-            most = limits.memory // 2
-            limits = replace(limits, part=limits.memory - most)
+            room_bytes = limits.memory // 2
+            limits = replace(limits, part=limits.memory - room_bytes)
         self.limits = limits
         self.stream = Stream([plan], engine, limits=limits, revisable=True)
         self.final: int | None = None
         rows = native_rows() if self.stream.natively else OrderedRows
         self.log = EventLog(plan.keys, plan.schema, counted=plan.window.counted, rows=rows)
-        self.room = None if most is None else Room(most, self.log.empty())
-        self.given: Any = GivenColumns() if self.stream.natively else GivenRecords()
+        self.room = None if room_bytes is None else Room(room_bytes, self.log.empty())
+        self.revocable: Any = RevocableColumns() if self.stream.natively else RevocableRecords()
         self.matches = self.retracted = 0
         self.clock: int | None = None  # the time to which the engine has come
         self._calls = 0
         self.said, self.at_once = Punctuations(), False
 
-    def _now(self, plan: Plan) -> None:
+    def _set_plan(self, plan: Plan) -> None:
         """Take another plan. Its engine gives all matches where ``chosen`` chooses among them."""
         self.plan = (
             plan if self.chosen is None else replace(plan, query=replace(plan.query, output=Output.ALL, skip=None))
         )
-        self.leads = any(one.leading for one in plan.automaton.negations)
+        self.leads = any(negation.leading for negation in plan.automaton.negations)
         self.waits = waits_from(plan)
 
     def change(self, plan: Plan) -> None:
         """Go on with another plan."""
-        before = self.plan
-        self._now(plan)
+        old_plan = self.plan
+        self._set_plan(plan)
         try:
             self.stream.change(0, self.plan)
         except EngineError:
-            self._now(before)
+            self._set_plan(old_plan)
             raise
 
     def push(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
         """Push a batch, the first ``inserted`` of which are older than others were, and remove events by their numbers.
         Return the matches that come and go."""
         if self.room is None:
-            return self._counted(self._choose(self.feed(batch, numbers, inserted, removed)))
-        return self._counted(take_in(self, self.room, batch, numbers, removed))
+            return self._count_changes(self._choose(self.feed(batch, numbers, inserted, removed)))
+        return self._count_changes(take_in(self, self.room, batch, numbers, removed))
 
     def feed(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
         """Match events now; return the matches that come and go, before any choice among them."""
-        found: Sequence[Found] = []
+        matches: Sequence[Found] = []
         gone = self.log.remove(removed) if len(removed) else None
         if gone is not None and not len(gone):  # forgotten, as they could change nothing
             gone = None
@@ -108,56 +108,58 @@ class RevisedPlan:
             if self.chosen is not None:
                 self.chosen.add(batch, numbers.tolist())
         if inserted or gone is not None:
-            found = in_order(self._revise(batch, inserted, gone))
+            matches = in_order(self._revise(batch, inserted, gone))
         elif batch is not None:
-            self._saw(batch)
-            found = self.stream.push(batch)[0]
-            self.given.add(found)
-        return found
+            self._advance_clock(batch)
+            matches = self.stream.push(batch)[0]
+            self.revocable.add(matches)
+        return matches
 
     def change_since(self, plan: Plan, since: int) -> Sequence[Found]:
         """Match all events that are kept again, by another plan."""
-        past, (cut, _) = self.stream, self.reach(since)
+        old_stream, (cut, _) = self.stream, self.reach(since)
         self.stream = Stream([self.first], self.engine, revisable=True)
         try:
             self.change(plan)  # which the engine may refuse
         except EngineError:
-            self.stream = past
+            self.stream = old_stream
             raise
-        old, (batch, _) = past.counts, self.log.whole()
-        self.past = self.past.other(nodes=self.past.nodes + old.nodes, touches=self.past.touches + old.touches)
-        found = self.stream.push(batch)[0] if len(batch) else []
+        old_counts, (batch, _) = old_stream.counts, self.log.whole()
+        self.past = self.past.other(
+            nodes=self.past.nodes + old_counts.nodes, touches=self.past.touches + old_counts.touches
+        )
+        matches = self.stream.push(batch)[0] if len(batch) else []
         if self.clock is not None:
-            found = together([found, self.stream.advance(self.clock - 1)[0]])
-        return self._counted(self._choose(in_order(self.given.revise(found, cut, None))))
+            matches = together([matches, self.stream.advance(self.clock - 1)[0]])
+        return self._count_changes(self._choose(in_order(self.revocable.revise(matches, cut, None))))
 
     def advance(self, clock: int) -> Sequence[Found]:
         """Declare that no event with ``ts <= clock`` will be pushed as one of the next, only as one inserted."""
         waited: Sequence[Found] = []
         if self.room is not None:
-            waited = self._counted(go_on(self, self.room))
+            waited = self._count_changes(go_on(self, self.room))
             if self.final is None:
                 return waited
             clock = min(clock, self.final - 1)  # events that wait, or are still to come, are matched as the next ones
         if self.clock is not None and clock < self.clock:
             return waited
         self.clock = clock + 1
-        found = self._counted(self._choose(self._given(self.stream.advance(clock)[0])))
-        return together([waited, found]) if len(waited) else found
+        matches = self._count_changes(self._choose(self._record_given(self.stream.advance(clock)[0])))
+        return together([waited, matches]) if len(waited) else matches
 
     def finish(self) -> Sequence[Found]:
         """End the stream and return the remaining matches."""
         if self.room is not None:
             waited = let_go(self, self.room)
-            return self._counted(in_order(together([*waited, self.stream.finish()[0]])))
-        found = self._choose(self._given(self.stream.finish()[0]))
+            return self._count_changes(in_order(together([*waited, self.stream.finish()[0]])))
+        matches = self._choose(self._record_given(self.stream.finish()[0]))
         if self.chosen is not None:
-            found = [*found, *self.chosen.finish()]
-        return self._counted(in_order(found))
+            matches = [*matches, *self.chosen.finish()]
+        return self._count_changes(in_order(matches))
 
-    def _choose(self, found: Sequence[Found]) -> Sequence[Found]:
+    def _choose(self, matches: Sequence[Found]) -> Sequence[Found]:
         """Return the matches that come and go among those that are chosen."""
-        return found if self.chosen is None else in_order(self.chosen.revise(found, self._open))
+        return matches if self.chosen is None else in_order(self.chosen.revise(matches, self._open))
 
     def _open(self, key: tuple[Value, ...]) -> int | None:
         """Return the time from which matches of a partition that are yet to come may begin; ``None``: from any."""
@@ -173,43 +175,48 @@ class RevisedPlan:
             buckets[bucket_of(hashes_of_columns(columns, 1))] = True
         return self._counted_back(self.clock + 1, window.span + 1, buckets, together=self.plan.strict)
 
-    def _revise(self, batch: Batch | None, inserted: int, gone: Batch | None) -> Sequence[Found]:
-        """Push a batch, the first ``inserted`` of which are older than others were, after the events ``gone`` were
-        removed. Partitions that these changes concern are matched again."""
+    def _revise(self, batch: Batch | None, inserted: int, removed: Batch | None) -> Sequence[Found]:
+        """Push a batch, the first ``inserted`` of which are older than others were, after the events ``removed``
+        went. Partitions that these changes concern are matched again."""
         changed = [int(batch.ts[0])] if batch is not None and inserted else []
         buckets = None
         if not self.plan.strict and self.plan.keys:
             buckets = np.zeros(BUCKETS, bool)
             if inserted:
                 buckets[self.log.buckets_of_last(inserted)] = True
-            if gone is not None:
-                buckets[bucket_of(self.log.hashes_of(gone))] = True
-        if gone is not None:
-            changed.append(int(gone.ts[0]))
+            if removed is not None:
+                buckets[bucket_of(self.log.hashes_of(removed))] = True
+        if removed is not None:
+            changed.append(int(removed.ts[0]))
         cut, begin = self.reach(min(changed), buckets, together=self.plan.strict)
         final = self._final_partitions(buckets)
-        again, many = self.log.since(begin, buckets, 0 if batch is None else len(batch) - inserted)
-        if gone is None and self.limits is not None and by_itself(self.plan) and self.stream.leave_out(many, inserted):
+        rematched, n_rematched = self.log.since(begin, buckets, 0 if batch is None else len(batch) - inserted)
+        if (
+            removed is None
+            and self.limits is not None
+            and by_itself(self.plan)
+            and self.stream.leave_out(n_rematched, inserted)
+        ):
             assert batch is not None
-            found = self.stream.push(batch.at(slice(inserted, None)))[0]
-            self._saw(batch)
-            self.given.add(found)
-            return found
-        self._saw(again)
-        found = self.stream.revise(gone, again, many, inserted)[0]
+            matches = self.stream.push(batch.at(slice(inserted, None)))[0]
+            self._advance_clock(batch)
+            self.revocable.add(matches)
+            return matches
+        self._advance_clock(rematched)
+        matches = self.stream.revise(removed, rematched, n_rematched, inserted)[0]
         if self.limits is None or self.stream.counts.whole:
             cuts = None if final is None else final.cut
-            return self.given.revise(found, cut, buckets, cuts=cuts)  # type: ignore[no-any-return]
-        changes = self._changes(batch, inserted, gone)
-        return self.given.revise(found, cut, buckets, lambda lost: sure(self.plan, lost, changes))  # type: ignore[no-any-return]
+            return self.revocable.revise(matches, cut, buckets, cuts=cuts)  # type: ignore[no-any-return]
+        changes = self._changes(batch, inserted, removed)
+        return self.revocable.revise(matches, cut, buckets, lambda lost: sure(self.plan, lost, changes))  # type: ignore[no-any-return]
 
-    def _changes(self, batch: Batch | None, inserted: int, gone: Batch | None) -> Changes:
-        parts = [] if gone is None else [gone]
+    def _changes(self, batch: Batch | None, inserted: int, removed: Batch | None) -> Changes:
+        parts = [] if removed is None else [removed]
         if batch is not None and inserted:
             parts.append(batch.at(slice(0, inserted)))
         alone = self.plan.strict or not self.plan.keys
         hashes = None if alone else np.concatenate([self.log.hashes_of(part) for part in parts])
-        return Changes(np.concatenate([part.ts for part in parts]), hashes, gone)
+        return Changes(np.concatenate([part.ts for part in parts]), hashes, removed)
 
     @property
     def held(self) -> int:
@@ -226,10 +233,10 @@ class RevisedPlan:
             self._settle(final)
         if (partitions := self._final_partitions()) is not None:
             begins = partitions.begins(None if self.chosen is None else self.chosen.since_in)
-            self.given.forget_each(partitions.cut)
-            gone = self.log.forget_each(begins)
+            self.revocable.forget_each(partitions.cut)
+            forgotten = self.log.forget_each(begins)
             if self.chosen is not None:
-                self.chosen.forget_each(partitions.cut, gone.events.ids or ())
+                self.chosen.forget_each(partitions.cut, forgotten.events.ids or ())
 
     def _final_partitions(self, buckets: Buckets = None) -> FinalPartitions | None:
         """Return the partitions that punctuations make final; ``None``: there are none."""
@@ -242,13 +249,15 @@ class RevisedPlan:
                 return None
             until = self.clock
         waits = 1 if self.waits is None else 2
-        return FinalPartitions(self.plan, self.log, self.said, waits, self._many(waits), self.leads, until, buckets)
+        return FinalPartitions(
+            self.plan, self.log, self.said, waits, self._n_events_before(waits), self.leads, until, buckets
+        )
 
     def _settle(self, final: int) -> None:
         cut, begin = self.reach(final)
         if cut is None or begin is None:
             return
-        self.given.forget(cut)
+        self.revocable.forget(cut)
         if self.chosen is not None:
             # A snapshot has events alone, and open clusters are found again from theirs.
             begin = min(begin, self._looked_at(self.chosen.since(cut)))
@@ -271,33 +280,33 @@ class RevisedPlan:
     def dump(self) -> Any:
         """Return the state as plain data: the events that are kept, and under limits what cannot be found again."""
         state = _events(self.log)
-        told = [state, self.matches, self.retracted, self.clock]
+        fields = [state, self.matches, self.retracted, self.clock]
         if self.limits is None:
-            return told
+            return fields
         # Shed partial matches cannot be found again from the events.
         room = None if self.room is None else {**self.room.dump(), "waiting": _events(self.room.waiting)}
         stream = np.frombuffer(self.stream.snapshot(), np.uint8)
-        more = {"stream": stream, "given": [plain_of(part) for part in self.given.whole()], "room": room}
-        return [*told, more]
+        bounded_state = {"stream": stream, "given": [plain_of(part) for part in self.revocable.whole()], "room": room}
+        return [*fields, bounded_state]
 
     def _load_bounded(self, data: Any) -> None:
         """Restore the state of a plan under limits."""
-        *_, more = data
+        *_, bounded_state = data
         self.log, waiting = self._log_of(data[0]), None
         self.stream = Stream.restore(
-            [self.plan], more["stream"].tobytes(), self.engine, limits=self.limits, revisable=True
+            [self.plan], bounded_state["stream"].tobytes(), self.engine, limits=self.limits, revisable=True
         )
-        self.given = GivenColumns()
-        for part in more["given"]:
-            found = found_of(part, self.plan.variables)
-            if len(found.keys) != len(self.plan.keys) or len(found.values) != len(self.plan.returns):
+        self.revocable = RevocableColumns()
+        for part in bounded_state["given"]:
+            matches = found_of(part, self.plan.variables)
+            if len(matches.keys) != len(self.plan.keys) or len(matches.values) != len(self.plan.returns):
                 raise ValueError("matches")
-            self.given.add(found)
-        if (self.room is None) != (more["room"] is None):
+            self.revocable.add(matches)
+        if (self.room is None) != (bounded_state["room"] is None):
             raise ValueError("memory")
         if self.room is not None:
-            waiting = self._log_of(more["room"]["waiting"])
-            self.room = self.room.loaded(more["room"], waiting)
+            waiting = self._log_of(bounded_state["room"]["waiting"])
+            self.room = self.room.loaded(bounded_state["room"], waiting)
         self.matches, self.retracted = int(data[1]), int(data[2])
         self.clock = None if data[3] is None else int(data[3])
 
@@ -321,20 +330,20 @@ class RevisedPlan:
             self.advance(int(clock) - 1)
         self.matches, self.retracted = int(matches), int(retracted)
 
-    def _saw(self, batch: Batch) -> None:
+    def _advance_clock(self, batch: Batch) -> None:
         if len(batch):
             latest = int(batch.ts[-1])
             self.clock = latest if self.clock is None else max(self.clock, latest)
 
-    def _given(self, found: Sequence[Found]) -> Sequence[Found]:
-        self.given.add(found)
-        return found
+    def _record_given(self, matches: Sequence[Found]) -> Sequence[Found]:
+        self.revocable.add(matches)
+        return matches
 
-    def _counted(self, found: Sequence[Found]) -> Sequence[Found]:
-        taken = taken_back(found)
-        self.matches += len(found) - 2 * taken
-        self.retracted += taken
-        return found
+    def _count_changes(self, matches: Sequence[Found]) -> Sequence[Found]:
+        n_taken_back = taken_back(matches)
+        self.matches += len(matches) - 2 * n_taken_back
+        self.retracted += n_taken_back
+        return matches
 
     def reach(self, tick: int, buckets: Buckets = None, *, together: bool = False) -> tuple[int | None, int | None]:
         """Return the earliest start of a match that a change at ``tick`` may concern, and the time from which events
@@ -359,18 +368,20 @@ class RevisedPlan:
             return tick - span
         return min(tick - span, max(tick - 2 * span, self.waits - span))
 
-    def _counted_back(self, tick: int, many: int, buckets: Buckets, *, together: bool) -> int:
-        """Return the same where the window counts events; a match has at most ``many`` of them before ``tick``."""
+    def _counted_back(self, tick: int, n_events: int, buckets: Buckets, *, together: bool) -> int:
+        """Return the same where the window counts events; a match has at most ``n_events`` of them before ``tick``."""
 
-        def before(tick: int, many: int) -> int:
-            return self.log.before(tick, many, buckets, together=together)
+        def before(tick: int, n_events: int) -> int:
+            return self.log.before(tick, n_events, buckets, together=together)
 
         span = self.plan.window.span
         assert span is not None
-        first = before(tick, many)
-        return first if self.waits is None else min(first, max(before(tick, 2 * (span + 1)), before(self.waits, many)))
+        first = before(tick, n_events)
+        return (
+            first if self.waits is None else min(first, max(before(tick, 2 * (span + 1)), before(self.waits, n_events)))
+        )
 
-    def _many(self, waits: int) -> int:
+    def _n_events_before(self, waits: int) -> int:
         """Return how many events before a change it may concern, where positions are counted."""
         # A match that waits, for others too, is decided by an event beyond its window.
         span = self.plan.window.span or 0

@@ -61,9 +61,9 @@ class RevisedStream:
         Remove events by their arrival numbers. Return the matches that come and go."""
         self._events += (0 if batch is None else len(batch)) - len(removed)
         gone = np.array(removed, np.int64)
-        return self._shown([part.push(batch, numbers, inserted, gone) for part in self._parts])
+        return self._with_plan_keys([part.push(batch, numbers, inserted, gone) for part in self._parts])
 
-    def _shown(self, matches: list[Sequence[Found]]) -> list[Sequence[Found]]:
+    def _with_plan_keys(self, matches: list[Sequence[Found]]) -> list[Sequence[Found]]:
         """Return matches of each plan with its keys, where a finer one runs."""
         return [
             with_keys(of_plan, len(plan.keys)) if len(part.plan.keys) > len(plan.keys) else of_plan
@@ -82,9 +82,9 @@ class RevisedStream:
     def change_since(self, number: int, plan: Plan, since: int) -> Sequence[Found]:
         """Go on with another plan, which is another one for events from the tick ``since`` on. Return the matches that
         come and go."""
-        found = self._parts[number].change_since(plan, since)
+        matches = self._parts[number].change_since(plan, since)
         self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
-        return found
+        return matches
 
     @property
     def oldest(self) -> int | None:
@@ -103,11 +103,11 @@ class RevisedStream:
 
     def advance(self, clock: int) -> list[Sequence[Found]]:
         """Declare that no event with ``ts <= clock`` will be pushed as one of the next, only as one inserted."""
-        return self._shown([part.advance(clock) for part in self._parts])
+        return self._with_plan_keys([part.advance(clock) for part in self._parts])
 
     def finish(self) -> list[Sequence[Found]]:
         """End the stream and return the remaining matches."""
-        return self._shown([part.finish() for part in self._parts])
+        return self._with_plan_keys([part.finish() for part in self._parts])
 
     def begin(self, final: int | None) -> None:
         """Declare that no event before ``final`` will come or go, before what comes next."""
@@ -137,7 +137,7 @@ class RevisedStream:
         parts = [self.counts_of(number) for number in range(len(self.plans))]
         if len(parts) == 1:
             return parts[0]
-        sums: dict[str, Any] = {name: sum(getattr(one, name) for one in parts) for name in SUMMED}
+        sums: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in SUMMED}
         return replace(parts[0], **sums, unknown=SEVERAL)
 
     def counts_of(self, plan: int) -> Counts:
@@ -185,7 +185,7 @@ class RevisedStream:
     def restore(self, data: Any) -> None:
         """Restore the state of :meth:`snapshot` in a new stream. Raises :class:`ValueError`, :class:`KeyError`,
         :class:`AttributeError` or :class:`TypeError` for other data."""
-        given = from_json(data)
-        parts, self._events = given["parts"], int(given["events"])
-        for part, one in zip(self._parts, parts, strict=True):
-            part.load(one)
+        payload = from_json(data)
+        states, self._events = payload["parts"], int(payload["events"])
+        for part, state in zip(self._parts, states, strict=True):
+            part.load(state)

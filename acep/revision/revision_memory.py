@@ -17,24 +17,24 @@ from acep.arrivals.event_log import EventLog
 from acep.events.batch import Batch
 from acep.matches.found_columns import FoundColumns, concatenate, ops_of
 from acep.matches.records import Found
-from acep.revision.revocable_matches import GivenColumns, differences, found_bytes
+from acep.revision.revocable_matches import RevocableColumns, differences, found_bytes
 from acep.runtime.stream import Stream, in_order
 
 __all__ = ["Room", "go_on", "let_go", "take_in"]
 
 Ints = npt.NDArray[np.int64]
 SLICE = 256  # events that are matched before the memory is looked at again
-NONE = np.zeros(0, np.int64)
+NO_NUMBERS = np.zeros(0, np.int64)
 
 
 @dataclass
 class Room:
-    """The bytes for the events and matches of one plan that a revision may need: at most ``most``. ``waiting``: events
-    that are not matched yet. ``last``: the place, by time and order, of the last event that was matched.
+    """The bytes for the events and matches of one plan that a revision may need: at most ``byte_limit``. ``waiting``:
+    events that are not matched yet. ``last``: the place, by time and order, of the last event that was matched.
     ``blind``: events before this time were matched and not kept, so that they cannot be matched again (``None``: there
     are none). ``shed``: events and matches that were given up. ``peak``: the most bytes so far."""
 
-    most: int
+    byte_limit: int
     waiting: EventLog
     last: tuple[int, int] | None = None
     blind: int | None = None
@@ -60,7 +60,7 @@ class Bounded(Protocol):
     """A plan over a stream that may be revised (:mod:`acep.revision.revised_plan`), as this module uses it."""
 
     log: EventLog
-    given: GivenColumns
+    revocable: RevocableColumns
     stream: Stream
     final: int | None
 
@@ -77,52 +77,52 @@ class Bounded(Protocol):
 def take_in(plan: Bounded, room: Room, batch: Batch | None, numbers: Ints, removed: Ints) -> Sequence[Found]:
     """Take in events, and remove others by their numbers; match those that change what was matched, and as many others
     as there is room for."""
-    found: list[Sequence[Found]] = []
+    changes: list[Sequence[Found]] = []
     if len(removed):
         room.waiting.remove(removed)
-    early = 0 if batch is None else _before(batch, room.last)
+    early = 0 if batch is None else _n_early(batch, room.last)
     if batch is not None and early < len(batch):
         room.waiting.add(batch.at(slice(early, None)), numbers[early:])
     first = None if batch is None or not early else batch.at(slice(0, early))
     if first is not None and room.blind is not None:
         # Nothing that was given and may change has a partial match or an event that such an event comes before.
-        keep = int(np.count_nonzero(first.ts < room.blind))
-        room.shed += keep
-        early -= keep
-        first, numbers = (first.at(slice(keep, None)) if early else None), numbers[keep:]
+        n_blind = int(np.count_nonzero(first.ts < room.blind))
+        room.shed += n_blind
+        early -= n_blind
+        first, numbers = (first.at(slice(n_blind, None)) if early else None), numbers[n_blind:]
     if first is not None or len(removed):
-        found.append(plan.feed(first, numbers[:early], early, removed))
-        found.append(_fit(plan, room))
-    found.append(go_on(plan, room))
-    return in_order(_joined(found))
+        changes.append(plan.feed(first, numbers[:early], early, removed))
+        changes.append(_fit(plan, room))
+    changes.append(go_on(plan, room))
+    return in_order(_net_changes(changes))
 
 
 def go_on(plan: Bounded, room: Room) -> Sequence[Found]:
     """Match events that wait: those that are final, and others as long as there is room."""
-    found: list[Sequence[Found]] = []
+    changes: list[Sequence[Found]] = []
     while (first := room.waiting.oldest) is not None:
         early = _may_go_early(plan, room)
         if not early and (plan.final is None or first >= plan.final):
             break
         batch, numbers = room.waiting.take(SLICE, None if early else plan.final)
         room.last = _place(batch, len(batch) - 1)
-        some = plan.feed(batch, numbers, 0, NONE)
-        if early and (over := _bytes(plan) - room.most) > 0 and len(some):
-            fit = max(0, len(some) - len(some) * over // max(1, found_bytes(some)) - 1)  # type: ignore[arg-type]
-            room.shed += len(some) - fit
-            some = plan.given.keep_last(fit)
-        found.append(some)
-        found.append(_fit(plan, room))
-    return in_order(_joined(found))
+        matches = plan.feed(batch, numbers, 0, NO_NUMBERS)
+        if early and (excess := _bytes(plan) - room.byte_limit) > 0 and len(matches):
+            n_fitting = max(0, len(matches) - len(matches) * excess // max(1, found_bytes(matches)) - 1)  # type: ignore[arg-type]
+            room.shed += len(matches) - n_fitting
+            matches = plan.revocable.keep_last(n_fitting)
+        changes.append(matches)
+        changes.append(_fit(plan, room))
+    return in_order(_net_changes(changes))
 
 
 def let_go(plan: Bounded, room: Room) -> list[Sequence[Found]]:
     """Match all events that wait, as no event will come or go any more."""
-    plan.log, plan.given = plan.log.empty(), GivenColumns()
-    found: list[Sequence[Found]] = []
+    plan.log, plan.revocable = plan.log.empty(), RevocableColumns()
+    matches: list[Sequence[Found]] = []
     while len(room.waiting):
-        found += plan.stream.push(room.waiting.take(SLICE, None)[0])
-    return found
+        matches += plan.stream.push(room.waiting.take(SLICE, None)[0])
+    return matches
 
 
 def _may_go_early(plan: Bounded, room: Room) -> bool:
@@ -133,27 +133,27 @@ def _may_go_early(plan: Bounded, room: Room) -> bool:
         if begin is None or begin < room.blind or plan.log.counted:
             return False
         room.blind = None
-    if _bytes(plan) <= room.most // 2:
+    if _bytes(plan) <= room.byte_limit // 2:
         return True
     _forget(plan)
-    return _bytes(plan) <= room.most // 2
+    return _bytes(plan) <= room.byte_limit // 2
 
 
 def _fit(plan: Bounded, room: Room) -> Sequence[Found]:
     """Fit what is kept into the room; return the matches that have to be taken back for that."""
-    if _bytes(plan) > room.most:
+    if _bytes(plan) > room.byte_limit:
         _forget(plan)
-    taken: Sequence[Found] = []
-    if _bytes(plan) > room.most:
-        taken = _clear(plan, room)
+    retracted: Sequence[Found] = []
+    if _bytes(plan) > room.byte_limit:
+        retracted = _clear(plan, room)
     room.peak = max(room.peak, _bytes(plan))
-    return taken
+    return retracted
 
 
 def _clear(plan: Bounded, room: Room) -> Sequence[Found]:
     """Forget all that was kept. If some of it is not final, its matches are taken back, and its partial matches are
     given up, so that no change concerns them."""
-    taken: Sequence[Found] = []
+    retracted: Sequence[Found] = []
     last = room.last
     assert last is not None
     if plan.final is None or last[0] >= plan.final:
@@ -161,10 +161,10 @@ def _clear(plan: Bounded, room: Room) -> Sequence[Found]:
         room.shed += len(batch)
         if len(batch):
             plan.stream.revise(batch, batch.at(slice(0, 0)), 0)
-        taken = plan.given.not_before(plan.final)
+        retracted = plan.revocable.not_before(plan.final)
     room.blind = last[0] + 1
-    plan.log, plan.given = plan.log.empty(), GivenColumns()
-    return taken
+    plan.log, plan.revocable = plan.log.empty(), RevocableColumns()
+    return retracted
 
 
 def _forget(plan: Bounded) -> None:
@@ -172,37 +172,37 @@ def _forget(plan: Bounded) -> None:
     if plan.final is not None:
         plan.settle(plan.final, now=True)
     plan.log.compact()
-    plan.given.compact()
+    plan.revocable.compact()
 
 
 def _bytes(plan: Bounded) -> int:
-    return plan.log.bytes + plan.given.bytes
+    return plan.log.bytes + plan.revocable.bytes
 
 
-def _joined(found: Sequence[Sequence[Found]]) -> Sequence[Found]:
+def _net_changes(changes: Sequence[Sequence[Found]]) -> Sequence[Found]:
     """Return what comes and goes in several steps, without the matches that came and went."""
-    parts = [one for one in found if isinstance(one, FoundColumns) and len(one)]
+    parts = [part for part in changes if isinstance(part, FoundColumns) and len(part)]
     if not parts:
         return []
-    whole = concatenate(parts)
-    if not 0 < whole.taken_back < len(whole):
-        return whole
-    signs = ops_of(whole)
-    come, gone = whole.take(np.flatnonzero(signs > 0)), whole.take(np.flatnonzero(signs < 0))
-    left = [one.take(rows) for one, rows in zip((gone, come), differences(gone, come), strict=True)]
-    return concatenate(left)
+    matches = concatenate(parts)
+    if not 0 < matches.taken_back < len(matches):
+        return matches
+    signs = ops_of(matches)
+    added, retracted = matches.take(np.flatnonzero(signs > 0)), matches.take(np.flatnonzero(signs < 0))
+    lasting = [part.take(rows) for part, rows in zip((retracted, added), differences(retracted, added), strict=True)]
+    return concatenate(lasting)
 
 
 def _place(batch: Batch, row: int) -> tuple[int, int]:
     return int(batch.ts[row]), 0 if batch.order is None else int(batch.order[row])
 
 
-def _before(batch: Batch, last: tuple[int, int] | None) -> int:
+def _n_early(batch: Batch, last: tuple[int, int] | None) -> int:
     """Return how many events of a batch come before a place; those of the same place came later."""
     if last is None:
         return 0
-    found = int(np.searchsorted(batch.ts, last[0]))
+    n_before = int(np.searchsorted(batch.ts, last[0]))
     if batch.order is not None:
-        upto = int(np.searchsorted(batch.ts, last[0], "right"))
-        found += int(np.searchsorted(batch.order[found:upto], last[1]))
-    return found
+        end = int(np.searchsorted(batch.ts, last[0], "right"))
+        n_before += int(np.searchsorted(batch.order[n_before:end], last[1]))
+    return n_before

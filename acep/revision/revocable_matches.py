@@ -21,7 +21,7 @@ from acep.matches.match_ids import kind_of_value
 from acep.matches.records import Found
 from acep.revision.gathering import gathered
 
-__all__ = ["GivenColumns", "GivenRecords", "differences", "found_bytes"]
+__all__ = ["RevocableColumns", "RevocableRecords", "differences", "found_bytes"]
 
 Buckets = npt.NDArray[np.bool_] | None
 Ints = npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ OBJECT = 49  # bytes of a text beside its characters
 SPARE = 4096  # matches that are gone, beyond as many as there are left, before they are removed
 
 
-class GivenColumns:
+class RevocableColumns:
     """The matches of one plan that the native core found, in parts as they were given. Of each match there are its
     start (``GONE``: it is not kept any more), a hash of all that is given of it, and the bucket of its partition."""
 
@@ -42,20 +42,20 @@ class GivenColumns:
         self._begins: list[int] = []  # the place of the first match of each part
         self._latest: list[int] = []  # the latest start of a match of each part and of those before it
         self._later: list[FoundColumns] = []  # parts that were not asked for yet
-        self._held = 0  # bytes of all parts
+        self._part_bytes = 0  # bytes of all parts
         self._start, self._hash, self._bucket = Growing(np.int64), Growing(np.int64), Growing(np.uint16)
 
-    def add(self, found: FoundColumns) -> None:
+    def add(self, matches: FoundColumns) -> None:
         """Record that matches were given."""
-        if len(found):
-            self._later.append(found)
-            self._held += found_bytes(found)
+        if len(matches):
+            self._later.append(matches)
+            self._part_bytes += found_bytes(matches)
 
-    def keep_last(self, many: int) -> FoundColumns:
-        """Keep only the first ``many`` of the matches that were added last; return them."""
+    def keep_last(self, n_matches: int) -> FoundColumns:
+        """Keep only the first ``n_matches`` of the matches that were added last; return them."""
         last = self._later.pop()
-        self._held -= found_bytes(last)
-        last = last.take(np.arange(many))
+        self._part_bytes -= found_bytes(last)
+        last = last.take(np.arange(n_matches))
         self.add(last)
         return last
 
@@ -74,51 +74,51 @@ class GivenColumns:
 
     def revise(
         self,
-        found: FoundColumns | Sequence[Found],
+        matches: FoundColumns | Sequence[Found],
         cut: int | None,
         buckets: Buckets,
         stays: Stays | None = None,
         cuts: Cuts | None = None,
     ) -> Sequence[Found]:
-        """Compare ``found``, which has all matches that began at ``cut`` or later in some partitions (``None``: in all)
-        as they are now, with those that were given. Return the difference, which is given from now on, with matches of
+        """Compare ``matches``, which has all that began at ``cut`` or later in some partitions (``None``: in all) as
+        they are now, with those that were given. Return the difference, which is given from now on, with matches of
         other partitions, which are new. ``stays`` says which matches stay given, though they are not found again.
         ``cuts``: matches of these partitions before a time of their own are left out of both."""
         self._catch_up()
         first = GONE + 1 if cut is None else max(cut, GONE + 1)
         keyed, new = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-        if isinstance(found, FoundColumns):
-            keyed = hashes_of_columns(found.keys, len(found))
-            firsts = first if cuts is None else np.maximum(first, _cuts_of(found.keys, len(found), cuts))
-            early = found.start < firsts
+        if isinstance(matches, FoundColumns):
+            keyed = hashes_of_columns(matches.keys, len(matches))
+            firsts = first if cuts is None else np.maximum(first, _cuts_of(matches.keys, len(matches), cuts))
+            early = matches.start < firsts
             if buckets is not None and early.any():
                 early &= buckets[bucket_of(keyed)]
             if early.any():
-                found, keyed = found.take(np.flatnonzero(~early)), keyed[~early]
-            new = _contents(found, keyed)
-        come, lost = self._changes(first, cuts, buckets, new)
+                matches, keyed = matches.take(np.flatnonzero(~early)), keyed[~early]
+            new = _contents(matches, keyed)
+        new_rows, lost_rows = self._changes(first, cuts, buckets, new)
         if stays is not None:
-            kept = [(number, rows, stays(self._parts[number].take(rows))) for number, rows in lost]
-            lost = [(number, rows[~same]) for number, rows, same in kept if not same.all()]
-        for number, rows in lost:
+            stay_masks = [(number, rows, stays(self._parts[number].take(rows))) for number, rows in lost_rows]
+            lost_rows = [(number, rows[~stay]) for number, rows, stay in stay_masks if not stay.all()]
+        for number, rows in lost_rows:
             self._start.now[rows + self._begins[number]] = GONE
-        if not len(come) and not lost:
+        if not len(new_rows) and not lost_rows:
             return []
-        back = [(self._parts[number], rows) for number, rows in lost]
-        if not isinstance(found, FoundColumns) or not len(come):
-            return gathered(back, [])[0]
-        whole, order = gathered(back, [(found, come)])
-        many = len(whole) - len(come)
-        fresh, come = whole.last(len(come)), come[order[many:] - many]
-        self._add(fresh, keyed[come], new[come])
-        self._held += found_bytes(fresh)
-        return whole
+        retracted = [(self._parts[number], rows) for number, rows in lost_rows]
+        if not isinstance(matches, FoundColumns) or not len(new_rows):
+            return gathered(retracted, [])[0]
+        difference, order = gathered(retracted, [(matches, new_rows)])
+        n_back = len(difference) - len(new_rows)
+        new_matches, new_rows = difference.last(len(new_rows)), new_rows[order[n_back:] - n_back]
+        self._add(new_matches, keyed[new_rows], new[new_rows])
+        self._part_bytes += found_bytes(new_matches)
+        return difference
 
     def forget(self, cut: int) -> None:
         """Forget the matches that began before ``cut``."""
         later, self._later = self._later, [part for part in self._later if int(part.start.max()) >= cut]
         if len(later) > len(self._later):
-            self._held = sum(map(found_bytes, (*self._parts, *self._later)))
+            self._part_bytes = sum(map(found_bytes, (*self._parts, *self._later)))
         start = self._start.now
         start[start < cut] = GONE
         if len(start) > 2 * int(np.count_nonzero(start > GONE)) + SPARE:
@@ -139,7 +139,7 @@ class GivenColumns:
         """Return the start of each match, ``GONE`` for one at ``first`` or later that is before the cut of
         its partition."""
         start: Ints = self._start.now.copy()
-        for places, part in self._at(np.flatnonzero(start >= first)):
+        for places, part in self._matches_at(np.flatnonzero(start >= first)):
             start[places[part.start < _cuts_of(part.keys, len(part), cuts)]] = GONE
         return start
 
@@ -152,10 +152,10 @@ class GivenColumns:
         self._bucket.extend(bucket_of(keyed))
 
     def _changes(
-        self, first: int, cuts: Cuts | None, buckets: Buckets, now: Ints
+        self, first: int, cuts: Cuts | None, buckets: Buckets, hashes_now: Ints
     ) -> tuple[Ints, list[tuple[int, Ints]]]:
-        """Return the places of what comes among the hashes ``now``, and which matches go: the numbers of parts, and
-        rows in them. They are among those that began at ``first`` or later."""
+        """Return the places of what comes among the hashes ``hashes_now``, and which matches go: the numbers of parts,
+        and rows in them. They are among those that began at ``first`` or later."""
         from acep.native import _native
 
         start = self._start.now if cuts is None else self._starts(first, cuts)
@@ -164,8 +164,8 @@ class GivenColumns:
         past = self._begins[part] if part < len(self._begins) else len(start)
         flags = None if buckets is None else buckets.view(np.uint8)
         hashes, bucket = self._hash.now[past:], self._bucket.now[past:]
-        come, gone = _native.changes(start[past:], hashes, bucket, first, flags, now)
-        return come, [*self._rows(gone + past)]
+        new_rows, lost_places = _native.changes(start[past:], hashes, bucket, first, flags, hashes_now)
+        return new_rows, [*self._rows(lost_places + past)]
 
     def _rows(self, places: Ints) -> Iterator[tuple[int, Ints]]:
         """Yield the matches in some places, which rise: the number of each part that has some, and their rows."""
@@ -175,108 +175,114 @@ class GivenColumns:
         for number in np.unique(numbers).tolist():
             yield number, places[numbers == number] - self._begins[number]
 
-    def _at(self, places: Ints) -> Iterator[tuple[Ints, FoundColumns]]:
+    def _matches_at(self, places: Ints) -> Iterator[tuple[Ints, FoundColumns]]:
         """Yield the matches in some places, which rise, by the parts that they are in."""
         for number, rows in self._rows(places):
             yield rows + self._begins[number], self._parts[number].take(rows)
 
     def whole(self) -> list[FoundColumns]:
         """Return all matches that are kept, in parts."""
-        return [part for _, part in self._at(np.flatnonzero(self._start.now > GONE))] + self._later
+        return [part for _, part in self._matches_at(np.flatnonzero(self._start.now > GONE))] + self._later
 
     @property
     def bytes(self) -> int:
         """Return the bytes that the matches take."""
-        return self._start.bytes + self._hash.bytes + self._bucket.bytes + self._held
+        return self._start.bytes + self._hash.bytes + self._bucket.bytes + self._part_bytes
 
 
-def differences(some: FoundColumns, others: FoundColumns) -> tuple[Ints, Ints]:
+def differences(first: FoundColumns, second: FoundColumns) -> tuple[Ints, Ints]:
     """Return the rows of each that are not among the other ones."""
     from acep.native import _native
 
-    one, other = (_contents(found, hashes_of_columns(found.keys, len(found))) for found in (some, others))
-    zeros = np.zeros(len(other), np.int64)
-    come, gone = _native.changes(zeros, other, zeros.astype(np.uint16), 0, None, one)
-    return come, gone
+    first_contents, second_contents = (
+        _contents(matches, hashes_of_columns(matches.keys, len(matches))) for matches in (first, second)
+    )
+    zeros = np.zeros(len(second_contents), np.int64)
+    first_only, second_only = _native.changes(zeros, second_contents, zeros.astype(np.uint16), 0, None, first_contents)
+    return first_only, second_only
 
 
-def found_bytes(found: FoundColumns) -> int:
+def found_bytes(matches: FoundColumns) -> int:
     """Return the bytes that matches take; texts that are ids count as so many characters and an object."""
-    columns = (*found.keys, *found.values)
-    arrays = [found.start, found.end, found.bundle, found.error, found.offsets, found.ids, found.vars]
-    arrays += [one.values for one in columns] + [one.valid for one in columns if one.valid is not None]
-    texts = sum(OBJECT + len(one) for one in found.ids) if found.ids.dtype == object else 0
-    return texts + sum(int(one.nbytes) for one in arrays)
+    columns = (*matches.keys, *matches.values)
+    arrays = [matches.start, matches.end, matches.bundle, matches.error, matches.offsets, matches.ids, matches.vars]
+    arrays += [column.values for column in columns] + [column.valid for column in columns if column.valid is not None]
+    texts = sum(OBJECT + len(text) for text in matches.ids) if matches.ids.dtype == object else 0
+    return texts + sum(int(array.nbytes) for array in arrays)
 
 
 def _cuts_of(keys: Sequence[Column], size: int, cuts: Cuts) -> Ints:
     """Return the cut of the partition of each of some matches."""
-    codes, found = distinct(keys, size)
-    return np.array([cuts(key) for key in found], np.int64)[codes]
+    codes, distinct_keys = distinct(keys, size)
+    return np.array([cuts(key) for key in distinct_keys], np.int64)[codes]
 
 
-def _contents(found: FoundColumns, keyed: Hashes) -> Ints:
+def _contents(matches: FoundColumns, keyed: Hashes) -> Ints:
     """Return a hash of all that is given of each match but its bundle. ``keyed``: those of their partitions."""
     from acep.native import _native  # here, as only the native core finds matches as columns
 
-    columns = [found.start, found.error, keyed.view(np.int64)]
-    if found.values:
-        columns.append(hashes_of_columns(found.values, len(found)).view(np.int64))
-    ids = found.ids
+    columns = [matches.start, matches.error, keyed.view(np.int64)]
+    if matches.values:
+        columns.append(hashes_of_columns(matches.values, len(matches)).view(np.int64))
+    ids = matches.ids
     if ids.dtype == object:
         ids = np.fromiter(map(hash, ids.tolist()), np.int64, len(ids))
-    return _native.contents(found.end, found.offsets, ids, found.vars, columns)
+    return _native.contents(matches.end, matches.offsets, ids, matches.vars, columns)
 
 
-class GivenRecords:
+class RevocableRecords:
     """The matches of one plan that the reference engine found, as records. The methods are those of
-    :class:`GivenColumns`."""
+    :class:`RevocableColumns`."""
 
     def __init__(self) -> None:
-        self._found: list[Found] = []
+        self._matches: list[Found] = []
 
-    def add(self, found: Sequence[Found]) -> None:
+    def add(self, matches: Sequence[Found]) -> None:
         """Record that matches were given."""
-        self._found += found
+        self._matches += matches
 
     def revise(
-        self, found: Sequence[Found], cut: int | None, buckets: Buckets, cuts: Cuts | None = None
+        self, matches: Sequence[Found], cut: int | None, buckets: Buckets, cuts: Cuts | None = None
     ) -> list[Found]:
         """Compare matches as they are now with those given, and return the difference."""
 
-        def may_change(one: Found) -> bool:
-            return (cut is None or one.start >= cut) and (cuts is None or one.start >= cuts(one.key))
+        def may_change(match: Found) -> bool:
+            return (cut is None or match.start >= cut) and (cuts is None or match.start >= cuts(match.key))
 
-        there = [one for one in self._found if may_change(one)]
-        there = [one for one, again in zip(there, _among(there, buckets), strict=True) if again]
-        again = _among(found, buckets)
-        fresh = [one for one, same in zip(found, again, strict=True) if not same or may_change(one)]
-        old, new = Counter(map(_content, there)), Counter(map(_content, fresh))
-        gone, added = old - new, new - old
-        come = [one for one in fresh if _content(one) in added]
-        taken = [one for one in there if _content(one) in gone]
-        lost = {id(one) for one in taken}
-        self._found = [one for one in self._found if id(one) not in lost] + come
-        return [replace(one, op=-1) for one in taken] + come
+        old_matches = [match for match in self._matches if may_change(match)]
+        old_matches = [
+            match for match, is_among in zip(old_matches, _is_in_buckets(old_matches, buckets), strict=True) if is_among
+        ]
+        are_among = _is_in_buckets(matches, buckets)
+        new_matches = [
+            match for match, is_among in zip(matches, are_among, strict=True) if not is_among or may_change(match)
+        ]
+        old, new = Counter(map(_content, old_matches)), Counter(map(_content, new_matches))
+        lost_contents, new_contents = old - new, new - old
+        added = [match for match in new_matches if _content(match) in new_contents]
+        retracted = [match for match in old_matches if _content(match) in lost_contents]
+        retracted_ids = {id(match) for match in retracted}
+        self._matches = [match for match in self._matches if id(match) not in retracted_ids] + added
+        return [replace(match, op=-1) for match in retracted] + added
 
     def forget(self, cut: int) -> None:
         """Forget the matches that began before ``cut``."""
-        self._found = [one for one in self._found if one.start >= cut]
+        self._matches = [match for match in self._matches if match.start >= cut]
 
     def forget_each(self, cuts: Cuts) -> None:
         """Forget the matches of each partition that began before a time of its own."""
-        self._found = [one for one in self._found if one.start >= cuts(one.key)]
+        self._matches = [match for match in self._matches if match.start >= cuts(match.key)]
 
 
-def _among(found: Sequence[Found], buckets: Buckets) -> list[bool]:
+def _is_in_buckets(matches: Sequence[Found], buckets: Buckets) -> list[bool]:
     """Return for each match whether its partition is in ``buckets``."""
-    if buckets is None or not found:
-        return [True] * len(found)
-    columns = zip(*(one.key for one in found), strict=True)
+    if buckets is None or not matches:
+        return [True] * len(matches)
+    columns = zip(*(match.key for match in matches), strict=True)
     keys = [column_of_values(values, kind_of_value(values[0])) for values in columns]
-    held: list[bool] = buckets[bucket_of(hashes_of_columns(keys, len(found)))].tolist()
-    return held
+    flags: list[bool] = buckets[bucket_of(hashes_of_columns(keys, len(matches)))].tolist()
+    return flags
 
 
-def _content(found: Found) -> Any:
-    return found.key, found.trail, found.start, found.end, found.error, found.values
+def _content(match: Found) -> Any:
+    return match.key, match.trail, match.start, match.end, match.error, match.values

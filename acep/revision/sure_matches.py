@@ -30,39 +30,41 @@ class Changes:
     ``hashes``: those of the partitions of the events, or ``None`` where an event bears on all partitions.
     """
 
-    def __init__(self, ts: Ints, hashes: Hashes | None, gone: Batch | None) -> None:
+    def __init__(self, ts: Ints, hashes: Hashes | None, removed: Batch | None) -> None:
         self.ts = np.sort(ts)
-        self.of: dict[int, Ints] | None = None
+        self.ts_by_bucket: dict[int, Ints] | None = None
         if hashes is not None:
             buckets = bucket_of(hashes)
-            self.of = {int(one): np.sort(ts[buckets == one]) for one in np.unique(buckets)}
-        self.gone: Any = np.zeros(0, np.int64)
-        if gone is not None and gone.ids is not None:
-            self.gone = np.array(gone.ids, object) if isinstance(gone.ids, list) else np.asarray(gone.ids)
+            self.ts_by_bucket = {int(bucket): np.sort(ts[buckets == bucket]) for bucket in np.unique(buckets)}
+        self.removed_ids: Any = np.zeros(0, np.int64)
+        if removed is not None and removed.ids is not None:
+            self.removed_ids = (
+                np.array(removed.ids, object) if isinstance(removed.ids, list) else np.asarray(removed.ids)
+            )
 
     def within(self, low: Ints, high: Ints, hashes: Hashes) -> Mask:
         """Return for each match, of a partition with this hash, whether an event came or went from ``low`` to
         ``high``."""
-        if self.of is None:
-            return _any(self.ts, low, high)
-        found = np.zeros(len(low), bool)
+        if self.ts_by_bucket is None:
+            return _any_inside(self.ts, low, high)
+        mask = np.zeros(len(low), bool)
         buckets = bucket_of(hashes)
-        for one in np.unique(buckets).tolist():
-            if one in self.of:
-                rows = np.flatnonzero(buckets == one)
-                found[rows] = _any(self.of[one], low[rows], high[rows])
-        return found
+        for bucket in np.unique(buckets).tolist():
+            if bucket in self.ts_by_bucket:
+                rows = np.flatnonzero(buckets == bucket)
+                mask[rows] = _any_inside(self.ts_by_bucket[bucket], low[rows], high[rows])
+        return mask
 
 
-def sure(plan: Plan, found: FoundColumns, changes: Changes) -> Mask:
+def sure(plan: Plan, matches: FoundColumns, changes: Changes) -> Mask:
     """Return which of some matches, which were matches before some changes, surely are so after them too.
 
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
     >>> plan = assumed_plan(acep.regex("ab", within=5))
-    >>> one = np.array([1])
+    >>> start = np.array([1])
     >>> trail = {"offsets": np.array([0, 2]), "ids": np.array([7, 9]), "vars": np.array([0, 1])}
-    >>> match = FoundColumns(one, one + 3, one, one, 1, (), **trail, variables=("a", "b"))
+    >>> match = FoundColumns(start, start + 3, start, start, 1, (), **trail, variables=("a", "b"))
     >>> came = Changes(np.array([2]), None, None)
     >>> sure(plan, match, came).tolist()
     [True]
@@ -70,21 +72,21 @@ def sure(plan: Plan, found: FoundColumns, changes: Changes) -> Mask:
     >>> sure(plan, match, went).tolist()
     [False]
     """
-    whole = np.ones(len(found), bool)
-    if not len(found):
-        return whole
-    if len(changes.gone):
-        whole = ~np.logical_or.reduceat(np.isin(found.ids, changes.gone), found.offsets[:-1])
+    is_sure = np.ones(len(matches), bool)
+    if not len(matches):
+        return is_sure
+    if len(changes.removed_ids):
+        is_sure = ~np.logical_or.reduceat(np.isin(matches.ids, changes.removed_ids), matches.offsets[:-1])
     negations, window = plan.automaton.negations, plan.window
     if by_itself(plan):
-        return whole
-    low, high = found.start, found.end
-    if any(one.leading or one.trailing for one in negations):
+        return is_sure
+    low, high = matches.start, matches.end
+    if any(negation.leading or negation.trailing for negation in negations):
         if window.counted or window.span is None:
-            return np.zeros(len(found), bool)
+            return np.zeros(len(matches), bool)
         low, high = low - window.span, high + window.span
-    hashes = hashes_of_columns(found.keys, len(found)) if found.keys else np.zeros(len(found), np.uint64)
-    return whole & ~changes.within(low, high, hashes)
+    hashes = hashes_of_columns(matches.keys, len(matches)) if matches.keys else np.zeros(len(matches), np.uint64)
+    return is_sure & ~changes.within(low, high, hashes)
 
 
 def by_itself(plan: Plan) -> bool:
@@ -93,7 +95,7 @@ def by_itself(plan: Plan) -> bool:
     return alone and not plan.automaton.negations and not plan.window.counted
 
 
-def _any(ts: Ints, low: Ints, high: Ints) -> Mask:
+def _any_inside(ts: Ints, low: Ints, high: Ints) -> Mask:
     """Return for each span whether one of the times, which rise, is in it."""
-    found: Mask = np.searchsorted(ts, low) < np.searchsorted(ts, high, "right")
-    return found
+    mask: Mask = np.searchsorted(ts, low) < np.searchsorted(ts, high, "right")
+    return mask

@@ -59,9 +59,9 @@ class Executor(Protocol):
     def advance(self, clock: int) -> Sequence[Found]:
         """Advance the time: no event with ``ts <= clock`` will come any more."""
 
-    def revise(self, removed: Batch | None, batch: Batch, again: int) -> Sequence[Found]:
-        """Forget the partitions of the events ``removed`` and of the first ``again`` of a batch, and push the batch,
-        whose events may be older than others were."""
+    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int) -> Sequence[Found]:
+        """Forget the partitions of the events ``removed`` and of the first ``n_rematched`` of a batch, and push the
+        batch, whose events may be older than others were."""
 
     def change(self, plan: Plan) -> None:
         """Go on with another plan, whose states and registers are those of the plan so far and more."""
@@ -137,32 +137,34 @@ class NativeExecutors:
         self.engines: list[str] = []
         self.session: NativeSession | None = None
         self.inner: set[int] = set()  # plans whose matches are events of another plan
-        self.made: set[int] = set()  # plans whose matches are made though they may only be counted
+        self.uncounted: set[int] = set()  # plans whose matches are made though they may only be counted
 
-    def core(self, plan: Plan, *, inner: bool = False) -> Executor:
+    def executor_of(self, plan: Plan, *, inner: bool = False) -> Executor:
         """Return the runtime of a plan; ``inner``: its matches are the events of another plan."""
         if self.limits is not None and plan.sources:
             self.limits.compose(plan)
         if plan.sources:
-            return ComposedExecutor(plan, [self.core(p, inner=True) for p, _ in plan.sources])
-        runs = self._finer(plan)
-        choice = self._choice(runs, "matches" if inner else self.output)
-        if not inner and (ordered := self._ordered(plan)) is not None:
+            return ComposedExecutor(plan, [self.executor_of(p, inner=True) for p, _ in plan.sources])
+        running_plan = self._running_plan(plan)
+        choice = self._choose_engine(running_plan, "matches" if inner else self.output)
+        if not inner and (ordered := self._ordered_executor(plan)) is not None:
             return ordered
         if self.limits is None and (choice.engine == "reference" or (inner and not decides_at_once(plan))):
             return ReferenceExecutor(plan)
         if self.limits is not None:
-            core = self._bounded(runs, choice, self.limits, inner=inner)
+            executor = self._bounded_executor(running_plan, choice, self.limits, inner=inner)
         else:
             # Match windows hold events back, by ids that rise in the order of the stream.
-            core = self._native(runs, choice.alone if self.revisable else choice.engine, inner=inner)
-        if runs is plan:
-            return core
+            executor = self._native_executor(
+                running_plan, choice.alone if self.revisable else choice.engine, inner=inner
+            )
+        if running_plan is plan:
+            return executor
         if self.output in ("points", "bundles") and not decides_at_once(plan):
-            self.made.add(core.number)  # what is counted comes in no order
-        return FinerExecutor(plan, core)
+            self.uncounted.add(executor.number)  # what is counted comes in no order
+        return FinerExecutor(plan, executor)
 
-    def _ordered(self, plan: Plan) -> Executor | None:
+    def _ordered_executor(self, plan: Plan) -> Executor | None:
         """Return the runtime of a plan whose chosen matches are found in their order; ``None`` if it has none."""
         is_alone = self.limits is None and not self.revisable and self.ordered
         if not (is_alone and plan.query.output.is_sequential) or self.engine == "reference" or self.output == "exists":
@@ -194,33 +196,33 @@ class NativeExecutors:
 
     def _run_otherwise(self, plan: Plan, batch: Batch) -> tuple[Sequence[Found], Counts]:
         """Return the matches of a batch, and the work, by the engine that makes all matches."""
-        natives, core = self._other_engine(plan)
+        natives, executor = self._other_engine(plan)
         if natives.session is None:
-            return [*core.push(batch), *core.finish()], core.all_counts()[0]
+            return [*executor.push(batch), *executor.finish()], executor.all_counts()[0]
         natives.session.push(batch)
         natives.session.finish()
-        return core.finish(), core.all_counts()[0]
+        return executor.finish(), executor.all_counts()[0]
 
     def _list_otherwise(
         self, plan: Plan, batch: Batch, next_ts: int, limit: int, states: Sequence[int]
     ) -> PartialColumns:
         """Return the ``limit`` last partial matches in a batch that this engine has at a time."""
-        natives, core = self._other_engine(plan)
+        natives, executor = self._other_engine(plan)
         if natives.session is not None:
             natives.session.push(batch)
             natives.session.advance(next_ts - 1)
-        core.push(batch)
-        core.advance(next_ts - 1)
-        return core.partial_matches(limit, states, apart=True)
+        executor.push(batch)
+        executor.advance(next_ts - 1)
+        return executor.partial_matches(limit, states, apart=True)
 
     def _other_engine(self, plan: Plan) -> tuple[NativeExecutors, Executor]:
         """Return a new engine that makes all matches of a plan."""
         natives = NativeExecutors(self.engine, "matches", ordered=False)
-        core = natives.core(plan)
+        executor = natives.executor_of(plan)
         natives.start()
-        return natives, core
+        return natives, executor
 
-    def _finer(self, plan: Plan) -> Plan:
+    def _running_plan(self, plan: Plan) -> Plan:
         """Return the plan that runs in place of a plan: it may be the finer one."""
         if plan.finer is None or not self.finer or self.engine == "reference":
             return plan
@@ -228,14 +230,14 @@ class NativeExecutors:
             return plan
         return plan.finer
 
-    def _choice(self, plan: Plan, output: str) -> EngineChoice:
+    def _choose_engine(self, plan: Plan, output: str) -> EngineChoice:
         """Return the engine that runs a plan."""
         if output != TALLIED:
             return chosen(plan, self.engine, output)
         choice = chosen(plan, self.engine)
         return chosen(plan, self.engine, "points") if choice.alone == "merged" else choice  # the same work
 
-    def _native(self, plan: Plan, engine: str, *, inner: bool) -> NativeExecutor:
+    def _native_executor(self, plan: Plan, engine: str, *, inner: bool) -> NativeExecutor:
         number = len(self.plans)
         self.plans.append(plan)
         self.engines.append(engine)
@@ -243,7 +245,7 @@ class NativeExecutors:
             self.inner.add(number)
         return NativeExecutor(self, number)
 
-    def _bounded(self, plan: Plan, choice: EngineChoice, limits: Limits, *, inner: bool) -> NativeExecutor:
+    def _bounded_executor(self, plan: Plan, choice: EngineChoice, limits: Limits, *, inner: bool) -> NativeExecutor:
         if choice.engine == "reference":
             raise EngineError(
                 f"only the native core keeps to a budget of work, time or memory: {choice.why}",
@@ -265,7 +267,7 @@ class NativeExecutors:
             self.efforts[number] = limits.effort(number, plan)
         if recovery is not None:
             self.recoveries[number] = recovery
-        return self._native(plan, engine, inner=inner)
+        return self._native_executor(plan, engine, inner=inner)
 
     def start(self) -> None:
         """Start the session, once all plans are known."""
@@ -298,10 +300,10 @@ class NativeExecutors:
         if self.threads == 1 and self.lanes is None:
             return 1
         lanes, self.fewer_threads = most_lanes(self.plans, self.threads)
-        waiting = [n for n, plan in enumerate(self.plans) if self.tallies(n) and not decides_at_once(plan)]
+        waiting_plans = [n for n, plan in enumerate(self.plans) if self.tallies(n) and not decides_at_once(plan)]
         if self.limits is not None:
             lanes, self.fewer_threads = 1, "a budget is spent in one thread"
-        elif waiting and self.output != "count":
+        elif waiting_plans and self.output != "count":
             lanes, self.fewer_threads = 1, "matches that wait for the end of their window are counted in one thread"
         elif lanes == 1 and self.is_whole and not (self.plans[0].keys or self.inner):
             if (why := why_no_slices(self.plans[0])) is None:
@@ -320,7 +322,7 @@ class NativeExecutors:
 
     def tallies(self, number: int) -> bool:
         """Return whether the matches of a plan are only counted, though they are made one by one."""
-        is_made = number in self.inner | self.made or number in self.recoveries
+        is_made = number in self.inner | self.uncounted or number in self.recoveries
         return self.output in (*COUNTED, TALLIED) and not is_made and alone(self.engines[number]) == "nodes"
 
 
@@ -337,7 +339,7 @@ class NativeExecutor:
 
     natives: NativeExecutors
     number: int
-    given: int = 0  # counted matches returned so far
+    n_given: int = 0  # counted matches returned so far
 
     @property
     def session(self) -> NativeSession:
@@ -367,10 +369,10 @@ class NativeExecutor:
         return tallied or self.engine in (*BY_POINTS, "points")
 
     def counted(self) -> Counted | int | None:
-        counted, chain = self._counted(), self.natives.chains.get(self.number)
+        counted, chain = self._take_unchained(), self.natives.chains.get(self.number)
         return chain.counted(counted) if chain is not None and isinstance(counted, Counted) else counted
 
-    def _counted(self) -> Counted | int | None:
+    def _take_unchained(self) -> Counted | int | None:
         if self.engine in BY_POINTS:
             return self.session.take_points(self.number)
         if self.natives.tallies(self.number):
@@ -379,10 +381,10 @@ class NativeExecutor:
             return None
         if self.engine != "count":
             rows = self.session.take_counts(self.number, last=True)
-            self.given += int(sum(rows.matches.tolist()))
+            self.n_given += int(sum(rows.matches.tolist()))
             return rows
-        before, self.given = self.given, self.session.total(self.number)
-        return self.given - before
+        before, self.n_given = self.n_given, self.session.total(self.number)
+        return self.n_given - before
 
     def push(self, batch: Batch) -> Sequence[Found]:  # noqa: ARG002 - the session has it
         return self.finish()
@@ -390,7 +392,7 @@ class NativeExecutor:
     def advance(self, clock: int) -> Sequence[Found]:  # noqa: ARG002
         return self.finish()
 
-    def revise(self, removed: Batch | None, batch: Batch, again: int) -> Sequence[Found]:  # noqa: ARG002
+    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int) -> Sequence[Found]:  # noqa: ARG002
         return self.finish()
 
     def change(self, plan: Plan) -> None:
@@ -427,7 +429,7 @@ class NativeExecutor:
         if self.engine == "count":
             counts.matches = self.session.total(self.number)
         elif self.engine == "bundles":
-            counts.matches = self.given  # since a restart; the receiver has those given before
+            counts.matches = self.n_given  # since a restart; the receiver has those given before
         counts.counted = self.engine not in (*BY_POINTS, "points")
         return [counts]
 
@@ -457,55 +459,55 @@ class ReferenceExecutor:
     """A plan on the reference engine, over the stream itself."""
 
     plan: Plan
-    core: ReferenceRuntime = field(init=False)
+    runtime: ReferenceRuntime = field(init=False)
 
     def __post_init__(self) -> None:
-        self.core = ReferenceRuntime(self.plan)
+        self.runtime = ReferenceRuntime(self.plan)
 
     def push(self, batch: Batch) -> list[Found]:
-        return self.core.push(batch.events)
+        return self.runtime.push(batch.events)
 
     def advance(self, clock: int) -> list[Found]:
-        return self.core.advance(clock)
+        return self.runtime.advance(clock)
 
-    def revise(self, removed: Batch | None, batch: Batch, again: int) -> list[Found]:
-        return self.core.revise(None if removed is None else removed.events, batch.events, again)
+    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int) -> list[Found]:
+        return self.runtime.revise(None if removed is None else removed.events, batch.events, n_rematched)
 
     def change(self, plan: Plan) -> None:
         self.plan = plan
-        self.core.change(plan)
+        self.runtime.change(plan)
 
     def check(self, plan: Plan) -> None:
         """Do nothing: the engine runs every plan."""
 
     def finish(self) -> list[Found]:
-        return self.core.finish()
+        return self.runtime.finish()
 
     def counted(self) -> None:
         return None
 
     def low(self) -> int | None:
-        return self.core.low()
+        return self.runtime.low()
 
     def all_counts(self) -> list[Counts]:
-        return [self.core.counts]
+        return [self.runtime.counts]
 
     def live(self) -> int:
-        return self.core.live
+        return self.runtime.live
 
     def live_in(self, states: Sequence[int]) -> int:
-        return self.core.live_in(states)
+        return self.runtime.live_in(states)
 
     def partial_matches(self, limit: int, states: Sequence[int], *, apart: bool) -> PartialColumns:  # noqa: ARG002
         from acep.runtime.live_partials import partials_of  # few matchers are asked for them
 
-        return partials_of(self.core, limit, states)
+        return partials_of(self.runtime, limit, states)
 
     def dump(self) -> Any:
-        return dump_runtime(self.core)
+        return dump_runtime(self.runtime)
 
     def load(self, data: Any) -> None:
-        load_runtime(self.core, data)
+        load_runtime(self.runtime, data)
 
 
 @dataclass
@@ -513,66 +515,66 @@ class ComposedExecutor(ReferenceExecutor):
     """A plan over the matches of other plans; it gets them in order, once no earlier one can come."""
 
     inner: list[Executor] = field(default_factory=list)
-    held: list[tuple[int, Found]] = field(default_factory=list)
-    given: int = 0
+    pending: list[tuple[int, Found]] = field(default_factory=list)
+    n_given: int = 0
 
     def push(self, batch: Batch) -> list[Found]:
-        return self._take([(i, f) for i, core in enumerate(self.inner) for f in core.push(batch)])
+        return self._take([(i, f) for i, executor in enumerate(self.inner) for f in executor.push(batch)])
 
     def advance(self, clock: int) -> list[Found]:
-        return self._take([(i, f) for i, core in enumerate(self.inner) for f in core.advance(clock)])
+        return self._take([(i, f) for i, executor in enumerate(self.inner) for f in executor.advance(clock)])
 
     def finish(self) -> list[Found]:
-        self.held += [(i, f) for i, core in enumerate(self.inner) for f in core.finish()]
-        found = self.core.push(self._events(self.held))
-        self.held = []
-        return found + self.core.finish()
+        self.pending += [(i, f) for i, executor in enumerate(self.inner) for f in executor.finish()]
+        matches = self.runtime.push(self._events(self.pending))
+        self.pending = []
+        return matches + self.runtime.finish()
 
     def all_counts(self) -> list[Counts]:
-        return [self.core.counts, *(c for core in self.inner for c in core.all_counts())]
+        return [self.runtime.counts, *(c for executor in self.inner for c in executor.all_counts())]
 
     def live(self) -> int:
-        return self.core.live + sum(core.live() for core in self.inner)
+        return self.runtime.live + sum(executor.live() for executor in self.inner)
 
-    def _take(self, found: list[tuple[int, Found]]) -> list[Found]:
-        self.held += found
-        lows = [core.low() for core in self.inner]
+    def _take(self, new_matches: list[tuple[int, Found]]) -> list[Found]:
+        self.pending += new_matches
+        lows = [executor.low() for executor in self.inner]
         if any(low is None for low in lows):
             return []
         low = min(x for x in lows if x is not None)
-        certain = [(i, f) for i, f in self.held if f.end < low]
-        self.held = [(i, f) for i, f in self.held if f.end >= low]
-        return self.core.push(self._events(certain)) + self.core.advance(low - 1)
+        certain = [(i, f) for i, f in self.pending if f.end < low]
+        self.pending = [(i, f) for i, f in self.pending if f.end >= low]
+        return self.runtime.push(self._events(certain)) + self.runtime.advance(low - 1)
 
-    def _events(self, found: list[tuple[int, Found]]) -> Events:
-        found.sort(key=lambda item: (item[1].end, item[0], output_order(item[1])))
-        computed = {one.name for one in self.plan.computed}
+    def _events(self, matches: list[tuple[int, Found]]) -> Events:
+        matches.sort(key=lambda item: (item[1].end, item[0], output_order(item[1])))
+        computed = {column.name for column in self.plan.computed}
         names = [n for n, _ in self.plan.schema.kinds if n not in ("ts", "type") and n not in computed]
-        rows = [self._attributes(i, f) for i, f in found]
+        rows = [self._attributes(i, f) for i, f in matches]
         columns: dict[str, list[Value]] = {n: [row.get(n) for row in rows] for n in names}
-        ids = list(range(self.given, self.given + len(found)))
-        self.given += len(found)
-        types: list[str | None] = [self.plan.sources[i][1] for i, _ in found]
-        return Events([f.end for _, f in found], types, list(ids), columns)
+        ids = list(range(self.n_given, self.n_given + len(matches)))
+        self.n_given += len(matches)
+        types: list[str | None] = [self.plan.sources[i][1] for i, _ in matches]
+        return Events([f.end for _, f in matches], types, list(ids), columns)
 
-    def _attributes(self, i: int, found: Found) -> dict[str, Value]:
+    def _attributes(self, i: int, match: Found) -> dict[str, Value]:
         inner = self.plan.sources[i][0]
-        error = found.error if isinstance(found.error, int) else float(found.error)
+        error = match.error if isinstance(match.error, int) else float(match.error)
         if inner.automaton.costs.scale != 1:
             error = float(error)
-        row: dict[str, Value] = {"start": found.start, "end": found.end, "error": error}
-        row.update(zip(inner.keys, found.key, strict=True))
-        row.update(zip((n for n, _ in inner.returns), found.values, strict=True))
+        row: dict[str, Value] = {"start": match.start, "end": match.end, "error": error}
+        row.update(zip(inner.keys, match.key, strict=True))
+        row.update(zip((n for n, _ in inner.returns), match.values, strict=True))
         return row
 
     def dump(self) -> Any:
-        held = [[i, *plain_record(found)] for i, found in self.held]
-        inner = [core.dump() for core in self.inner]
-        return {"core": dump_runtime(self.core), "inner": inner, "held": held, "given": self.given}
+        pending = [[i, *plain_record(match)] for i, match in self.pending]
+        inner = [executor.dump() for executor in self.inner]
+        return {"core": dump_runtime(self.runtime), "inner": inner, "held": pending, "given": self.n_given}
 
     def load(self, data: Any) -> None:
-        load_runtime(self.core, data["core"])
-        for core, dumped in zip(self.inner, data["inner"], strict=True):
-            core.load(dumped)
-        self.given = int(data["given"])
-        self.held = [(int(i), record_of(self.plan.sources[int(i)][0], *record)) for i, *record in data["held"]]
+        load_runtime(self.runtime, data["core"])
+        for executor, dumped in zip(self.inner, data["inner"], strict=True):
+            executor.load(dumped)
+        self.n_given = int(data["given"])
+        self.pending = [(int(i), record_of(self.plan.sources[int(i)][0], *record)) for i, *record in data["held"]]

@@ -35,7 +35,7 @@ RECORD = 8
 """The first fields of a match, which plain data hold."""
 
 
-class FinerCore(Protocol):
+class InnerExecutor(Protocol):
     """The executor of the finer plan, on the native core."""
 
     def push(self, batch: Batch) -> Sequence[Found]: ...
@@ -57,10 +57,10 @@ class FinerCore(Protocol):
 
 @dataclass
 class FinerExecutor:
-    """``plan`` on the native core, where ``core`` runs its finer plan."""
+    """``plan`` on the native core, where ``inner`` runs its finer plan."""
 
     plan: Plan
-    core: FinerCore
+    inner: InnerExecutor
     clock: int | None = None
     chain: BundleChain = field(init=False)
     singles: SingleEvents | None = field(init=False)
@@ -74,12 +74,13 @@ class FinerExecutor:
 
     @property
     def flows(self) -> bool:
-        """Return whether matches of a part of a batch are those that end in this part, and come from the core alone."""
+        """Return whether matches of a part of a batch are those that end in this part, and come from the finer plan
+        alone."""
         return not self.waits and self.singles is None
 
     def push(self, batch: Batch) -> Sequence[Found]:
         """Return the matches that are certain after more events."""
-        matches = self.core.push(batch)
+        matches = self.inner.push(batch)
         if len(batch):
             self.clock = int(batch.ts[-1])
         if self.singles is None:
@@ -91,7 +92,7 @@ class FinerExecutor:
         """Return the matches that are certain if no event with ``ts <= clock`` comes any more."""
         if self.clock is None or clock >= self.clock:
             self.clock = clock + 1
-        matches = self.core.advance(clock)
+        matches = self.inner.advance(clock)
         if self.singles is None:
             return self.shown(matches)
         return self._with_singles(matches, self.singles.advance(clock))
@@ -99,24 +100,24 @@ class FinerExecutor:
     def finish(self) -> Sequence[Found]:
         """Return all matches that are left."""
         self.clock = None
-        matches, self.waits = self.core.finish(), False
+        matches, self.waits = self.inner.finish(), False
         return self.shown(matches) if self.singles is None else self._with_singles(matches, self.singles.finish())
 
     def _with_singles(self, matches: Sequence[Found], singles: list[Found]) -> Sequence[Found]:
-        if self.core.counts_only:
+        if self.inner.counts_only:
             self.alone += singles
             return []
         return self.shown([*matches, *singles] if singles else matches)
 
     def shown(self, matches: Sequence[Found]) -> Sequence[Found]:
-        """Return matches of the core as those of the plan, once none can end before them."""
+        """Return matches of the finer plan as those of the plan, once none can end before them."""
         if not self.waits:
             if self.waiting:
-                matches = _joined([*self.waiting, matches])
+                matches = _join_parts([*self.waiting, matches])
                 self.waiting = []
             return self.chain.matches(matches) if len(matches) else []
         low = self.low()
-        matches = _joined([*self.waiting, matches])
+        matches = _join_parts([*self.waiting, matches])
         if not len(matches) or low is None:
             self.waiting = [matches] if len(matches) else []
             return []
@@ -133,51 +134,53 @@ class FinerExecutor:
 
     def counted(self) -> Counted | int | None:
         """Return what was counted since the last call; ``None`` where matches are made."""
-        counted, singles = self.core.counted(), self.alone
+        counted, singles = self.inner.counted(), self.alone
         self.alone = []
         if counted is None:
             return None
         if isinstance(counted, int):
             return counted + len(singles)
         if singles:
-            counted = _and_counted(counted, singles, len(self.plan.keys), points=self.core.counts_points)
+            counted = _add_singles(counted, singles, len(self.plan.keys), points=self.inner.counts_points)
         return self.chain.counted(counted)
 
     def low(self) -> int | None:
         """Return a time before which no more matches will end."""
         if not self.waits:
-            return self.core.low()
+            return self.inner.low()
         span = self.plan.window.span
         return None if self.clock is None or span is None else self.clock - span
 
     def all_counts(self) -> list[Counts]:
         """Return the work of the plan."""
-        (counts,) = self.core.all_counts()
-        recall = counts.known
+        (counts,) = self.inner.all_counts()
+        recall = counts.tallies
         # The bundles whose recall the engine tells are those of its partitions.
-        counts.known = lambda: ((recall if isinstance(recall, tuple) else recall())[0], None)
+        counts.tallies = lambda: ((recall if isinstance(recall, tuple) else recall())[0], None)
         if self.singles is not None:
-            more = self.singles.counts
-            sums = {name: getattr(counts, name) + getattr(more, name) for name in ("nodes", "touches", "matches")}
+            single_counts = self.singles.counts
+            sums = {
+                name: getattr(counts, name) + getattr(single_counts, name) for name in ("nodes", "touches", "matches")
+            }
             counts = counts.other(**sums)
         counts.matches -= sum(map(len, self.waiting))
         return [counts]
 
     def live(self) -> int:
         """Return how many partial matches have a window that is not over."""
-        return self.core.live()
+        return self.inner.live()
 
     def live_in(self, states: Sequence[int]) -> int:
         """Return how many of the partial matches are in some states of the plan."""
-        return self.core.live_in(states)
+        return self.inner.live_in(states)
 
     def partial_matches(self, limit: int, states: Sequence[int], *, apart: bool) -> PartialColumns:
         """Return partial matches, with the keys of the plan."""
-        return self.core.partial_matches(limit, states, apart=apart).with_keys(len(self.plan.keys))
+        return self.inner.partial_matches(limit, states, apart=apart).with_keys(len(self.plan.keys))
 
-    def revise(self, removed: Batch | None, batch: Batch, again: int) -> Sequence[Found]:
+    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int) -> Sequence[Found]:
         """Raise: a stream that is revised runs no finer plan."""
-        raise AssertionError(removed, batch, again)
+        raise AssertionError(removed, batch, n_rematched)
 
     def change(self, plan: Plan) -> None:
         """Raise: a plan that changes has no finer one."""
@@ -188,9 +191,9 @@ class FinerExecutor:
         raise AssertionError(plan)
 
     def dump(self) -> Any:
-        """Return the state besides that of the core."""
+        """Return the state besides that of the session."""
         return {
-            "core": self.core.dump(),
+            "core": self.inner.dump(),
             "clock": self.clock,
             "bundles": self.chain.dump(),
             "waiting": [
@@ -202,7 +205,7 @@ class FinerExecutor:
 
     def load(self, data: Any) -> None:
         """Restore the state. Raises :class:`ValueError`, :class:`LookupError` or :class:`TypeError` for other data."""
-        self.core.load(data["core"])
+        self.inner.load(data["core"])
         self.clock = None if data["clock"] is None else int(data["clock"])
         self.chain.load(data["bundles"])
         for part in data["waiting"]:
@@ -217,7 +220,7 @@ class FinerExecutor:
 
     def _match_of_record(self, key: Any, *fields: Any) -> Found:
         """Restore a match that waits. One of an event with a null has the key of the plan, as the finer plan has no
-        partition for it; the others come from the core, and have the key of the finer plan."""
+        partition for it; the others come from the finer plan, and have the key of the finer plan."""
         finer = self.plan.finer
         assert finer is not None
         return record_of(self.plan if len(key) == len(self.plan.keys) else finer, key, *fields)
@@ -233,7 +236,7 @@ def null_rows(plan: Plan, batch: Batch) -> Any:
     return np.flatnonzero(null)
 
 
-def _joined(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
+def _join_parts(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
     filled = [part for part in parts if len(part)]
     columns = [part for part in filled if isinstance(part, FoundColumns)]
     if len(columns) == len(filled):
@@ -255,7 +258,7 @@ def _rows(batch: Batch, rows: Any) -> Batch:
     )
 
 
-def _and_counted(counted: Counted, singles: Sequence[Found], width: int, *, points: bool) -> Counted:
+def _add_singles(counted: Counted, singles: Sequence[Found], width: int, *, points: bool) -> Counted:
     """Return rows of counts with a row for each match of one event. They have the first ``width`` keys only.
     ``points``: rows have no number of matches."""
     keys: list[Column] = []

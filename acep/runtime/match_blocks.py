@@ -19,8 +19,8 @@ def blocks_of(plan: Plan, engine: str, batch: Batch) -> Blocks:
     """Yield the matches of a plan over one batch of events in blocks, each with the counts of work done so far."""
     if plan.finer is None and chosen(plan, engine).alone == "merged":  # behind match windows events would come late
         session = NativeSession([plan], ["merged"])
-        for found in session.blocks(batch, ROWS):
-            yield found, session.counts(0)
+        for matches in session.blocks(batch, ROWS):
+            yield matches, session.counts(0)
         session.finish()
         yield [], session.counts(0)
         return

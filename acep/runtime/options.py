@@ -285,13 +285,21 @@ def lists_options(keywords: Keywords) -> Callable[[Function], Function]:
     >>> list(inspect.signature(run).parameters)
     ['query', 'budget', 'policy', 'seed', 'history', 'ts', 'type', 'seq', 'id', 'unit', 'duplicates']
     """
-    known = [field for field in StreamOptions.__dataclass_fields__.values() if field.name in keywords.__annotations__]
+    fields = [
+        option for option in StreamOptions.__dataclass_fields__.values() if option.name in keywords.__annotations__
+    ]
 
     def listed(function: Function) -> Function:
-        own = inspect.signature(function)
-        kept = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-        kept += [inspect.Parameter(one.name, KEYWORD, default=one.default, annotation=one.type) for one in known]
-        function.__signature__ = own.replace(parameters=kept)  # type: ignore[attr-defined]
+        signature = inspect.signature(function)
+        parameters = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
+        parameters += [
+            inspect.Parameter(option.name, KEYWORD, default=option.default, annotation=option.type) for option in fields
+        ]
+        function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return function
 
     return listed

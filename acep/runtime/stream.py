@@ -89,10 +89,10 @@ class Stream:
             is_file=is_file,
             ordered=ordered,
         )
-        self._cores: list[Executor] = []
+        self._executors: list[Executor] = []
         for name, plan in zip(names or [""] * len(self.plans), self.plans, strict=True):
             with naming_query(name):
-                self._cores.append(self._natives.core(plan))
+                self._executors.append(self._natives.executor_of(plan))
         self._natives.start()
         self._newest: tuple[int, int | None] | None = None
         self._events = 0
@@ -107,8 +107,8 @@ class Stream:
     @property
     def flows(self) -> bool:
         """Return whether :meth:`blocks` stops within the events that are pushed, once there are enough matches."""
-        core = self._cores[0]
-        alone = len(self._cores) == 1 and isinstance(core, NativeExecutor | FinerExecutor) and core.flows
+        executor = self._executors[0]
+        alone = len(self._executors) == 1 and isinstance(executor, NativeExecutor | FinerExecutor) and executor.flows
         return alone and self._session is not None and self._session.flows
 
     @property
@@ -118,7 +118,7 @@ class Stream:
         if natives.threads == 1:
             return 1, ""
         if natives.session is None:
-            is_reference = all(isinstance(core, ReferenceExecutor) for core in self._cores)
+            is_reference = all(isinstance(executor, ReferenceExecutor) for executor in self._executors)
             return 1, f"the {'reference' if is_reference else 'ordered'} engine runs in one thread"
         threads, why = min(natives.threads, natives.session.shares), natives.fewer_threads
         if natives.session.sliced and threads < natives.threads:
@@ -130,7 +130,7 @@ class Stream:
     @property
     def natively(self) -> bool:
         """Return whether all plans run on the native core, so that matches are columns."""
-        return all(isinstance(core, NativeExecutor | FinerExecutor) for core in self._cores)
+        return all(isinstance(executor, NativeExecutor | FinerExecutor) for executor in self._executors)
 
     @property
     def _peak(self) -> int:
@@ -151,9 +151,9 @@ class Stream:
 
     def counts_of(self, plan: int) -> Counts:
         """Return the events seen by the stream, and the work of plan number ``plan`` and its sources."""
-        if not self._cores:
+        if not self._executors:
             return Counts(events=self._events)
-        parts = self._cores[plan].all_counts()
+        parts = self._executors[plan].all_counts()
         if len(parts) == 1:
             return parts[0].other(events=self._events, memory=self._peak)
         unknown = "what matches of matches were lost is not known"
@@ -161,7 +161,7 @@ class Stream:
 
     def _sum(self, parts: Sequence[Counts], names: Sequence[str], unknown: str) -> Counts:
         """Return the sums of some counts over all parts; ``unknown``: why the recall is not known."""
-        sums: dict[str, Any] = {name: sum(getattr(one, name) for one in parts) for name in names}
+        sums: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in names}
         return Counts(events=self._events, memory=self._peak, unknown=unknown, **sums)
 
     def expect_end(self) -> None:
@@ -180,19 +180,19 @@ class Stream:
         Raises :class:`DataError`, with nothing pushed, for a batch that is out of order or older than what was
         seen, and after :meth:`finish`.
         """
-        with self._at_once():
+        with self._guard_call():
             self._check_order(batch)
-            before = self.counts.shed if self._tells_shed else 0
+            shed_before = self.counts.shed if self._tells_shed else 0
             self._events += len(batch)
             if self._session is not None:
-                self._do(self._session.push, batch)
-            found = [in_order(core.push(batch)) for core in self._cores]
-            if self._tells_shed and (shed := self.counts.shed - before):
+                self._call_session(self._session.push, batch)
+            matches = [in_order(executor.push(batch)) for executor in self._executors]
+            if self._tells_shed and (shed := self.counts.shed - shed_before):
                 message = "%d partial matches and events were shed in a batch of %d events"
                 logs.debug(__name__, message, shed, len(batch))
-            return found
+            return matches
 
-    def _do(self, act: Callable[..., None], *arguments: Any) -> None:
+    def _call_session(self, act: Callable[..., None], *arguments: Any) -> None:
         """Call a function of the native session. If it is interrupted, it is unknown how far it came."""
         self._halfway = INTERRUPTED
         act(*arguments)
@@ -204,18 +204,18 @@ class Stream:
 
     def change(self, number: int, plan: Plan) -> None:
         """Go on with another plan in place of plan ``number``: a hand-written automaton that has changed."""
-        with self._at_once():
-            self._cores[number].change(plan)
+        with self._guard_call():
+            self._executors[number].change(plan)
             self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
 
     def extend(self, number: int, plan: Plan) -> None:
         """Give the native core the arcs of an automaton in addition to those of plan ``number``, which has the same
         states; they are valid at no time until :meth:`renew`. The columns that they read are added to the plan."""
-        with self._at_once():
-            core = self._cores[number]
-            assert isinstance(core, NativeExecutor)
-            after = core.extend(plan)
-            self.plans = (*self.plans[:number], after, *self.plans[number + 1 :])
+        with self._guard_call():
+            executor = self._executors[number]
+            assert isinstance(executor, NativeExecutor)
+            extended_plan = executor.extend(plan)
+            self.plans = (*self.plans[:number], extended_plan, *self.plans[number + 1 :])
 
     def renew(self, number: int, words: list[int]) -> int:
         """Set the times at which arcs of plan ``number`` are valid in the native core: four words each, the number of
@@ -226,11 +226,11 @@ class Stream:
         try:  # without a context manager, which would take as long as the call
             return self._session.renew(number, words)
         except MemoryError as error:
-            raise self._lost(error) from None
+            raise self._give_up(error) from None
 
     def check(self, number: int, plan: Plan) -> None:
         """Raise :class:`EngineError` for a plan that :meth:`change` would refuse."""
-        self._cores[number].check(plan)
+        self._executors[number].check(plan)
 
     @property
     def newest(self) -> int | None:
@@ -238,65 +238,69 @@ class Stream:
         return None if self._newest is None else self._newest[0]
 
     @contextmanager
-    def _at_once(self) -> Iterator[None]:
+    def _guard_call(self) -> Iterator[None]:
         """Guard one call. After a call that ran out of memory, or whose blocks were not all read, the state is
         undefined and every call raises :class:`EngineError`."""
         self._check_whole()
         try:
             yield
         except MemoryError as error:
-            raise self._lost(error) from None
+            raise self._give_up(error) from None
 
     def _check_whole(self) -> None:
         if self._halfway:
             raise EngineError(self._halfway, hint="make a new Matcher, or restore a snapshot")
 
-    def _lost(self, error: MemoryError) -> Exception:
+    def _give_up(self, error: MemoryError) -> Exception:
         """Give up the state after a call that ran out of memory, and return the error to raise."""
         self._halfway = "memory was too small for an earlier call, of which only a part was done"
         self._natives.session = None  # to free memory
-        self._cores.clear()
+        self._executors.clear()
         clear_frames(error.__traceback__)
         return memory_error()
 
-    def blocks(self, batch: Batch, most: int = ROWS, together: int | None = None) -> Iterator[list[Sequence[Found]]]:
-        """Push like :meth:`push`, but yield about ``most`` matches at a time, with at most ``together`` of one
+    def blocks(
+        self, batch: Batch, block_size: int = ROWS, sort_limit: int | None = None
+    ) -> Iterator[list[Sequence[Found]]]:
+        """Push like :meth:`push`, but yield about ``block_size`` matches at a time, with at most ``sort_limit`` of one
         match point (docs/internals/native.md). Read all blocks before the next call."""
-        with self._at_once():
+        with self._guard_call():
             self._check_order(batch)
             self._halfway = UNREAD
             self._events += len(batch)
-            yield from self._some(batch, most, together)
+            yield from self._push_in_blocks(batch, block_size, sort_limit)
             self._halfway = ""
 
-    def _some(self, batch: Batch, most: int, together: int | None) -> Iterator[list[Sequence[Found]]]:
+    def _push_in_blocks(self, batch: Batch, block_size: int, sort_limit: int | None) -> Iterator[list[Sequence[Found]]]:
         """Do the same in a frame of its own, because only frames that have ended can be cleared to free memory."""
-        session, core = self._session, self._cores[0]
+        session, executor = self._session, self._executors[0]
         if session is not None and self.flows:
-            for found in session.blocks(batch, most, together):
-                yield [core.shown(found) if isinstance(core, FinerExecutor) else found]
+            for block in session.blocks(batch, block_size, sort_limit):
+                yield [executor.shown(block) if isinstance(executor, FinerExecutor) else block]
         else:
-            yield from self._parts(batch, most, paced=session is not None and session.budget.pace is not None)
+            yield from self._push_in_parts(
+                batch, block_size, paced=session is not None and session.budget.pace is not None
+            )
 
-    def _parts(self, batch: Batch, most: int, *, paced: bool) -> Iterator[list[Sequence[Found]]]:
-        """Push like :meth:`push`, in parts with about ``most`` matches each. ``paced``: time bounds the matches."""
+    def _push_in_parts(self, batch: Batch, block_size: int, *, paced: bool) -> Iterator[list[Sequence[Found]]]:
+        """Push like :meth:`push`, in parts with about ``block_size`` matches each. ``paced``: time bounds how many."""
         most_events = EVENTS if self.threads[0] == 1 else THREAD_EVENTS
         size, begin = EVENTS if paced or most_events > EVENTS else FIRST, 0
         while begin < len(batch):
-            rest = batch.at(slice(begin, None))
-            some = rest.at(next(rest.cuts(size)))
-            begin += len(some)
+            remainder = batch.at(slice(begin, None))
+            part = remainder.at(next(remainder.cuts(size)))
+            begin += len(part)
             if self._session is not None:
-                self._session.push(some)
-            found = [in_order(core.push(some)) for core in self._cores]
-            yield from _cut(found, most)
+                self._session.push(part)
+            matches = [in_order(executor.push(part)) for executor in self._executors]
+            yield from _split_blocks(matches, block_size)
             if not paced:
-                fit = most * len(some) // (2 * max([1, *map(len, found)]))
-                size = max(1, min(most_events, 2 * len(some), fit))
+                n_fitting = block_size * len(part) // (2 * max([1, *map(len, matches)]))
+                size = max(1, min(most_events, 2 * len(part), n_fitting))
 
-    def finish_blocks(self, most: int = ROWS) -> Iterator[list[Sequence[Found]]]:
+    def finish_blocks(self, block_size: int = ROWS) -> Iterator[list[Sequence[Found]]]:
         """End the stream like :meth:`finish`, but yield the matches in blocks."""
-        yield from _cut(self.finish(), most)
+        yield from _split_blocks(self.finish(), block_size)
 
     def took(self, processor: float, wall: float) -> None:
         """Record the seconds that the whole call took that pushed the last batch; a budget of time counts them."""
@@ -318,14 +322,14 @@ class Stream:
     def live(self) -> int:
         """Return how many partial matches of all plans have a window that is not over. The native core counts
         merged ones as one, and leaves out those that begin with events that it still holds back."""
-        return 0 if self._finished else sum(core.live() for core in self._cores)
+        return 0 if self._finished else sum(executor.live() for executor in self._executors)
 
     def live_of(self, number: int) -> int:
         """Return how many partial matches of a plan that may change are in states of its last version."""
         if self._finished:
             return 0
-        plan, core = self.plans[number], self._cores[number]
-        return core.live_in(plan.current) if plan.parts else core.live()
+        plan, executor = self.plans[number], self._executors[number]
+        return executor.live_in(plan.current) if plan.parts else executor.live()
 
     def partial_matches(self, number: int, limit: int, *, apart: bool) -> PartialColumns:
         """Return the ``limit`` last partial matches of a plan; of one that may change, those in states of its last
@@ -333,14 +337,14 @@ class Stream:
 
         Raises :class:`EngineError` for an engine that keeps none with their events.
         """
-        with self._at_once():
+        with self._guard_call():
             plan = self.plans[number]
             states = plan.current if plan.parts else range(1, len(plan.arcs.states))
             if self._finished or not states:
                 from acep.matches.partials.partial_columns import PartialColumns  # few matchers are asked for them
 
                 return PartialColumns.of_rows((), 0)
-            return self._cores[number].partial_matches(limit, tuple(states), apart=apart)
+            return self._executors[number].partial_matches(limit, tuple(states), apart=apart)
 
     def epochs(self, events: int) -> int:
         """Return how many epochs of policies end within the next ``events``."""
@@ -355,54 +359,54 @@ class Stream:
         """Advance the time: no event with ``ts <= clock`` (ticks) will come any more. Return what this decides."""
         if self._newest is None or clock >= self._newest[0]:
             self._newest = (clock + 1, None)
-        with self._at_once():
+        with self._guard_call():
             if self._session is not None:
-                self._do(self._session.advance, clock)
-            return [in_order(core.advance(clock)) for core in self._cores]
+                self._call_session(self._session.advance, clock)
+            return [in_order(executor.advance(clock)) for executor in self._executors]
 
-    def revise(self, removed: Batch | None, batch: Batch, again: int, fresh: int = 0) -> list[Sequence[Found]]:
+    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int, n_fresh: int = 0) -> list[Sequence[Found]]:
         """Push events that may be older than others were, and return the matches, in no order. The partitions of the
-        events ``removed`` and of the first ``again`` of the batch are forgotten before; ``fresh`` of these come for the
-        first time. Only for a stream that is ``revisable``."""
-        with self._at_once():
+        events ``removed`` and of the first ``n_rematched`` of the batch are forgotten before; ``n_fresh`` of these
+        come for the first time. Only for a stream that is ``revisable``."""
+        with self._guard_call():
             if self._session is not None:
-                self._session.revise(removed, batch, again, fresh)
-            return [core.revise(removed, batch, again) for core in self._cores]
+                self._session.revise(removed, batch, n_rematched, n_fresh)
+            return [executor.revise(removed, batch, n_rematched) for executor in self._executors]
 
-    def leave_out(self, again: int, fresh: int) -> bool:
-        """Return whether to shed ``fresh`` late events, since matching ``again`` events for them would cost more than
-        they are worth under the budget. They count as events that came."""
-        return self._session is not None and self._session.budget.leave_out(again, fresh)
+    def leave_out(self, n_rematched: int, n_fresh: int) -> bool:
+        """Return whether to shed ``n_fresh`` late events, since matching ``n_rematched`` for them would cost more than
+        they gain under the budget. They count as events that came."""
+        return self._session is not None and self._session.budget.leave_out(n_rematched, n_fresh)
 
     def finish(self) -> list[Sequence[Found]]:
         """End the stream and return the remaining matches."""
         self._finished = True
-        with self._at_once():
+        with self._guard_call():
             if self._session is not None:
-                self._do(self._session.finish)
-            return [in_order(core.finish()) for core in self._cores]
+                self._call_session(self._session.finish)
+            return [in_order(executor.finish()) for executor in self._executors]
 
     def counted(self, plan: int) -> Counted | int | None:
         """Return what plan number ``plan`` has counted since the last call: the number of matches, or rows of match
         points or of bundles (later additions to a bundle come as another row of it); ``None`` where matches are
         made. To keep snapshots, call this before each."""
-        return self._cores[plan].counted() if self._cores else None
+        return self._executors[plan].counted() if self._executors else None
 
     def low(self, plan: int) -> int | None:
         """Return the time before which no match of plan number ``plan`` ends any more; ``None`` if it is unknown."""
-        return self._cores[plan].low()
+        return self._executors[plan].low()
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes that :meth:`restore` reads."""
-        with self._at_once():
-            return self._sealed()
+        with self._guard_call():
+            return self._seal()
 
-    def _sealed(self) -> bytes:
+    def _seal(self) -> bytes:
         payload = {
             "newest": self._newest,
             "events": self._events,
             "finished": self._finished,
-            "cores": [core.dump() for core in self._cores],
+            "cores": [executor.dump() for executor in self._executors],
             "engines": self._natives.engines,
             "ordered": self._ordered,
             "native": None if self._session is None else self._session.dump(),
@@ -413,7 +417,9 @@ class Stream:
     def _ordered(self) -> list[int]:
         """Return the numbers of the plans whose chosen matches are found in their order."""
         in_order = self._natives.in_order
-        return [number for number, core in enumerate(self._cores) if any(core is other for other in in_order)]
+        return [
+            number for number, executor in enumerate(self._executors) if any(executor is other for other in in_order)
+        ]
 
     @property
     def fingerprint(self) -> str:
@@ -460,7 +466,8 @@ class Stream:
             stream.plans = tuple(plans)
             if in_order != stream._ordered or engines != stream._natives.engines:
                 raise SnapshotError(
-                    f"the snapshot was taken by {_listed(engines)}, and here runs {_listed(stream._natives.engines)}",
+                    f"the snapshot was taken by {_engines_text(engines)}, "
+                    f"and here runs {_engines_text(stream._natives.engines)}",
                     hint="restore it with the engine= that it was taken with, where the native core is installed",
                     code="state_version",
                 )
@@ -474,10 +481,10 @@ class Stream:
             stream._finished = payload["finished"] is True
             if stream._session is not None:
                 stream._session.load(payload["native"], () if first is None else stream.plans)
-            for core, plan, dumped in zip(stream._cores, stream.plans, payload["cores"], strict=True):
+            for executor, plan, dumped in zip(stream._executors, stream.plans, payload["cores"], strict=True):
                 if first is not None:
-                    core.change(plan)
-                core.load(dumped)
+                    executor.change(plan)
+                executor.load(dumped)
         except SnapshotError:
             raise
         except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
@@ -503,10 +510,10 @@ class Stream:
             first = int(ts[0]) < newest[0] or (int(ts[0]) == newest[0] and tied)
         if first or older.any():
             i = 0 if first else int(np.argmax(older)) + 1
-            seen = ts[i - 1] if i or newest is None else newest[0]
+            latest = ts[i - 1] if i or newest is None else newest[0]
             raise DataError(
                 f"event {i} of the batch (ts {self._time(ts[i])}) is older than what was seen before "
-                f"(ts {self._time(seen)})",
+                f"(ts {self._time(latest)})",
                 hint="push events in order of time, or say how late they may come, with lateness=",
                 code="data_order",
             )
@@ -515,8 +522,8 @@ class Stream:
     def _time(self, tick: int) -> str:
         """Write a time as it is in the input."""
         schema = self.plans[0].schema
-        held = dict(schema.times).get(schema.ts) if isinstance(schema, InputSchema) else None
-        return str(tick) if held is None else value_text(from_ticks([int(tick)], schema.tick_ns, held)[0])
+        time_type = dict(schema.times).get(schema.ts) if isinstance(schema, InputSchema) else None
+        return str(tick) if time_type is None else value_text(from_ticks([int(tick)], schema.tick_ns, time_type)[0])
 
 
 def fingerprint_of(plans: Sequence[Plan]) -> str:
@@ -533,19 +540,19 @@ def lanes_of(payload: Any) -> int:
     return lanes
 
 
-def _listed(engines: Sequence[str]) -> str:
+def _engines_text(engines: Sequence[str]) -> str:
     return f"the native engine ({', '.join(engines)})" if engines else "the reference engine"
 
 
-def in_order(found: Sequence[Found]) -> Sequence[Found]:
+def in_order(matches: Sequence[Found]) -> Sequence[Found]:
     """Return matches in output order."""
-    return ordered(found, native_sort()) if isinstance(found, FoundColumns) else sorted(found, key=output_order)
+    return ordered(matches, native_sort()) if isinstance(matches, FoundColumns) else sorted(matches, key=output_order)
 
 
-def _cut(found: list[Sequence[Found]], most: int) -> Iterator[list[Sequence[Found]]]:
+def _split_blocks(matches_by_plan: list[Sequence[Found]], block_size: int) -> Iterator[list[Sequence[Found]]]:
     """Yield what each plan returned, at most so many matches of each at a time; nothing where there are none."""
-    for start in range(0, max(map(len, found)), most):
-        yield [one[start : start + most] for one in found]
+    for start in range(0, max(map(len, matches_by_plan)), block_size):
+        yield [matches[start : start + block_size] for matches in matches_by_plan]
 
 
 def together(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
@@ -556,4 +563,4 @@ def together(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
     columns = [part for part in parts if isinstance(part, FoundColumns)]
     if columns and all(isinstance(part, FoundColumns) or not len(part) for part in parts):
         return ordered(concatenate(columns), native_sort())
-    return sorted((found for part in parts for found in part), key=output_order)
+    return sorted((match for part in parts for match in part), key=output_order)

@@ -14,7 +14,7 @@ from acep.plan.compile import Plan
 
 __all__ = ["Absent", "lacking"]
 
-MANY = 1_000
+TYPE_LIMIT = 1_000
 """The most event types kept for spelling suggestions; in a stream with more, nobody types them by hand."""
 
 FIRST = 4_096  # rows of a batch that are looked at first
@@ -35,7 +35,7 @@ class Absent:
         self._plans = tuple(plan for _, plan in self._named_plans)
         self._types = {name for plan in self._plans for name in _types(plan.query.pattern)}
         self._keys = {key for plan in self._plans for key in plan.keys}
-        self._known: dict[str, None] = {}
+        self._seen_types: dict[str, None] = {}
         self._events = 0
 
     def saw(self, batch: Batch) -> None:
@@ -46,9 +46,9 @@ class Absent:
             if column is None or column.valid is None or column.valid.any():
                 self._keys.discard(key)
         if self._types and batch.types is not None:
-            self._look(batch.types)
+            self._record_types(batch.types)
 
-    def _look(self, types: Column) -> None:
+    def _record_types(self, types: Column) -> None:
         texts = types.texts or ()
         marks = np.zeros(len(texts), bool)
         names: set[str] = set()
@@ -60,7 +60,7 @@ class Absent:
             names = {texts[place] for place in np.flatnonzero(marks).tolist()}
             end = rows.stop
         self._types -= names
-        self._known |= dict.fromkeys(sorted(names)[: MANY - len(self._known)])
+        self._seen_types |= dict.fromkeys(sorted(names)[: TYPE_LIMIT - len(self._seen_types)])
 
     def lines(self) -> Iterator[str]:
         """Yield a line for each missing type or key, with the queries that it concerns; none if there were no events
@@ -73,23 +73,23 @@ class Absent:
             queries_of_line[line] = dict.fromkeys(name for name, plan in self._named_plans if key in plan.keys)
         said: set[tuple[str, str]] = set()
         for query, plan in self._named_plans:
-            for text, hint in self._of(plan):
+            for text, hint in self._lines_of(plan):
                 if (query, text) not in said:
                     said.add((query, text))
                     queries_of_line.setdefault(f"{text}; {hint}" if hint else text, {})[query] = None
         for line, queries in queries_of_line.items():
             yield f"{_queries_text([*queries])}{line}"
 
-    def _of(self, plan: Plan) -> Iterator[tuple[str, str | None]]:
+    def _lines_of(self, plan: Plan) -> Iterator[tuple[str, str | None]]:
         """Yield what is to be said of the missing types of one query, each with a hint."""
         named = _types(plan.query.pattern)
         needed = lacking(plan.query.pattern, self._types)
         why = "it is missing from every match" if plan.query.errors else "nothing matches"
         for name in needed:
-            yield f"no event is of type `{name}`, so that {why}", suggest(name, self._known)
+            yield f"no event is of type `{name}`, so that {why}", suggest(name, self._seen_types)
         # Any other missing type may just be rare: report it only if it looks misspelt.
         for name in [name for name in named if name in self._types and name not in needed]:
-            like = [near for near in self._known if near not in named or near.casefold() == name.casefold()]
+            like = [near for near in self._seen_types if near not in named or near.casefold() == name.casefold()]
             if hint := slip(name, like):
                 yield f"no event is of type `{name}`, which the query names", hint
 
@@ -108,8 +108,8 @@ def _queries_text(names: Sequence[str]) -> str:
     shown = [f"`{name}`" for name in names if name]
     if len(shown) < 2:
         return f"query {shown[0]}: " if shown else ""
-    others = "" if len(shown) == 2 else f" and {len(shown) - 2} more"
-    return f"queries {(', ' if others else ' and ').join(shown[:2])}{others}: "
+    ending = "" if len(shown) == 2 else f" and {len(shown) - 2} more"
+    return f"queries {(', ' if ending else ' and ').join(shown[:2])}{ending}: "
 
 
 def _over_events(plan: Plan) -> Iterator[Plan]:
@@ -122,7 +122,7 @@ def _over_events(plan: Plan) -> Iterator[Plan]:
 
 def _types(pattern: Node) -> dict[str, None]:
     """Return the event types that a pattern names, also in negations, in the order of the text."""
-    return {name: None for one in components(pattern) for name in one.types}
+    return {name: None for component in components(pattern) for name in component.types}
 
 
 def lacking(node: Node, absent: set[str]) -> dict[str, None]:
@@ -138,7 +138,7 @@ def lacking(node: Node, absent: set[str]) -> dict[str, None]:
         case Component(types=types):
             return dict.fromkeys(types) if types and absent.issuperset(types) else {}
         case Choice(items=items):
-            found = [lacking(item, absent) for item in items]
-            return {name: None for one in found for name in one} if all(found) else {}
+            absent_types = [lacking(item, absent) for item in items]
+            return {name: None for names in absent_types for name in names} if all(absent_types) else {}
         case _:
             return {name: None for part in parts(node) for name in lacking(part, absent)}

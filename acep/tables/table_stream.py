@@ -71,7 +71,9 @@ class TableStream:
         asked = asked_for(query)
         warn_if_missing(options.engine)
         self.engine, self.columns = options.engine, options.columns
-        self.asked = replace(asked, queries=tuple(tolerant(one, options.budget) for one in asked.queries))
+        self.asked = replace(
+            asked, queries=tuple(tolerant(asked_query, options.budget) for asked_query in asked.queries)
+        )
         self.limits = options.limits()
         self.threads, self.fewer_threads = thread_count(options.threads), ""  # those that may match, and why not more
         self.first, self.budget = self.asked.queries, options.budget
@@ -103,12 +105,12 @@ class TableStream:
 
     def anew(self, query: Queries | None = None) -> TableStream:
         """Return another stream of one of the queries, or of all, with the same columns and engine and no limits."""
-        wanted = self.asked.give(self.first) if query is None else query
-        own: dict[str, Any] = {"engine": self.engine, "lateness": self.lateness, "op": self.op}
-        own["dynamic"], own["duplicates"] = self.dynamic, self.duplicates
-        own["speculation"] = self.speculation
-        own["seq_gaps"] = False if self.first_number is None else self.first_number
-        other = type(self)(wanted, StreamOptions(**self.columns, **own))
+        queries = self.asked.give(self.first) if query is None else query
+        options: dict[str, Any] = {"engine": self.engine, "lateness": self.lateness, "op": self.op}
+        options["dynamic"], options["duplicates"] = self.dynamic, self.duplicates
+        options["speculation"] = self.speculation
+        options["seq_gaps"] = False if self.first_number is None else self.first_number
+        other = type(self)(queries, StreamOptions(**self.columns, **options))
         other.own_rows, other.casts = self.own_rows, self.casts
         return other
 
@@ -226,22 +228,22 @@ class TableStream:
     def push(self, table: pa.Table) -> list[Sequence[Found]]:
         """Feed events; return the matches of each query that are certain now. Raises as :meth:`ready` does."""
         started = time.perf_counter()
-        found = self._nothing()
+        matches = self._no_matches()
         if self.ready(table):
             with self._whole_or_not_at_all(table):
-                found = self.fed(self.due(table))
+                matches = self.fed(self.due(table))
         self.seconds += time.perf_counter() - started
-        return found
+        return matches
 
     @contextmanager
     def _whole_or_not_at_all(self, table: pa.Table) -> Iterator[None]:
         """Guard one push of a table: if its events are refused, none of them was taken in."""
         mark = None if self.arrivals is None else self.arrivals.mark()
-        before = self.seen, self.left_out
+        state_before = self.seen, self.left_out
         try:
             yield
         except DataError:
-            self.seen, self.left_out = before
+            self.seen, self.left_out = state_before
             if self.arrivals is not None and mark is not None:
                 self.arrivals.back_to(mark)
                 if self.arrivals.speculation is None:
@@ -265,13 +267,13 @@ class TableStream:
         ticks, _ = ticks_of(self.schema.ts, column_at(table, self.schema.ts), self.schema.tick_ns or 1)
         column, seen = column_at(table, self.seen.name), copy(self.seen)
         assert column is not None
-        again = seen.see(column, ticks, base=self.came)
-        if again.any():
-            row = int(np.argmax(again))
+        is_repeated = seen.see(column, ticks, base=self.came)
+        if is_repeated.any():
+            row = int(np.argmax(is_repeated))
             if self.duplicates == "refuse":
                 raise again_error(seen.name, column[row].as_py(), self.came + row)
-            table, ticks = table.filter(pa.array(~again)), ticks[~again]
-            self.left_out += int(np.count_nonzero(again))
+            table, ticks = table.filter(pa.array(~is_repeated)), ticks[~is_repeated]
+            self.left_out += int(np.count_nonzero(is_repeated))
         if len(ticks):
             seen.forget(int(ticks.max()))
         self.seen = seen
@@ -290,8 +292,8 @@ class TableStream:
             return
         if self.stream is None:
             with self._whole_or_not_at_all(table):
-                found = self.fed(self.due(table))
-            yield found
+                matches = self.fed(self.due(table))
+            yield matches
             return
         with self._whole_or_not_at_all(table):
             due = self.due(table)
@@ -308,13 +310,13 @@ class TableStream:
         if self.lateness is None:
             raise QueryError("advance() is for events that may come late", hint="give lateness=", code="option_invalid")
         if key is not None or type is not None:
-            return self._promised(ts, key, type)
+            return self._promise(ts, key, type)
         if self.arrivals is None or self.schema is None or self.finished:
-            return self._nothing()
+            return self._no_matches()
         self.changes_made()
         return self.fed(self.arrivals.advance(self._tick(ts)))
 
-    def _promised(self, ts: Any, key: Any, type: Any) -> list[Sequence[Found]]:
+    def _promise(self, ts: Any, key: Any, type: Any) -> list[Sequence[Found]]:
         """Declare the same for events of a key or a type."""
         if self.first_number is not None:
             raise QueryError(
@@ -323,11 +325,11 @@ class TableStream:
                 code="option_invalid",
             )
         if self.finished:
-            return self._nothing()
+            return self._no_matches()
         if self.arrivals is None or self.schema is None or self.arrow is None:
             raise QueryError("the columns are not known before the first events", hint="push() before advance()")
-        known = attributes_of_input(self.plans)
-        values = {} if key is None else key_values(key, known, self.arrow, self.schema)
+        attributes = attributes_of_input(self.plans)
+        values = {} if key is None else key_values(key, attributes, self.arrow, self.schema)
         types = None if type is None else type_names(type, self.schema)
         return self.fed(self.arrivals.promise(self._tick(ts), values, types))
 
@@ -350,24 +352,24 @@ class TableStream:
         newest = None if self.stream is None else self.stream.newest
         return newest, newest
 
-    def _nothing(self) -> list[Sequence[Found]]:
+    def _no_matches(self) -> list[Sequence[Found]]:
         return [[]] * len(self.asked.queries)
 
     def fed(self, due: ReleasedEvents) -> list[Sequence[Found]]:
         """Feed the events that are due, and the time that has passed; return the matches that are due."""
         if self.revised is not None:
-            return self._revised(self.revised, due)
+            return self._feed_revised(self.revised, due)
         assert self.stream is not None
-        found = self._nothing()
+        matches = self._no_matches()
         if due.rows is not None:
-            found = self.stream.push(self._due_batch(due))
+            matches = self.stream.push(self._due_batch(due))
             self.rows += due.rows.num_rows
         if self.arrivals is not None and self.arrivals.passed is not None:
             passed = self.stream.advance(self.arrivals.passed)
-            found = [together(parts) for parts in zip(found, passed, strict=True)]
-        return found
+            matches = [together(parts) for parts in zip(matches, passed, strict=True)]
+        return matches
 
-    def _revised(self, stream: RevisedStream, due: ReleasedEvents) -> list[Sequence[Found]]:
+    def _feed_revised(self, stream: RevisedStream, due: ReleasedEvents) -> list[Sequence[Found]]:
         """Feed events that are due to a stream that can be revised."""
         assert self.arrivals is not None
         stream.begin(self.arrivals.final)
@@ -381,7 +383,7 @@ class TableStream:
         if self.arrivals.passed is not None:
             steps.append(stream.advance(self.arrivals.passed))
         stream.settle(self.arrivals.final)
-        return [together(parts) for parts in zip(*steps, strict=True)] if steps else self._nothing()
+        return [together(parts) for parts in zip(*steps, strict=True)] if steps else self._no_matches()
 
     @property
     def final(self) -> Any:
@@ -408,20 +410,20 @@ class TableStream:
     def end(self) -> list[Sequence[Found]]:
         """End the stream; return the matches of each query that waited for its end."""
         started = time.perf_counter()
-        found = self._nothing()
+        matches = self._no_matches()
         source = self.stream or self.revised
         if source is not None and not self.finished:
             self.changes_made()
-            rest = self.rest()
-            found = [together(parts) for parts in zip(rest, source.finish(), strict=True)]
+            last_matches = self.rest()
+            matches = [together(parts) for parts in zip(last_matches, source.finish(), strict=True)]
             self.warn()
         self.finished = True
         self.seconds += time.perf_counter() - started
-        return found
+        return matches
 
     def rest(self) -> list[Sequence[Found]]:
         """Feed all events that are still held, before the end."""
-        return self._nothing() if self.arrivals is None else self.fed(self.arrivals.finish())
+        return self._no_matches() if self.arrivals is None else self.fed(self.arrivals.finish())
 
     def warn(self) -> None:
         """Warn of types and keys that never occurred, if the whole stream was seen."""
@@ -443,20 +445,20 @@ class TableStream:
 
     # Results ----------------------------------------------------------------------------------------
 
-    def given(self, found: Sequence[Sequence[Found]]) -> Any:
+    def given(self, matches_by_query: Sequence[Sequence[Found]]) -> Any:
         """Return the matches of the queries in the form in which the queries were given."""
-        return self.asked.give([self.matches(number, one) for number, one in enumerate(found)])
+        return self.asked.give([self.matches(number, matches) for number, matches in enumerate(matches_by_query)])
 
-    def matches(self, number: int, found: Sequence[Found], report: Report | None = None) -> Matches:
+    def matches(self, number: int, matches: Sequence[Found], report: Report | None = None) -> Matches:
         """Return matches of a query as a user sees them."""
-        about: dict[str, Any] = {}
+        properties: dict[str, Any] = {}
         if self.plans:
             plan = self.plans[number]
-            about = {"keys": plan.keys, "returns": plan.return_names}
-            about |= {name: getattr(plan, name) for name in ("return_kinds", "return_scales", "return_times")}
-            about |= {"revised": self.revised is not None, "ops": self.lateness is not None}
-            about |= {"layout": self._layout(number, plan), "rows": self.own_rows}
-        return Matches(found, self.schema_of(number), report=report or self.report_of(number), **about)
+            properties = {"keys": plan.keys, "returns": plan.return_names}
+            properties |= {name: getattr(plan, name) for name in ("return_kinds", "return_scales", "return_times")}
+            properties |= {"revised": self.revised is not None, "ops": self.lateness is not None}
+            properties |= {"layout": self._layout(number, plan), "rows": self.own_rows}
+        return Matches(matches, self.schema_of(number), report=report or self.report_of(number), **properties)
 
     def partial_matches(self, limit: int, *, apart: bool) -> Any:
         """Return the live partial matches of the queries, in the form in which the queries were given."""
@@ -472,10 +474,10 @@ class TableStream:
 
     def _layout(self, number: int, plan: Plan) -> Layout:
         """Return the layout of the matches of a plan, which is made once for each plan."""
-        known = self._layouts.get(number)
-        if known is None or known[0] is not plan:
-            known = self._layouts[number] = plan, Layout.of([plan])
-        return known[1]
+        entry = self._layouts.get(number)
+        if entry is None or entry[0] is not plan:
+            entry = self._layouts[number] = plan, Layout.of([plan])
+        return entry[1]
 
     def has_match(self, batch: Batch) -> bool:
         """Feed events in order of time until the only query has a match, and return whether it has one."""
@@ -484,11 +486,11 @@ class TableStream:
             return any(len(block[0]) for block in self.stream.blocks(batch, 1, 1))
         return self.any_of(self.stream.push(batch)[0])
 
-    def any_of(self, found: Sequence[Found]) -> bool:
+    def any_of(self, matches: Sequence[Found]) -> bool:
         """Return whether the first query has a match, by what the last call returned or counted."""
         assert self.stream is not None
         counted = self.stream.counted(0)
-        return len(found) > 0 or (isinstance(counted, Counted) and len(counted) > 0)
+        return len(matches) > 0 or (isinstance(counted, Counted) and len(counted) > 0)
 
     def gave(self, output: str, number: int) -> None:
         """Add ``number`` returned ``"points"`` or ``"bundles"`` to the report."""
@@ -544,11 +546,11 @@ class TableStream:
     def fingerprint(self) -> str:
         """Return the fingerprint that a snapshot must have."""
         queries = "\n".join(state_text(query) for query in self.first)
-        held = "" if self.lateness is None else f"{self.lateness!r}{self.op!r}"
-        held += f"{self.speculation!r}" if self.speculation else ""
-        held += "dynamic" if self.dynamic else ""
-        held += "" if self.first_number is None else f"numbers from {self.first_number}"
-        return f"{queries}{self.asked.names}{sorted(self.columns.items())}{held}"
+        options_text = "" if self.lateness is None else f"{self.lateness!r}{self.op!r}"
+        options_text += f"{self.speculation!r}" if self.speculation else ""
+        options_text += "dynamic" if self.dynamic else ""
+        options_text += "" if self.first_number is None else f"numbers from {self.first_number}"
+        return f"{queries}{self.asked.names}{sorted(self.columns.items())}{options_text}"
 
     @property
     def origin(self) -> dict[str, Any]:

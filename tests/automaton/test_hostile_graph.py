@@ -71,10 +71,10 @@ def test_changes_to_tables_that_make_no_sense_are_refused_or_run(cases: CaseCoun
     def attempt(rng: Random) -> None:
         session = session_of(plan, "nodes")
         session.push(stream(rng, 40))
-        arrays = {name: array.copy() for name, array in session._added[0][1].items()}
+        arrays = {name: array.copy() for name, array in session._engine_tables[0][1].items()}
         name = rng.choice([name for name, array in sorted(arrays.items()) if len(array)])
         arrays[name][rng.randrange(len(arrays[name]))] = rng.choice(ODD)
-        programs, classes, width, _ = session._made
+        programs, classes, width, _ = session._core_arguments
         session._session.change(0, programs, classes, width, arrays)
         session.push(stream(rng, 40, 60))
         session.finish()
@@ -97,10 +97,10 @@ def test_arcs_and_times_that_make_no_sense_are_refused_or_run(cases: CaseCounts)
         if rng.random() < 0.5:
             session.extend(0, more)
         elif rng.random() < 0.7:
-            arrays = {name: array.copy() for name, array in session._added[0][1].items()}
+            arrays = {name: array.copy() for name, array in session._engine_tables[0][1].items()}
             name = rng.choice([name for name, array in sorted(arrays.items()) if len(array)])
             arrays[name][rng.randrange(len(arrays[name]))] = rng.choice(ODD)
-            programs, classes, width, _ = session._made
+            programs, classes, width, _ = session._core_arguments
             session._session.change(0, programs, classes, width, arrays, True)
         words = [word for at in range(rng.randrange(4)) for word in (arcs + at, rng.randrange(arcs), 45, 2**63 - 1)]
         words += [word for _ in range(3) for word in (rng.randrange(arcs), 0, rng.randrange(50), rng.randrange(99))]

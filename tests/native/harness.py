@@ -141,7 +141,7 @@ def restarted(session: NativeSession, begin: Callable[[], NativeSession]) -> Nat
 def take(session: NativeSession, number: int = 0, *, last: bool = True) -> list[Any]:
     """Return all that an engine found since the last call: matches, or rows of points or counts. Only with ``last``:
     bundles that may still grow, the total of the engine ``count``, and the matches of the engine ``compressed``."""
-    engine = alone(session._added[number][0])
+    engine = alone(session._engine_tables[number][0])
     if engine in ("nodes", "merged"):
         return list(session.take(number))
     if engine in BY_POINTS:
@@ -166,7 +166,7 @@ class Run:
 
     def __init__(self, begin: Callable[[], NativeSession]) -> None:
         self.begin, self.session, self.found = begin, begin(), list[Any]()
-        self.kind = alone(self.session._added[0][0])
+        self.kind = alone(self.session._engine_tables[0][0])
 
     def push(self, batch: Batch, *, last: bool = False) -> None:
         self.session.push(batch)

@@ -47,7 +47,7 @@ def spoilt(state: bytes, rng: Random) -> bytes:
 
 def spoil_tables(session: NativeSession, rng: Random, tables: str = "") -> None:
     """Give a session a new core whose tables have some words changed, those whose names begin with ``tables``."""
-    ((engine, arrays),) = session._added
+    ((engine, arrays),) = session._engine_tables
     arrays = dict(arrays)
     for _ in range(rng.choice((1, 1, 2, 5))):
         name = rng.choice(sorted(name for name in arrays if name.startswith(tables)))
@@ -61,7 +61,7 @@ def spoil_tables(session: NativeSession, rng: Random, tables: str = "") -> None:
         else:
             array = np.append(array, np.int64(rng.choice(ODD)))
         arrays[name] = array
-    session._session = _native.Session(session._codes.texts, *session._made)
+    session._session = _native.Session(session._codes.texts, *session._core_arguments)
     session._session.add(engine, arrays)
 
 

@@ -92,8 +92,8 @@ def kept_after(query: str, ids: str, events: int, step: int) -> Iterator[Kept]:
         matches += checked(matcher.push(rows(at, step, ids)))
         tables = matcher._tables
         assert tables.stream is not None
-        session, cores = tables.stream._session, tables.stream._cores
-        yield Kept.of_ordered(cores[0]) if session is None else Kept.of(session)
+        session, executors = tables.stream._session, tables.stream._executors
+        yield Kept.of_ordered(executors[0]) if session is None else Kept.of(session)
     matches += checked(matcher.finish())
     assert matches >= events // 4
 

@@ -92,7 +92,7 @@ def efforts_of(engine: str) -> dict[int, Any]:
 
 def empty(session: NativeSession) -> None:
     """Take all that an engine has to give."""
-    if alone(session._added[0][0]) == "compressed":
+    if alone(session._engine_tables[0][0]) == "compressed":
         graph = session.take_compressed(0)
         assert len(graph.sample(3, 1)["start"]) == (3 if graph.count() else 0)
         graph.cursor(graph.count() // 2).next(50)

@@ -20,7 +20,7 @@ def test_names_of_many_small_batches_are_few_pieces() -> None:
             alive = at - 400
             numbers = np.array(sorted(rng.sample(range(alive, at), 200)))
             names.keep(numbers, None)
-            assert len(names) == names.kept == 200
+            assert len(names) == names.n_kept == 200
             assert not names.crowded
             again = IdDictionary()
             again.load(names.dump())

@@ -81,7 +81,7 @@ def difference_of(session: NativeSession, number: int, core: ReferenceRuntime) -
         record, state = united.records[row], int(united.states[row])
         alike = [one.start for one, other in zip(apart.records, apart.states, strict=True) if int(other) == state]
         assert record.start in alike
-    if session._added[number][0] == "nodes" and not plan.query.strategy.contiguous:
+    if session._engine_tables[number][0] == "nodes" and not plan.query.strategy.contiguous:
         assert united.total == session.live(number)
     return ""
 

@@ -87,7 +87,7 @@ def test_the_inner_queries_of_a_composed_one_keep_to_the_work() -> None:
     events = rows(2_000)
     assert len(matcher.push(events)) + len(matcher.finish()) > 0
     assert matcher._tables.stream is not None
-    outer, inner = matcher._tables.stream._cores[0].all_counts()
+    outer, inner = matcher._tables.stream._executors[0].all_counts()
     assert 0 < inner.touches <= 0.2 * 2_000
     assert inner.shed > 0
     assert matcher.report.work == inner.touches + outer.touches

@@ -165,7 +165,7 @@ def test_arcs_that_are_valid_no_more_do_not_pile_up_in_the_core(monkeypatch: pyt
             matcher.change([B])
             matcher.change([], [B])
         known = matcher._tables._automaton(0).in_core
-        most = max(most, 0 if known is None else known.many)
+        most = max(most, 0 if known is None else known.arc_count)
     assert 100 < most < 600
     assert 1 <= many["change"] < 10
 

@@ -137,7 +137,7 @@ def test_the_events_that_are_kept_are_those_of_some_windows(query: str) -> None:
     matcher, events, sizes = acep.Matcher(query, type=None), long_stream(6_000), []
     for begin in range(0, 6_000, 50):
         matcher.push({name: values[begin : begin + 50] for name, values in events.items()})
-        (executor,) = matcher._tables.stream._cores
+        (executor,) = matcher._tables.stream._executors
         assert isinstance(executor, OrderedStreamExecutor)
         sizes.append(len(executor.chunks))
     assert max(sizes) < 5_000
@@ -178,7 +178,7 @@ def test_a_state_of_before_goes_on_by_making_all_matches(monkeypatch: pytest.Mon
     events = long_stream(60)
     expected = bound(acep.match(events, SESSION, type=None))
     with monkeypatch.context() as patch:
-        patch.setattr(NativeExecutors, "_ordered", lambda *_: None)
+        patch.setattr(NativeExecutors, "_ordered_executor", lambda *_: None)
         before = acep.Matcher(SESSION, type=None)
         found = bound(before.push({name: values[:30] for name, values in events.items()}))
         state = before.snapshot()

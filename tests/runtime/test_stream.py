@@ -111,17 +111,17 @@ def test_order_is_seen_between_batches_within_one_and_at_the_end_of_time() -> No
 
 def test_idle_keys_are_freed() -> None:
     stream = Stream([plan("PATTERN SEQ(A a, ~C c, B b, ~D d) WHERE [k] WITHIN 10")], "reference")
-    (plain,) = stream._cores
+    (plain,) = stream._executors
     assert isinstance(plain, ReferenceExecutor)
     words = [f"{t}{i}" for i in range(0, 4000, 4) for t in "AB"]
     keys: list[int | None] = [i // 2 for i in range(2000)]
     sizes = []
     for at in range(0, 2000, 100):
         stream.push(events(" ".join(words[at : at + 100]), keys[at : at + 100]))
-        sizes.append(len(plain.core.partitions))
+        sizes.append(len(plain.runtime.partitions))
     assert max(sizes) < 70
     stream.advance(5000)
-    assert not plain.core.partitions
+    assert not plain.runtime.partitions
     assert len(stream.snapshot()) < 300
 
 
