@@ -17,11 +17,11 @@ __all__ = [
     "PlainDocstrings",
     "as_markdown",
     "from_root",
+    "link_root_pages",
+    "list_results",
     "listing",
     "on_files",
     "on_page_markdown",
-    "to_root_pages",
-    "without_links_outside",
 ]
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
@@ -32,10 +32,10 @@ ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`~?([\w.]+)`")
 DOCTEST = re.compile(r"(?:^ *>>> .*\n?(?:^ *\S.*\n?)*)", re.MULTILINE)
 
 
-def without_links_outside(text: str, page: Path, docs: Path) -> str:
+def drop_links_outside(text: str, page: Path, docs: Path) -> str:
     """Return the text of a page in which links to files outside of the folder ``docs`` are their words alone.
 
-    >>> without_links_outside("[a](../README.md), [b](x.md#y)", Path("/r/docs/p.md"), Path("/r/docs"))
+    >>> drop_links_outside("[a](../README.md), [b](x.md#y)", Path("/r/docs/p.md"), Path("/r/docs"))
     'a, [b](x.md#y)'
     """
 
@@ -46,7 +46,7 @@ def without_links_outside(text: str, page: Path, docs: Path) -> str:
     return LINK.sub(replace_link, text)
 
 
-def listing(results: Path) -> str:
+def list_results(results: Path) -> str:
     """Return the page that lists the pages of a folder by their headings."""
     lines = []
     for page in sorted(results.glob("*.md")):
@@ -55,10 +55,10 @@ def listing(results: Path) -> str:
     return "# Results\n\nMeasured, and written by programs.\n\n" + "\n".join(lines) + "\n"
 
 
-def to_root_pages(text: str) -> str:
+def link_root_pages(text: str) -> str:
     """Return the text of a page with links to the pages beside docs/ as the site has them.
 
-    >>> to_root_pages("[how to](../../CONTRIBUTING.md#style), [a](../acep/README.md)")
+    >>> link_root_pages("[how to](../../CONTRIBUTING.md#style), [a](../acep/README.md)")
     '[how to](../contributing.md#style), [a](../acep/README.md)'
     """
     for name, name_on_site in ROOT_PAGES.items():
@@ -81,7 +81,7 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     docs = Path(config.docs_dir)
-    files.append(File.generated(config, INDEX, content=listing(docs / "results")))
+    files.append(File.generated(config, INDEX, content=list_results(docs / "results")))
     for name, name_on_site in ROOT_PAGES.items():
         text = from_root((docs.parent / name).read_text(encoding="utf-8"))
         files.append(File.generated(config, name_on_site, content=text))
@@ -92,7 +92,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
     """Cut links that lead out of the site."""
     del files
     docs = Path(config.docs_dir).resolve()
-    return without_links_outside(to_root_pages(markdown), docs / page.file.src_uri, docs)
+    return drop_links_outside(link_root_pages(markdown), docs / page.file.src_uri, docs)
 
 
 def as_markdown(docstring: str) -> str:
