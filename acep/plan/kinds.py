@@ -306,7 +306,7 @@ def _is_whole(x: Typed, schema: Schema) -> bool:
 
 def is_difference_of_ticks(expr: ex.Expr, schema: Schema) -> bool:
     """Return whether a number would be a duration if the integer time column, of known unit, were one of timestamps."""
-    if schema.instants or schema.tick_ns is None or schema.ts not in map(schema.meant, attributes(expr)):
+    if schema.instants or schema.tick_ns is None or schema.ts not in map(schema.column_name, attributes(expr)):
         return False
     kinds = tuple((name, Kind.TIMESTAMP if name == schema.ts else kind) for name, kind in schema.kinds)
     try:
