@@ -31,7 +31,7 @@ def automaton_report(watching: Watching, best: MatchNode | None) -> FailureRepor
         if best is None:
             failed += _attempts(watching, None, event)
             continue
-        if watching.tracing.expired(best, event.position, event.ts):
+        if watching.tracing.has_expired(best, event.position, event.ts):
             return state, failed, _waited(failed, f"the window closed (event {event.id} is too late)")
         waits, taken = watching.next_of(best, event, kind)
         own = list(_attempts(watching, best, event))
@@ -84,7 +84,7 @@ def _attempts(watching: Watching, node: MatchNode | None, event: Event) -> Itera
         name = f"{_name(plan, state)} -> {_name(plan, move.arc.target)}"
         if not move.arc.valid(event.ts):
             yield Failure(event.id, name, _times(plan, move.arc), takes=True)
-        elif (number := move.failed(registers, event.row)) is not None:
+        elif (number := move.first_failure(registers, event.row)) is not None:
             yield Failure(event.id, name, _not_held(plan, plan.predicates[number], node, event), takes=True)
         elif plan.arcs.states[move.arc.target].rest is None:
             yield Failure(event.id, name, "no final state can be reached from there", takes=True)

@@ -99,9 +99,9 @@ class Passing:
             yield self._has_match
         elif self.output == "matches" and tables.limits is None:
             for block in stream.blocks(batch):
-                yield self._results_of(block[0], stream.low(0))
+                yield self._results_of(block[0], stream.earliest_open_end(0))
         else:
-            results = self._results_of(stream.push(batch)[0], stream.low(0))
+            results = self._results_of(stream.push(batch)[0], stream.earliest_open_end(0))
             processor_seconds, wall_seconds = time.thread_time() - processor, time.perf_counter() - started
             stream.took(processor_seconds, wall_seconds)
             self.spent, self.longest = self.spent + processor_seconds, max(self.longest, wall_seconds)
@@ -117,7 +117,7 @@ class Passing:
         if self.output == "exists":
             return self.tables.any_of(matches)
         assert self.tables.stream is not None
-        counted = self.tables.stream.counted(0)
+        counted = self.tables.stream.take_counted(0)
         if self.output == "count":
             return counted if isinstance(counted, int) else len(matches)
         if self.output == "matches":

@@ -20,7 +20,7 @@ from acep.matches.found_columns import FoundColumns
 from acep.matches.grouping import groups_of_counts
 from acep.matches.matches import Matches
 from acep.matches.records import Found
-from acep.native.compiled import chosen
+from acep.native.compiled import choose_engine
 from acep.reference.single_events import matches_one_event
 from acep.runtime.finer_partitions import null_rows
 from acep.runtime.stream import together
@@ -95,7 +95,7 @@ def _with_types(tables: TableStream, table: pa.Table) -> pa.Table:
 def _summary(
     tables: TableStream, number: int, raw_matches: Sequence[Found], output: str, *, counts: bool
 ) -> Matches | Count | Points | Bundles:
-    counted = tables.stream.counted(number) if tables.stream else None
+    counted = tables.stream.take_counted(number) if tables.stream else None
     if isinstance(counted, int):
         return Count(counted, tables.report_of(number)())
     if isinstance(counted, Counted):
@@ -136,7 +136,7 @@ def _compressed_matches(tables: TableStream, table: pa.Table) -> Compressed:
         running_plan = plan
         if plan.finer is not None and not (matches_one_event(plan) and len(null_rows(plan, batch))):
             running_plan = plan.finer
-        choice = chosen(running_plan, tables.engine, "compressed")
+        choice = choose_engine(running_plan, tables.engine, "compressed")
         if choice.alone == "compressed":
             from acep.native.session import NativeSession
 

@@ -41,12 +41,12 @@ class InnerExecutor(Protocol):
     def push(self, batch: Batch) -> Sequence[Found]: ...
     def advance(self, clock: int) -> Sequence[Found]: ...
     def finish(self) -> Sequence[Found]: ...
-    def counted(self) -> Counted | int | None: ...
+    def take_counted(self) -> Counted | int | None: ...
     @property
     def counts_only(self) -> bool: ...
     @property
     def counts_points(self) -> bool: ...
-    def low(self) -> int | None: ...
+    def earliest_open_end(self) -> int | None: ...
     def all_counts(self) -> list[Counts]: ...
     def live(self) -> int: ...
     def live_in(self, states: Sequence[int]) -> int: ...
@@ -116,7 +116,7 @@ class FinerExecutor:
                 matches = _join_parts([*self.waiting, matches])
                 self.waiting = []
             return self.chain.matches(matches) if len(matches) else []
-        low = self.low()
+        low = self.earliest_open_end()
         matches = _join_parts([*self.waiting, matches])
         if not len(matches) or low is None:
             self.waiting = [matches] if len(matches) else []
@@ -132,9 +132,9 @@ class FinerExecutor:
         self.waiting = [waiting] if len(waiting) else []  # noqa: PLC1802
         return self.chain.matches(certain)
 
-    def counted(self) -> Counted | int | None:
+    def take_counted(self) -> Counted | int | None:
         """Return what was counted since the last call; ``None`` where matches are made."""
-        counted, singles = self.inner.counted(), self.alone
+        counted, singles = self.inner.take_counted(), self.alone
         self.alone = []
         if counted is None:
             return None
@@ -144,10 +144,10 @@ class FinerExecutor:
             counted = _add_singles(counted, singles, len(self.plan.keys), points=self.inner.counts_points)
         return self.chain.counted(counted)
 
-    def low(self) -> int | None:
+    def earliest_open_end(self) -> int | None:
         """Return a time before which no more matches will end."""
         if not self.waits:
-            return self.inner.low()
+            return self.inner.earliest_open_end()
         span = self.plan.window.span
         return None if self.clock is None or span is None else self.clock - span
 

@@ -6,7 +6,7 @@ from itertools import chain
 
 from acep.events.batch import Batch
 from acep.matches.batches import ROWS, Blocks
-from acep.native.compiled import chosen
+from acep.native.compiled import choose_engine
 from acep.native.session import NativeSession
 from acep.plan.choice import decides_at_once
 from acep.plan.compile import Plan
@@ -17,7 +17,8 @@ __all__ = ["blocks_of"]
 
 def blocks_of(plan: Plan, engine: str, batch: Batch) -> Blocks:
     """Yield the matches of a plan over one batch of events in blocks, each with the counts of work done so far."""
-    if plan.finer is None and chosen(plan, engine).alone == "merged":  # behind match windows events would come late
+    # Behind match windows events would come late.
+    if plan.finer is None and choose_engine(plan, engine).alone == "merged":
         session = NativeSession([plan], ["merged"])
         for matches in session.blocks(batch, ROWS):
             yield matches, session.counts(0)

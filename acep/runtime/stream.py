@@ -53,7 +53,7 @@ class Stream:
     end, and no snapshot is taken. ``ordered``: chosen matches may be found in their order.
     Batches come in stream order: no event may be older, by ``(ts, order)``, than one pushed before. Each method
     that returns matches returns one list per plan, in output order. If the requested ``output`` can be counted
-    without making matches, the list is empty, and :meth:`counted` returns the counts.
+    without making matches, the list is empty, and :meth:`take_counted` returns the counts.
     """
 
     def __init__(
@@ -386,15 +386,15 @@ class Stream:
                 self._call_session(self._session.finish)
             return [in_order(executor.finish()) for executor in self._executors]
 
-    def counted(self, plan: int) -> Counted | int | None:
+    def take_counted(self, plan: int) -> Counted | int | None:
         """Return what plan number ``plan`` has counted since the last call: the number of matches, or rows of match
         points or of bundles (later additions to a bundle come as another row of it); ``None`` where matches are
         made. To keep snapshots, call this before each."""
-        return self._executors[plan].counted() if self._executors else None
+        return self._executors[plan].take_counted() if self._executors else None
 
-    def low(self, plan: int) -> int | None:
+    def earliest_open_end(self, plan: int) -> int | None:
         """Return the time before which no match of plan number ``plan`` ends any more; ``None`` if it is unknown."""
-        return self._executors[plan].low()
+        return self._executors[plan].earliest_open_end()
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes that :meth:`restore` reads."""

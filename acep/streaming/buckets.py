@@ -337,7 +337,7 @@ class Bucket:
         if self.job.budget is not None:
             self._count()
         for i, (number, matches) in enumerate(zip(self.part.queries, found, strict=True)):
-            counted = self.stream.counted(i)
+            counted = self.stream.take_counted(i)
             many = counted if isinstance(counted, int) else len(matches)
             back = taken_back(matches) if self.job.revised else 0
             if self.groups:

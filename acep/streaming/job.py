@@ -12,7 +12,7 @@ import pyarrow as pa
 from acep.arrivals.arrivals import span_ticks
 from acep.budget.budget import LEAST_MEMORY, Budget, tolerant
 from acep.budget.policies import POLICIES, policy_of
-from acep.changing.changeable_queries import as_dynamic, compiled
+from acep.changing.changeable_queries import as_dynamic, compile_versions
 from acep.errors import DataError, QueryError, naming_query, suggest
 from acep.events.tables import InputSchema
 from acep.pattern.query_arguments import asked_for
@@ -265,7 +265,7 @@ def _plans(
                 if columns is None:
                     once.append(compile_query(query, schema))
                 else:
-                    once.append(with_columns(compiled((QueryVersion(query, None),), schema), columns, schema))
+                    once.append(with_columns(compile_versions((QueryVersion(query, None),), schema), columns, schema))
         plans = tuple(once)
         _PLANS[queries, schema, columns] = plans
     return plans

@@ -149,7 +149,7 @@ class RevisedRows:
         rest = self._nothing() if self._arrivals is None else self._fed(self._arrivals.finish())
         return [together(parts) for parts in zip(rest, self.stream.finish(), strict=True)]
 
-    def counted(self, plan: int) -> None:  # noqa: ARG002 - as of other streams
+    def take_counted(self, plan: int) -> None:  # noqa: ARG002 - as of other streams
         """Return ``None``: matches are made."""
         return
 

@@ -170,7 +170,7 @@ class TableStream:
     def _change_first(self) -> None:
         """Go on with the queries that have changed before the first event: none can here."""
 
-    def changes_made(self) -> None:
+    def make_changes(self) -> None:
         """Make the changes of queries that wait for the next events: there are none here."""
 
     def ready(self, table: pa.Table) -> bool:
@@ -181,7 +181,7 @@ class TableStream:
                 hint="make a new Matcher",
                 code="data_order",
             )
-        self.changes_made()
+        self.make_changes()
         if not table.num_rows:
             if self.schema is None and table.num_columns:
                 self.choose_types(table.schema)
@@ -313,7 +313,7 @@ class TableStream:
             return self._promise(ts, key, type)
         if self.arrivals is None or self.schema is None or self.finished:
             return self._no_matches()
-        self.changes_made()
+        self.make_changes()
         return self.fed(self.arrivals.advance(self._tick(ts)))
 
     def _promise(self, ts: Any, key: Any, type: Any) -> list[Sequence[Found]]:
@@ -396,7 +396,7 @@ class TableStream:
             return None
         else:
             assert self.stream is not None
-            lows = [self.stream.low(number) for number in range(len(self.plans))]
+            lows = [self.stream.earliest_open_end(number) for number in range(len(self.plans))]
             certain = None if None in lows else min(low for low in lows if low is not None) - 1
         return None if certain is None else ticks_to_input((certain,), self.schema)[0]
 
@@ -413,7 +413,7 @@ class TableStream:
         matches = self._no_matches()
         source = self.stream or self.revised
         if source is not None and not self.finished:
-            self.changes_made()
+            self.make_changes()
             last_matches = self.rest()
             matches = [together(parts) for parts in zip(last_matches, source.finish(), strict=True)]
             self.warn()
@@ -436,7 +436,7 @@ class TableStream:
             yield self.end()
             return
         if not self.finished:
-            self.changes_made()
+            self.make_changes()
             if self.arrivals is not None:
                 yield self.rest()
             self.finished = True
@@ -489,7 +489,7 @@ class TableStream:
     def any_of(self, matches: Sequence[Found]) -> bool:
         """Return whether the first query has a match, by what the last call returned or counted."""
         assert self.stream is not None
-        counted = self.stream.counted(0)
+        counted = self.stream.take_counted(0)
         return len(matches) > 0 or (isinstance(counted, Counted) and len(counted) > 0)
 
     def gave(self, output: str, number: int) -> None:
