@@ -84,7 +84,7 @@ class FinerExecutor:
         if len(batch):
             self.clock = int(batch.ts[-1])
         if self.singles is None:
-            return self.shown(matches)
+            return self.release_matches(matches)
         rows = null_rows(self.plan, batch)
         return self._with_singles(matches, self.singles.push(_rows(batch, rows).events) if len(rows) else [])
 
@@ -94,22 +94,26 @@ class FinerExecutor:
             self.clock = clock + 1
         matches = self.inner.advance(clock)
         if self.singles is None:
-            return self.shown(matches)
+            return self.release_matches(matches)
         return self._with_singles(matches, self.singles.advance(clock))
 
     def finish(self) -> Sequence[Found]:
         """Return all matches that are left."""
         self.clock = None
         matches, self.waits = self.inner.finish(), False
-        return self.shown(matches) if self.singles is None else self._with_singles(matches, self.singles.finish())
+        return (
+            self.release_matches(matches)
+            if self.singles is None
+            else self._with_singles(matches, self.singles.finish())
+        )
 
     def _with_singles(self, matches: Sequence[Found], singles: list[Found]) -> Sequence[Found]:
         if self.inner.counts_only:
             self.alone += singles
             return []
-        return self.shown([*matches, *singles] if singles else matches)
+        return self.release_matches([*matches, *singles] if singles else matches)
 
-    def shown(self, matches: Sequence[Found]) -> Sequence[Found]:
+    def release_matches(self, matches: Sequence[Found]) -> Sequence[Found]:
         """Return matches of the finer plan as those of the plan, once none can end before them."""
         if not self.waits:
             if self.waiting:

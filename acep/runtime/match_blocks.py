@@ -10,7 +10,7 @@ from acep.native.compiled import choose_engine
 from acep.native.session import NativeSession
 from acep.plan.choice import decides_at_once
 from acep.plan.compile import Plan
-from acep.runtime.stream import Stream, together
+from acep.runtime.stream import Stream, merge_matches
 
 __all__ = ["blocks_of"]
 
@@ -27,7 +27,7 @@ def blocks_of(plan: Plan, engine: str, batch: Batch) -> Blocks:
         return
     stream = Stream([plan], engine)
     if not decides_at_once(plan):
-        yield together([stream.push(batch)[0], stream.finish()[0]]), stream.counts
+        yield merge_matches([stream.push(batch)[0], stream.finish()[0]]), stream.counts
         return
     for block in chain(stream.blocks(batch, ROWS), stream.finish_blocks(ROWS)):
         yield block[0], stream.counts

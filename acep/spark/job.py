@@ -66,7 +66,7 @@ def job_of(
     The options are those of :func:`acep.spark.match`. Raises :class:`QueryError` or :class:`DataError`, and
     :class:`EngineError` if ``engine`` cannot run a query.
     """
-    given = StreamOptions.of("job_of", options, RevisedKeywords)
+    given = StreamOptions.from_keywords("job_of", options, RevisedKeywords)
     top, columns = columns.names, all_columns(columns)
     schema = input_schema(columns, **given.columns)
     end, ties = first_end_tick(columns[schema.ts].dataType, schema), () if given.seq else top

@@ -155,7 +155,7 @@ def replay(
     of other events, another query or another engine.
     """
     needs_pyspark()
-    given = StreamOptions.of("replay", options)
+    given = StreamOptions.from_keywords("replay", options)
     ts, budget = given.ts, given.budget
     query = tolerant(query_of(query), budget)
     source = str(Path(events).resolve()) if isinstance(events, str | os.PathLike) else ""

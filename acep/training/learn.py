@@ -51,7 +51,7 @@ def learn(events: Any, query: Query | str, **options: Unpack[LearnKeywords]) -> 
     >>> learned = acep.learn(events, query)
     >>> found = acep.match(events, query, budget=acep.Budget(work=2), history=learned, output="count")
     """
-    given = StreamOptions.of("learn", options, LearnKeywords)
+    given = StreamOptions.from_keywords("learn", options, LearnKeywords)
     if isinstance(given.budget, Budget) and given.budget.limited:
         raise QueryError(
             "learning ahead gives up nothing",
