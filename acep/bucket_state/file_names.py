@@ -71,8 +71,8 @@ def versions_among(batch: int, names: list[str]) -> tuple[Version, ...]:
     """
     versions = []
     for name in names:
-        if found := _VERSION.fullmatch(name):
-            version = Version(batch, int(found[1]), int(found[2]), _number(found[3]), found[4], found[5])
+        if parts := _VERSION.fullmatch(name):
+            version = Version(batch, int(parts[1]), int(parts[2]), _number(parts[3]), parts[4], parts[5])
             if version.name == name:
                 versions.append(version)
     return tuple(versions)

@@ -84,7 +84,7 @@ class LocalFolder:
         """List the names in a subfolder."""
         with _usable(self.shown):
             try:
-                return [each.name for each in (self.root / path).iterdir()]
+                return [file.name for file in (self.root / path).iterdir()]
             except FileNotFoundError:
                 return []
 
@@ -183,8 +183,8 @@ class RemoteFolder:
     def names(self, path: str) -> list[str]:
         """List the names in a subfolder."""
         with _usable(self.shown):
-            found = self.filesystem.get_file_info(fs.FileSelector(f"{self.root}/{path}", allow_not_found=True))
-            return [each.base_name for each in found]
+            infos = self.filesystem.get_file_info(fs.FileSelector(f"{self.root}/{path}", allow_not_found=True))
+            return [info.base_name for info in infos]
 
     def read(self, path: str) -> bytes | None:
         """Read a whole file."""
@@ -287,16 +287,16 @@ def _filesystem(uri: str) -> tuple[Any, str]:
     return tuple(fs.FileSystem.from_uri(uri))
 
 
-def state_folder(given: str | os.PathLike[str]) -> str:
+def state_folder(path: str | os.PathLike[str]) -> str:
     """Return the absolute path or the URI of a state folder, after a test write and removal of a file.
 
     A missing folder on a disk is created.
 
-    Raise :class:`DataError` if ``given`` is no writable folder.
+    Raise :class:`DataError` if ``path`` is no writable folder.
     """
-    if not isinstance(given, (str, os.PathLike)) or not (text := os.fspath(given)):
+    if not isinstance(path, (str, os.PathLike)) or not (text := os.fspath(path)):
         raise DataError(
-            f"state= takes a folder, not {given!r}",
+            f"state= takes a folder, not {path!r}",
             hint='give a path, or a URI such as "s3://bucket/state"',
             code="option_invalid",
         )

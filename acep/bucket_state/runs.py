@@ -10,9 +10,9 @@ from acep.errors import SnapshotError
 
 __all__ = ["UUID", "Runs"]
 
-KEPT = 100
+KEPT_RUNS = 100
 """The number of runs of a call whose files are kept in its folder."""
-KNOWN = 64
+REMEMBERED_RUNS = 64
 """The number of begun runs that a process remembers."""
 
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -68,18 +68,18 @@ class Runs:
             order = runs[-1][0] + 1 if runs else 1
             # If runs are listed, the first of them has made all folders above durable.
             self._folder.write(f"{self._path}/{order}-{self.run}", b"", parents=0 if runs else 100)
-            for old, run in runs[:-KEPT]:
+            for old, run in runs[:-KEPT_RUNS]:
                 self._folder.remove_file(f"{self._path}/{old}-{run}")
             order = self.newest()
-        if len(_begun) >= KNOWN:
+        if len(_begun) >= REMEMBERED_RUNS:
             _begun.clear()  # only costs another look at the folder
         _begun.add(self._key)
         return order
 
     def _listed(self) -> list[tuple[int, str]]:
         """Return (order, run id) of all runs, the newest last."""
-        found = (_RUN.fullmatch(name) for name in self._folder.names(self._path))
-        return sorted((int(each[1]), each[2]) for each in found if each)
+        names = (_RUN.fullmatch(name) for name in self._folder.names(self._path))
+        return sorted((int(each[1]), each[2]) for each in names if each)
 
     def _newest(self, runs: list[tuple[int, str]]) -> int:
         if not runs:

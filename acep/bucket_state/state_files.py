@@ -31,9 +31,9 @@ class Versions:
 
         Raises :class:`DataError` if one of them cannot be part of a file name, or the folder cannot be used.
         """
-        for named, text, form in (("query id", query, UUID), ("call", call, _CALL), ("run id", run, UUID)):
+        for kind, text, form in (("query id", query, UUID), ("call", call, _CALL), ("run id", run, UUID)):
             if not isinstance(text, str) or not form.fullmatch(text):
-                raise DataError(f"the {named} {text!r} cannot be part of a file name", code="option_invalid")
+                raise DataError(f"the {kind} {text!r} cannot be part of a file name", code="option_invalid")
         if buckets < 1 or keep < 1:
             raise DataError("state needs at least one bucket, and one micro-batch that is kept", code="option_invalid")
         self.buckets = buckets
@@ -52,16 +52,19 @@ class Versions:
         source does not repeat itself, or if there is a newer run.
         """
         self._order = self._runs.order()
-        there = self._found(batch - 1) if batch else ()
-        if batch and {each.bucket for each in there} != set(range(self.buckets)):
+        versions = self._found(batch - 1) if batch else ()
+        if batch and {each.bucket for each in versions} != set(range(self.buckets)):
             raise self._missing(batch)
-        if batch and len({(each.bucket, each.rows) for each in _comparable(there)}) > self.buckets:
+        if batch and len({(each.bucket, each.rows) for each in _comparable(versions)}) > self.buckets:
             raise self._not_the_same(batch - 1)
         if not self._runs.begun:
             self._refuse_later(batch)
             self._order = self._runs.begin()
         # Prefer a version of this run, then that of the newest run, whose results were used.
-        return {each.bucket: each for each in sorted(there, key=lambda one: (one.run == self._order, one.run))}
+        return {
+            each.bucket: each
+            for each in sorted(versions, key=lambda version: (version.run == self._order, version.run))
+        }
 
     def read(self, version: Version) -> bytes:
         """Return the data of a version.
@@ -105,12 +108,12 @@ class Versions:
         """
         if not 0 <= bucket < self.buckets or not _DIGEST.fullmatch(digest):
             raise DataError(f"no version has bucket {bucket} and digest {digest!r}")
-        there = self._found(batch)
-        version = Version(batch, bucket, self._going_on(there), greatest, digest)
-        if len({each.rows for each in _comparable((*there, version)) if each.bucket == bucket}) > 1:
+        versions = self._found(batch)
+        version = Version(batch, bucket, self._going_on(versions), greatest, digest)
+        if len({each.rows for each in _comparable((*versions, version)) if each.bucket == bucket}) > 1:
             raise self._not_the_same(batch)
         damaged = False
-        if version in there:
+        if version in versions:
             try:
                 self.read(version)
             except SnapshotError:
@@ -119,7 +122,7 @@ class Versions:
                 return version
         path = self._path(version)
         # If a version exists, the folder of its micro-batch is durable already.
-        self._folder.write(path, packed(path, data), replace=damaged, parents=0 if there else 1)
+        self._folder.write(path, packed(path, data), replace=damaged, parents=0 if versions else 1)
         return version
 
     def written(self, batch: int) -> bool:
@@ -133,9 +136,9 @@ class Versions:
         Files that killed writers left behind are removed, too. One call in each micro-batch is enough.
         """
         oldest = batch - self.keep - 1
-        there = self._batches()
-        gone = [each for each in there if each < oldest]
-        if gone and any(self._found(each) for each in there if each >= oldest):
+        batches = self._batches()
+        gone = [each for each in batches if each < oldest]
+        if gone and any(self._found(each) for each in batches if each >= oldest):
             for each in gone:
                 self._folder.remove(f"{self._call}/{each}")
 
@@ -151,9 +154,9 @@ class Versions:
     def _shown(self, path: str) -> str:
         return f"`{self._folder.shown}/{path}`"
 
-    def _going_on(self, there: tuple[Version, ...]) -> int:
+    def _going_on(self, versions: tuple[Version, ...]) -> int:
         """Return the order of this run; look it up where a task may be late: in a new folder, or beside newer runs."""
-        if self._order is None or not there or any(each.run > self._order for each in there):
+        if self._order is None or not versions or any(each.run > self._order for each in versions):
             self._order = self._runs.newest()
         return self._order
 
@@ -172,8 +175,10 @@ class Versions:
 
     def _missing(self, batch: int) -> SnapshotError:
         query, _, call = self._call.partition("/")
-        others = [name for name in self._folder.names(query) if name != call and _CALL.fullmatch(name)]
-        changed = not self._batches() and any(f"{batch - 1}" in self._folder.names(f"{query}/{one}") for one in others)
+        other_calls = [name for name in self._folder.names(query) if name != call and _CALL.fullmatch(name)]
+        changed = not self._batches() and any(
+            f"{batch - 1}" in self._folder.names(f"{query}/{other_call}") for other_call in other_calls
+        )
         return SnapshotError(
             f"the stream goes on with micro-batch {batch}, but {self._shown(self._call)} has not the state of all"
             f" {self.buckets} buckets after micro-batch {batch - 1}"

@@ -22,7 +22,7 @@ from acep.errors import DataError, QueryError, suggest
 from acep.events.tables import ticks_to_input
 from acep.matches.records import Found
 from acep.pattern import expressions as ex
-from acep.pattern.changes import changed
+from acep.pattern.changes import change_arcs
 from acep.pattern.query_arguments import Queries
 from acep.pattern.tree import GraphArc, Query
 from acep.plan.compile import Plan
@@ -102,7 +102,7 @@ class ChangingTables(TableStream):
             certain = None  # what is over was left out by the change before
 
         def edit(old: Query, since: ex.Expr | None, over: Callable[[ex.Expr], bool]) -> Query:
-            return changed(old, add, remove, final, since, over)
+            return change_arcs(old, add, remove, final, since, over)
 
         new_query = (
             edit_automaton(query, edit, first, self.schema, certain)

@@ -63,5 +63,5 @@ def names_used(asked: Asked, *roles: Any) -> list[str]:
     return [*used]
 
 
-def _is_path(given: Any) -> bool:
-    return isinstance(given, str | os.PathLike)
+def _is_path(source: Any) -> bool:
+    return isinstance(source, str | os.PathLike)

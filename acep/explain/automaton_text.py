@@ -91,8 +91,8 @@ def thompson_lines(automaton: Thompson) -> list[str]:
 
 
 def _letter(letter: Letter) -> str:
-    own = letter.var if letter.types == (letter.var,) else f"{letter.var} of {types_text(letter.types)}"
-    words = [own]
+    name = letter.var if letter.types == (letter.var,) else f"{letter.var} of {types_text(letter.types)}"
+    words = [name]
     if letter.inside:
         words.append("inside " + " ".join(f"r{i}{' (open)' if is_open else ''}" for i, is_open in letter.inside))
     if letter.kleene is not None:
@@ -149,17 +149,18 @@ def arcs_lines(arcs: Arcs, automaton: Thompson) -> list[str]:
       ends
     """
     lines = []
-    for state, here in zip(arcs.states, arcs.arcs, strict=True):
+    for state, state_arcs in zip(arcs.states, arcs.arcs, strict=True):
         lines.append(_state(state, automaton))
-        lines += [f"  {_arc(arc, automaton)}" for arc in here]
+        lines += [f"  {_arc(arc, automaton)}" for arc in state_arcs]
         lines += [f"  {_accept(accept, automaton)}" for accept in state.accepts]
     return lines
 
 
 def _state(state: State, automaton: Thompson) -> str:
     opened = f", open {' '.join(state.open)}" if state.open else ""
-    rest = "no way to an end" if state.rest is None else f"least rest {automaton.costs.unscaled(state.rest)}"
-    return f"state {state.name}{opened}; {rest}"
+    cost = state.cost_to_end
+    remaining = "no way to an end" if cost is None else f"least rest {automaton.costs.unscaled(cost)}"
+    return f"state {state.name}{opened}; {remaining}"
 
 
 def _arc(arc: Arc, automaton: Thompson) -> str:
@@ -223,12 +224,12 @@ def _validity(arc: Arc | Ignore) -> str:
 def _step(step: Step, before: tuple[Register, ...], after: tuple[Register, ...], texts: Sequence[str]) -> Iterator[str]:
     for check in step.leaving:
         yield f"on leaving checks {_check(check, texts)}"
-    lost = [r for r in before if r.var in step.forgets]
-    if lost:
-        yield f"forgets {', '.join(map(str, lost))}"
-    known = {r for r in before if r.var not in step.forgets}
+    forgotten = [r for r in before if r.var in step.forgets]
+    if forgotten:
+        yield f"forgets {', '.join(map(str, forgotten))}"
+    bound = {r for r in before if r.var not in step.forgets}
     for check in step.binding:
-        unbound = sorted({r for s in check.sources for r in s.registers} - known)
+        unbound = sorted({r for s in check.sources for r in s.registers} - bound)
         if unbound:
             yield f"drops {texts[check.predicate]}, as {unbound[0]} is unbound"
         else:

@@ -17,7 +17,7 @@ from acep.events.batch import Batch
 from acep.events.records import Id
 from acep.events.times import value_text
 from acep.explain.automaton_report import automaton_report, registers_of
-from acep.explain.failure_report import Failure, FailureReport, nothing_begun, refused, unfinished
+from acep.explain.failure_report import Failure, FailureReport, explain_incomplete, explain_no_start, explain_refusal
 from acep.explain.key_matches import KeyMatches, events_of_key, ids_of, matches_of_key
 from acep.explain.recorder import NearMiss, Stage, Wanted, Watching
 from acep.matches.records import Found
@@ -107,7 +107,7 @@ class Furthest:
         number = {0: "no match", 1: "1 match"}.get(self.matches, f"{self.matches:,} matches")
         if self.rows:
             exactly = all({*chain(*bindings.values())} == {*self.rows} for bindings in self.examples)
-            number += f" of row{'' if len(self.rows) == 1 else 's'} {_listed(self.rows)}"
+            number += f" of row{'' if len(self.rows) == 1 else 's'} {_list_ids(self.rows)}"
             number += "" if exactly else " and others"
         nearest = f", the nearest of {self.keys:,} keys" if self.keys > 1 else ""
         yield f"{name}{nearest}: {self.events:,} event{'' if self.events == 1 else 's'}, {number}"
@@ -190,11 +190,11 @@ def nearest_key(plan: Plan, batch: Batch) -> tuple[Key | None, int]:
     watching = Watching(plan, Wanted(None))
     matched = {match.key for match in watching.run(batch.events)}
     misses = watching.tracing.best
-    ranked = [(key in matched, near.rank, place, key) for place, (key, near) in enumerate(misses.items())]
+    ranked = [(key in matched, near.rank, index, key) for index, (key, near) in enumerate(misses.items())]
     return min(ranked)[-1] if ranked else next(iter(matched), None), watching.n_seen
 
 
-def _listed(ids: Sequence[Id]) -> str:
+def _list_ids(ids: Sequence[Id]) -> str:
     more = f", ... ({len(ids):,} in all)" if len(ids) > MOST_LINES else ""
     return f"{', '.join(map(str, ids[:MOST_LINES]))}{more}"
 
@@ -221,10 +221,12 @@ def _nothing_waited(watching: Watching) -> str:
     letters = watching.plan.automaton.letters
     types = None if any(not letter.types for letter in letters) else {t for letter in letters for t in letter.types}
     matched = watching.wanted.matched
-    rest = [event.id for event, kind in watching.seen if event.id not in matched and (types is None or kind in types)]
-    if not rest:
+    unmatched = [
+        event.id for event, kind in watching.seen if event.id not in matched and (types is None or kind in types)
+    ]
+    if not unmatched:
         return "every event that the pattern can bind is in a match"
-    return f"no partial match waited for the other events that it can bind: {_listed(rest)}"
+    return f"no partial match waited for the other events that it can bind: {_list_ids(unmatched)}"
 
 
 def _reasons(watching: Watching, near: NearMiss | None) -> FailureReport:
@@ -232,9 +234,9 @@ def _reasons(watching: Watching, near: NearMiss | None) -> FailureReport:
     if watching.plan.query.graph is not None:
         return automaton_report(watching, node)
     if near is None or node is None:
-        return nothing_begun(watching)
+        return explain_no_start(watching)
     is_refused = near.stage not in (Stage.TRIED, Stage.NOT_TRIED)
-    return refused(watching, near, node) if is_refused else unfinished(watching, node)
+    return explain_refusal(watching, near, node) if is_refused else explain_incomplete(watching, node)
 
 
 def _chosen_instead(node: MatchNode, matches: Sequence[Found]) -> str:

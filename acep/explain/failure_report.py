@@ -16,7 +16,7 @@ from acep.plan.compile import Plan
 from acep.reference.bindings import count_breaks, crossings_of, having_holds
 from acep.reference.engine import Event, MatchNode, bound_events
 
-__all__ = ["Failure", "FailureReport", "nothing_begun", "refused", "unfinished"]
+__all__ = ["Failure", "FailureReport", "explain_incomplete", "explain_no_start", "explain_refusal"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ FailureReport = tuple[str, list[Failure], str]
 Ranked = tuple[tuple[bool, int, int], Failure]
 
 
-def nothing_begun(watching: Watching) -> FailureReport:
+def explain_no_start(watching: Watching) -> FailureReport:
     """Explain why no event began a match."""
     moves, rows = watching.tracing.moves[0], watching.wanted.rows
     state = f"nothing is bound: {_with_types(m.arc for m in moves)} is needed first"
@@ -45,11 +45,15 @@ def nothing_begun(watching: Watching) -> FailureReport:
         return state, _row_failures(watching, None, event, kind), "the first row that was named could not begin a match"
     failed = _nearest_first([f for event, kind in watching.seen for f in _attempts(watching, None, event, kind)])
     types = dict.fromkeys(t for move in moves for t in move.arc.types)
-    ended = "no event could begin a match" if failed or not watching.seen else f"there is no event of type {_or(types)}"
+    ended = (
+        "no event could begin a match"
+        if failed or not watching.seen
+        else f"there is no event of type {_join_by_or(types)}"
+    )
     return state, failed, ended
 
 
-def unfinished(watching: Watching, node: MatchNode) -> FailureReport:
+def explain_incomplete(watching: Watching, node: MatchNode) -> FailureReport:
     """Explain why the events after a partial match did not complete it."""
     engine, rows = watching.tracing, watching.wanted.rows
     moves = [m for m in engine.moves[node.state] if engine.affords(node, m.arc)]
@@ -78,22 +82,26 @@ def unfinished(watching: Watching, node: MatchNode) -> FailureReport:
         if engine.strategy.contiguous:
             ended = f"{engine.strategy.value.replace('_', ' ')}: event {event.id} came in between"
         elif rows:
-            ended = f"event {event.id}, which was not named, had to be bound to {_or(bound)}: skip till next match"
+            ended = (
+                f"event {event.id}, which was not named, had to be bound to {_join_by_or(bound)}: skip till next match"
+            )
         else:
-            ended = f"event {event.id} had to be bound to {_or(bound)}, which led no further: skip till next match"
+            ended = (
+                f"event {event.id} had to be bound to {_join_by_or(bound)}, which led no further: skip till next match"
+            )
         return state, _nearest_first(failed), ended
     # Events for arcs that lead no nearer to an end are not missing.
     onward = [m for m in moves if engine.leads_on(node, m.arc)]
     types = dict.fromkeys(t for move in onward for t in move.arc.types if t not in taken)
     if not failed and types and not engine.strategy.contiguous and not rows:
-        ended = f"no event of type {_or(types)} came before {ended}"
+        ended = f"no event of type {_join_by_or(types)} came before {ended}"
     return state, _nearest_first(failed), ended
 
 
 def _next(watching: Watching, node: MatchNode, event: Event, kind: str | None) -> tuple[bool, dict[str, None]]:
     """Return whether a partial match may wait on after an event, and the variables to which it binds the event."""
-    waits, made = watching.next_of(node, event, kind)
-    return waits, dict.fromkeys(n.trail.var for n in made)
+    waits, successors = watching.next_of(node, event, kind)
+    return waits, dict.fromkeys(n.trail.var for n in successors)
 
 
 def _attempts(watching: Watching, node: MatchNode | None, event: Event, kind: str | None) -> Iterator[Ranked]:
@@ -146,7 +154,7 @@ def _row_failures(watching: Watching, node: MatchNode | None, event: Event, kind
         return []
     if not fitting:
         needed = _with_types(arcs)
-        types = _or(dict.fromkeys(t for arc in arcs for t in arc.types))
+        types = _join_by_or(dict.fromkeys(t for arc in arcs for t in arc.types))
         return [Failure(event.id, needed, "it has no type" if kind is None else f"its type is {kind}, not {types}")]
     if node is not None and engine.has_expired(node, event.position, event.ts):
         return [Failure(event.id, var, _too_late(watching.plan, node.trail.first, event)) for var in fitting]
@@ -166,7 +174,7 @@ def _too_late(plan: Plan, first: Event, event: Event) -> str:
     return f"it comes {later} after event {first.id}, and the window is {window}"
 
 
-def refused(watching: Watching, near: NearMiss, node: MatchNode) -> FailureReport:
+def explain_refusal(watching: Watching, near: NearMiss, node: MatchNode) -> FailureReport:
     """Explain why a run with enough events is no match: a predicate at its end, a negation, HAVING or the output."""
     plan, steps = watching.plan, node.trail.steps()
     state, last = "everything is bound", steps[-1][0]
@@ -176,7 +184,7 @@ def refused(watching: Watching, near: NearMiss, node: MatchNode) -> FailureRepor
         reason = "; ".join(not_held(plan, plan.predicates[number], bound_events(steps)) for number in numbers)
         return state, [Failure(last.id, steps[-1][1], reason)], "it is no match"
     if near.stage is Stage.NEGATION_BROKEN:
-        return state, [*_broken(watching, node)], "a negation is broken"
+        return state, [*_breaking_events(watching, node)], "a negation is broken"
     if near.stage is Stage.HAVING_FAILED:
         parts = [part for part in having_parts(plan) if not having_holds(plan, steps, part)]
         reason = "; ".join(not_held(plan, part, bound_events(steps)) for part in parts)
@@ -184,7 +192,7 @@ def refused(watching: Watching, near: NearMiss, node: MatchNode) -> FailureRepor
     return state, [], "it was found" if plan.query.output is Output.ALL else "the output chose between it and others"
 
 
-def _broken(watching: Watching, node: MatchNode) -> Iterator[Failure]:
+def _breaking_events(watching: Watching, node: MatchNode) -> Iterator[Failure]:
     """Yield the events that break the negations of a run."""
     plan, steps = watching.plan, node.trail.steps()
     trailing = [(len(steps), c) for accept in watching.tracing.states[node.state].accepts for c in accept.crossings]
@@ -192,14 +200,14 @@ def _broken(watching: Watching, node: MatchNode) -> Iterator[Failure]:
         negation = plan.automaton.negations[crossing.negation]
         for event, kind in watching.seen:
             is_of_type = not negation.types or kind in negation.types
-            if not is_of_type or not _forbidden(plan, steps, j, event):
+            if not is_of_type or not _is_forbidden(plan, steps, j, event):
                 continue
             if count_breaks(plan, steps, node.history, j, crossing, [event]):
                 what = " or ".join(negation.types) or "event"
                 yield Failure(event.id, f"~{negation.var}", f"no such {what} may come there")
 
 
-def _forbidden(plan: Plan, steps: list[tuple[Event, str]], j: int, event: Event) -> bool:
+def _is_forbidden(plan: Plan, steps: list[tuple[Event, str]], j: int, event: Event) -> bool:
     """Return whether an event lies where a negation before step ``j`` forbids it."""
     first, last, window = steps[0][0], steps[-1][0], plan.window
     if j == 0:
@@ -216,9 +224,9 @@ def _with_types(arcs: Iterable[Arc]) -> str:
     types_of: dict[str, dict[str, None]] = {}
     for arc in arcs:
         types_of.setdefault(arc.var, {}).update(dict.fromkeys(arc.types))
-    texts = (var if set(types) <= {var} else f"{var} (type {_or(types)})" for var, types in types_of.items())
-    return _or(dict.fromkeys(texts))
+    texts = (var if set(types) <= {var} else f"{var} (type {_join_by_or(types)})" for var, types in types_of.items())
+    return _join_by_or(dict.fromkeys(texts))
 
 
-def _or(names: dict[str, None]) -> str:
+def _join_by_or(names: dict[str, None]) -> str:
     return " or ".join(names) or "nothing"

@@ -22,7 +22,7 @@ from acep.reference.bindings import having_holds
 from acep.reference.engine import Event, MatchNode, ReferenceEngine, Trail
 from acep.reference.runtime import Key, Partition, ReferenceRuntime
 
-__all__ = ["MOST_LOOKS", "NearMiss", "Stage", "Tracing", "Wanted", "Watching", "having_parts", "ways_of"]
+__all__ = ["MOST_LOOKS", "NearMiss", "Stage", "Tracing", "Wanted", "Watching", "cheapest_completions", "having_parts"]
 
 MOST_LOOKS = 300_000
 """The looks at partial matches, one of each for an event, after which no further events are taken: some seconds."""
@@ -66,7 +66,7 @@ class Tracing(ReferenceEngine):
     def __init__(self, plan: Plan, wanted: Wanted) -> None:
         super().__init__(plan)
         self.keeps_rows = True
-        self.ways = ways_of(plan)
+        self.completions = cheapest_completions(plan)
         self.wanted, self.key = wanted, wanted.key or ()
         self.best: dict[Key, NearMiss] = {}
         self._nearest: dict[tuple[int, int], int] = {}
@@ -79,7 +79,7 @@ class Tracing(ReferenceEngine):
     def nearest(self, state: int, error: int) -> int:
         """Return the least number of events from a state to an end, with an ``error`` so far."""
         if (state, error) not in self._nearest:
-            counts = [count for cost, count in self.ways[state] if error + cost <= self.budget]
+            counts = [count for cost, count in self.completions[state] if error + cost <= self.budget]
             self._nearest[state, error] = min(counts, default=len(self.states))
         return self._nearest[state, error]
 
@@ -96,17 +96,17 @@ class Tracing(ReferenceEngine):
         return self._walk(node.trail)[0] < len(self.wanted.rows)
 
     def consider(
-        self, node: MatchNode | None, stage: Stage, failed: int = 0, held: int = 0, *, fresh: bool = False
+        self, node: MatchNode | None, stage: Stage, n_failed: int = 0, n_held: int = 0, *, is_unmatched: bool = False
     ) -> None:
-        """Keep a near miss if it is nearer than the nearest so far. ``fresh``: its event is in no match."""
+        """Keep a near miss if it is nearer than the nearest so far. ``is_unmatched``: its event is in no match."""
         n_bound, is_fresh = (0, True) if node is None else self._walk(node.trail)
-        if self.wanted.matched and not (fresh or (node is not None and is_fresh)):
+        if self.wanted.matched and not (is_unmatched or (node is not None and is_fresh)):
             return
         rows, need = len(self.wanted.rows), self.need(node)
         if rows:
-            rank = (rows - n_bound, int(need > 0 and n_bound == rows), stage, failed, -held, need)
+            rank = (rows - n_bound, int(need > 0 and n_bound == rows), stage, n_failed, -n_held, need)
         else:
-            rank = (int(node is None), need, stage, failed, -held, -n_bound)
+            rank = (int(node is None), need, stage, n_failed, -n_held, -n_bound)
         best = self.best.get(self.key)
         if best is None or rank < best.rank:
             self.best[self.key] = NearMiss(rank, stage, node)
@@ -117,11 +117,11 @@ class Tracing(ReferenceEngine):
         # Of an automaton each event takes one of the arcs, or ends the run.
         is_taken = self.graph is not None and len(feed.new_nodes) > n_made
         if self._is_near(node, feed.event) and not is_taken:
-            fresh = feed.event.id not in self.wanted.matched
+            is_unmatched = feed.event.id not in self.wanted.matched
             for attempt in attempts(self, node, feed.event, feed.kind):
                 if self.wanted.rows or self.leads_on(node, attempt.move.arc):
                     failed, minus_held = attempt.distance
-                    self.consider(node, Stage.TRIED, failed, -minus_held, fresh=fresh)
+                    self.consider(node, Stage.TRIED, failed, -minus_held, is_unmatched=is_unmatched)
         return waits
 
     def _is_near(self, node: MatchNode | None, event: Event) -> bool:
@@ -132,8 +132,8 @@ class Tracing(ReferenceEngine):
         best = self.best.get(self.key)
         return best is None or (int(node is None), self.need(node)) <= best.rank[:2]
 
-    def _make(self, arc: Arc, node: MatchNode, made: dict[Any, MatchNode]) -> None:
-        super()._make(arc, node, made)
+    def _make(self, arc: Arc, node: MatchNode, successors: dict[Any, MatchNode]) -> None:
+        super()._make(arc, node, successors)
         if self.wanted.rows and self.wanted.rows.get(node.trail.event.id) != self._walk(node.trail)[0]:
             return  # not exactly the named rows
         node = self._with_history(arc, node)
@@ -175,8 +175,8 @@ class Watching(ReferenceRuntime):
     def next_of(self, node: MatchNode, event: Event, kind: str | None) -> tuple[bool, list[MatchNode]]:
         """Return whether a partial match may wait on after an event, and those that are made of it by binding it."""
         waiting, complete = self.later.feed([node], event, kind, Counts())
-        made = [n for n in (*waiting, *(n for n, _ in complete)) if n.trail.previous is node.trail]
-        return any(n is node for n in waiting), made
+        successors = [n for n in (*waiting, *(n for n, _ in complete)) if n.trail.previous is node.trail]
+        return any(n is node for n in waiting), successors
 
     def run(self, events: Any) -> list[Any]:
         """Run over a whole stream, and return its matches."""
@@ -245,8 +245,8 @@ def having_parts(plan: Plan) -> list[Compiled]:
     """Return the conjuncts of HAVING."""
     if plan.having is None:
         return []
-    pairs = zip(_conjuncts(plan.having.expr), _conjuncts(plan.having.told), strict=False)
-    return [compile_expression(expr, plan.schema.tick_ns, told) for expr, told in pairs]
+    pairs = zip(_conjuncts(plan.having.expr), _conjuncts(plan.having.written), strict=False)
+    return [compile_expression(expr, plan.schema.tick_ns, written) for expr, written in pairs]
 
 
 def _conjuncts(expr: ex.Expr) -> Iterator[ex.Expr]:
@@ -257,21 +257,21 @@ def _conjuncts(expr: ex.Expr) -> Iterator[ex.Expr]:
         yield expr
 
 
-def ways_of(plan: Plan) -> list[list[tuple[int, int]]]:
+def cheapest_completions(plan: Plan) -> list[list[tuple[int, int]]]:
     """Return for each state the ways to an end, as (scaled cost, events): none both dearer and longer than another."""
     budget = plan.automaton.costs.budget
-    ways = [[(a.cost, 0) for a in state.accepts if a.cost <= budget] for state in plan.arcs.states]
+    completions = [[(a.cost, 0) for a in state.accepts if a.cost <= budget] for state in plan.arcs.states]
     changed = True
     while changed:
         changed = False
         for state, arcs in enumerate(plan.arcs.arcs):
-            seen = set(ways[state])
+            seen = set(completions[state])
             for arc in arcs:
-                seen |= {(cost + arc.weight, count + 1) for cost, count in ways[arc.target]}
+                seen |= {(cost + arc.weight, count + 1) for cost, count in completions[arc.target]}
             best: list[tuple[int, int]] = []
             for cost, count in sorted(seen):
                 if cost <= budget and (not best or count < best[-1][1]):
                     best.append((cost, count))
-            if best != ways[state]:
-                ways[state], changed = best, True
-    return ways
+            if best != completions[state]:
+                completions[state], changed = best, True
+    return completions

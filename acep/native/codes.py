@@ -161,7 +161,7 @@ def derived_of(column: Column, derived: Derived) -> Column:
         distinct = Column(column.kind, sorted_values).to_list()
     if column.valid is not None:
         places = np.where(column.valid == 0, len(distinct), places)
-    results = derived.of([*distinct, None])
+    results = derived.values_of([*distinct, None])
     return column_of_values(results, derived.kind).at(places)
 
 

@@ -30,7 +30,7 @@ from acep.plan.prefilter import necessary, reason_against
 from acep.shedding.controller import SheddingController
 from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.policy_context import context_of
-from acep.shedding.recovery.bundles import KEPT, Recovery
+from acep.shedding.recovery.bundles import KEPT_WINDOWS, Recovery
 
 if TYPE_CHECKING:
     from acep.matches.partials.partial_columns import PartialColumns
@@ -141,7 +141,7 @@ class NativeSession:
             assert isinstance(effort, SheddingController)
             key_indexes = [list(shared.columns).index(key) for key in self.plans[number].keys]
             recovery.start(self, number, key_indexes, span, effort.context)
-            retention_span = max(retention_span or 0, (KEPT + 2) * span)
+            retention_span = max(retention_span or 0, (KEPT_WINDOWS + 2) * span)
         self._encoder = Encoder(
             codes,
             self._session,
@@ -232,7 +232,7 @@ class NativeSession:
 
     def _lower(self, plan: Plan) -> tuple[SharedTables, PlanTables]:
         """Return the tables of a plan in place of another one, and the shared tables that go with them."""
-        shared = self._shared.copied()
+        shared = self._shared.copy()
         try:
             return shared, lower(plan, shared, self._codes.constant)
         except NotNativeError as why:

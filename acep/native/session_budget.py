@@ -258,17 +258,16 @@ class SessionBudget:
             counts.match_memory = self._match_memory
             counts.unknown = no_recall(self.decoders[plan].plan)
             if not counts.unknown and not self.revisable:
-                unsampled_share = min(
-                    1.0, (int(shedding_counts["turned_away"]) + self.starved) / max(self.encoder.events + 1, 1)
-                )
-                counts.known = effort.recall(self.core, unsampled_share)
+                turned_away = int(shedding_counts["turned_away"]) + self.starved
+                unsampled_share = min(1.0, turned_away / max(self.encoder.events + 1, 1))
+                counts.tallies = effort.recall(self.core, unsampled_share)
                 counts.unknown = "too little was watched to say how many"
         if self.revisable and effort is not None:
             counts.shed, counts.skipped = counts.shed + self.left_out, counts.skipped + self.left_out
-            counts.known, counts.unknown = (None, None), NOT_ESTIMATED
+            counts.tallies, counts.unknown = (None, None), NOT_ESTIMATED
         if plan in self.recoveries:
             recovery = self.recoveries[plan]
-            counts.matches, counts.touches = recovery.given, counts.touches + recovery.spent
+            counts.matches, counts.touches = recovery.n_given, counts.touches + recovery.spent
             counts.recovering, counts.recovered = recovery.spent, recovery.recovered
             counts.unrecovered = recovery.unrecovered
 
@@ -294,7 +293,7 @@ class SessionBudget:
     @property
     def held(self) -> int:
         """Return the bytes that policies hold; under a memory bound also those of texts and ids."""
-        byte_count = sum(effort.held for effort in self.choosing.values())
+        byte_count = sum(effort.policy_bytes for effort in self.choosing.values())
         return byte_count + (0 if self.memory is None else self.encoder.bytes)
 
     @property

@@ -30,7 +30,7 @@ __all__ = ["ALL", "CELLS", "SHIFT", "UNIT", "Admission", "Pieces", "chances_of",
 ALL = 1 << 32
 """The threshold above all hashes, which admits every row."""
 UNIT = 8  # windows
-MOST = 48  # thresholds that are stored; from then on the threshold may only fall, which merges older ones
+MAX_THRESHOLDS = 48  # thresholds that are stored; from then on the threshold may only fall, which merges older ones
 CELLS = 256
 """Number of cells into which keys are hashed."""
 SHIFT = 6
@@ -76,8 +76,10 @@ class Admission:
 
     def admits(self, *, hashed: int, begin: int, tick: int, cell: int = 0) -> bool:
         """Return whether a row is admitted whose unit has this hash (below :data:`ALL`) and begins at ``begin``."""
-        bear = range(self._at(begin), self._at(self.last_cut(begin, tick)) + 1)
-        return all(hashed < self.thresholds[i] << (SHIFT if cell in self.favoured[self._table(i)] else 0) for i in bear)
+        indices = range(self._at(begin), self._at(self.last_cut(begin, tick)) + 1)
+        return all(
+            hashed < self.thresholds[i] << (SHIFT if cell in self.favoured[self._table(i)] else 0) for i in indices
+        )
 
     def last_cut(self, begin: int, tick: int) -> int:
         """Return the last time at which thresholds affect a row."""
@@ -90,12 +92,16 @@ class Admission:
         """
         first, reach = tick - self.length + 1, self.length - self.span - 1
         # The thresholds that affect a row change only as the beginning of its unit passes one of these times.
-        cuts = {one for since in self.since for one in (since, since - reach) if first <= one < tick}
-        edges = [first, *sorted(one + 1 for one in cuts if one + 1 > first), tick + 1]
-        under = np.stack([chances_of(one, self.favoured[self._table(i)]) for i, one in enumerate(self.thresholds)])
+        cuts = {cut for since in self.since for cut in (since, since - reach) if first <= cut < tick}
+        edges = [first, *sorted(cut + 1 for cut in cuts if cut + 1 > first), tick + 1]
+        chances_by_threshold = np.stack(
+            [chances_of(threshold, self.favoured[self._table(i)]) for i, threshold in enumerate(self.thresholds)]
+        )
         sums = np.zeros(CELLS)
         for begin, end in pairwise(edges):
-            sums += (end - begin) * under[self._at(begin) : self._at(self.last_cut(begin, tick)) + 1].min(axis=0)
+            sums += (end - begin) * chances_by_threshold[
+                self._at(begin) : self._at(self.last_cut(begin, tick)) + 1
+            ].min(axis=0)
         return sums / self.length
 
     def after(self, seen: int | None, threshold: int, favoured: tuple[int, ...] | None = None) -> Admission:
@@ -106,36 +112,36 @@ class Admission:
         """
         if seen is None:  # there was no row yet
             return replace(self, since=self.since[:1], thresholds=(threshold,))
-        if threshold > self.now and len(self.since) >= MOST:
+        if threshold > self.now and len(self.since) >= MAX_THRESHOLDS:
             threshold = self.now
-        tables, every = [self._table(i) for i in range(len(self.since))], list(self.favoured)
+        tables, favoured_sets = [self._table(i) for i in range(len(self.since))], list(self.favoured)
         since, thresholds = list(self.since), list(self.thresholds)
         if since[-1] >= seen and len(since) > 1:  # there was no row since the last threshold
             since.pop()
             thresholds.pop()
             tables.pop()
-        if favoured is not None and favoured != every[-1]:
-            every.append(favoured)
+        if favoured is not None and favoured != favoured_sets[-1]:
+            favoured_sets.append(favoured)
         since.append(max(seen, since[-1] + 1))
         thresholds.append(threshold)
-        tables.append(len(every) - 1)
+        tables.append(len(favoured_sets) - 1)
         first, last = self._oldest(since, seen - self.length), self._oldest(since, seen)
         # For future rows, an old threshold acts like a lower one that follows it.
         for i in reversed(range(first, last)):
             if tables[i] == tables[i + 1]:
                 thresholds[i] = min(thresholds[i], thresholds[i + 1])
-        kept = [
+        kept_indices = [
             i
             for i in range(first, len(since))
             if i == first or (thresholds[i], tables[i]) != (thresholds[i - 1], tables[i - 1])
         ]
-        used = sorted({tables[i] for i in kept})
+        used = sorted({tables[i] for i in kept_indices})
         return replace(
             self,
-            since=tuple(since[i] for i in kept),
-            thresholds=tuple(thresholds[i] for i in kept),
-            favoured=tuple(every[table] for table in used),
-            begins=tuple(next(n for n, i in enumerate(kept) if tables[i] == table) for table in used),
+            since=tuple(since[i] for i in kept_indices),
+            thresholds=tuple(thresholds[i] for i in kept_indices),
+            favoured=tuple(favoured_sets[table] for table in used),
+            begins=tuple(next(n for n, i in enumerate(kept_indices) if tables[i] == table) for table in used),
         )
 
     @property
@@ -162,33 +168,33 @@ class Admission:
         If no bound is exceeded, the last pair holds.
         """
         oldest = 0 if seen is None else self._oldest(self.since, seen)
-        found: Pieces = []
+        pieces: Pieces = []
         for last in range(len(self.since) - 1, oldest - 1, -1):
-            least, steps = [ALL] * len(self.favoured), list[tuple[int, tuple[int, ...]]]()
+            lowest_thresholds, steps = [ALL] * len(self.favoured), list[tuple[int, tuple[int, ...]]]()
             for first in range(last, -1, -1):
                 table = self._table(first)
-                least[table] = min(least[table], self.thresholds[first])
-                if steps and steps[-1][1] == tuple(least):
+                lowest_thresholds[table] = min(lowest_thresholds[table], self.thresholds[first])
+                if steps and steps[-1][1] == tuple(lowest_thresholds):
                     steps.pop()
-                steps.append((self.since[first], tuple(least)))
-            found.append((self.since[last], steps))
-        return found
+                steps.append((self.since[first], tuple(lowest_thresholds)))
+            pieces.append((self.since[last], steps))
+        return pieces
 
     def dump(self) -> dict[str, Any]:
         """Return JSON-like data."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> Admission:
         """Read the data of ``dump``. Raise :class:`KeyError`, :class:`TypeError` or :class:`ValueError` if invalid."""
-        since, thresholds = (tuple(int(one) for one in data[name]) for name in ("since", "thresholds"))
+        since, thresholds = (tuple(int(number) for number in data[name]) for name in ("since", "thresholds"))
         # Earlier development versions had no favoured cells.
-        begins = tuple(int(one) for one in data.get("begins", [0]))
+        begins = tuple(int(number) for number in data.get("begins", [0]))
         favoured = tuple(tuple(int(cell) for cell in cells) for cells in data.get("favoured", [[]]))
         fits = len(since) == len(thresholds) > 0 and list(since) == sorted(set(since))
         fits = fits and len(favoured) == len(begins) <= 2 and begins[:1] == (0,) and begins[-1] < len(since)
         fits = fits and all(0 <= cell < CELLS for cells in favoured for cell in cells)
-        if not fits or not all(0 <= one <= ALL for one in thresholds) or int(data["span"]) < 0:
+        if not fits or not all(0 <= threshold <= ALL for threshold in thresholds) or int(data["span"]) < 0:
             raise ValueError("thresholds")
         return cls(int(data["span"]), since, thresholds, favoured, begins, int(data["seed"]), int(data["delay"]))
 
@@ -199,9 +205,9 @@ def chances_of(threshold: int, favoured: Sequence[int]) -> NDArray[np.float64]:
     >>> chances_of(ALL // 128, [0])[:2].tolist()
     [0.5, 0.0078125]
     """
-    found = np.full(CELLS, threshold / ALL)
-    found[list(favoured)] *= 1 << SHIFT
-    return found.clip(max=1)
+    chances = np.full(CELLS, threshold / ALL)
+    chances[list(favoured)] *= 1 << SHIFT
+    return chances.clip(max=1)
 
 
 def why_not_before(plans: Sequence[Plan], *, ids: bool) -> str:
@@ -220,7 +226,7 @@ def why_not_before(plans: Sequence[Plan], *, ids: bool) -> str:
             return "there is no window in time"
         if plan.chooses:
             return "matches are chosen among others"
-        if any(one.leading or one.trailing for one in plan.automaton.negations):
+        if any(negation.leading or negation.trailing for negation in plan.automaton.negations):
             return "a negation stands at the beginning or the end of a pattern"
     return ""
 

@@ -25,7 +25,8 @@ FORMAT = 1
 class Carried:
     """Totals since the stream began: ``rows`` read, ``events`` of all passes, events that no query can need (``idle``;
     ``late`` ones are counted separately and not as events), those too far ``ahead``, and those that were ``shed``.
-    ``seen`` is the greatest time in ticks. ``points`` has the recall statistics of match points, valid if ``known``;
+    ``seen`` is the greatest time in ticks. ``points`` has the recall statistics of match points, valid if
+    it ``has_points_by_key``;
     ``explored`` those of micro-batches in which single events were shed."""
 
     rows: int = 0
@@ -34,16 +35,16 @@ class Carried:
     shed: int = 0
     seen: int | None = None
     points: Tally = field(default_factory=Tally)
-    known: bool = True
+    has_points_by_key: bool = True
     late: int = 0
     ahead: int = 0
     explored: Explored = field(default_factory=Explored)
 
     def dump(self) -> dict[str, Any]:
         """Return JSON-like data."""
-        names = ("rows", "events", "idle", "shed", "seen", "known", "late", "ahead")
-        told = {name: getattr(self, name) for name in names}
-        return told | {"points": self.points.to_arrays(), "explored": self.explored.dump()}
+        counts = {name: getattr(self, name) for name in ("rows", "events", "idle", "shed", "seen")}
+        counts |= {"known": self.has_points_by_key, "late": self.late, "ahead": self.ahead}
+        return counts | {"points": self.points.to_arrays(), "explored": self.explored.dump()}
 
     @classmethod
     def load(cls, data: Any) -> Carried:
@@ -53,24 +54,24 @@ class Carried:
         if min(rows, events, idle, shed, late, ahead) < 0:
             raise ValueError("counts")
         seen = None if data["seen"] is None else int(data["seen"])
-        points, known = Tally.from_arrays(data["points"]), data["known"] is True
+        points, has_points_by_key = Tally.from_arrays(data["points"]), data["known"] is True
         explored = Explored.load(data.get("explored"))
-        return cls(rows, events, idle, shed, seen, points, known, late, ahead, explored)
+        return cls(rows, events, idle, shed, seen, points, has_points_by_key, late, ahead, explored)
 
 
 @dataclass(frozen=True)
 class Decision:
     """The decision at the beginning of a micro-batch: the ``admission``, if events can be shed, and the ``latest``
     time allowed for an event, in ticks. From earlier micro-batches it has the load, the counts, the utility of keys
-    and the core time that is ``left``. ``events`` are the single events that are kept. ``versions`` of queries come
-    with this micro-batch; the last one so far has the number ``version``."""
+    and the core time that is left (``core_time``). ``events`` are the single events that are kept. ``versions`` of
+    queries come with this micro-batch; the last one so far has the number ``version``."""
 
     admission: Admission | None = None
     load: Load = field(default_factory=Load)
     carried: Carried = field(default_factory=Carried)
     utility: CellUtility = field(default_factory=CellUtility.none)
     latest: int | None = None
-    left: CoreTime = field(default_factory=CoreTime)
+    core_time: CoreTime = field(default_factory=CoreTime)
     events: EventChoice = field(default_factory=EventChoice)
     versions: tuple[NewVersion, ...] = ()
     version: int = 0
@@ -78,9 +79,10 @@ class Decision:
     def dump(self) -> dict[str, Any]:
         """Return JSON-like data."""
         admission = None if self.admission is None else self.admission.dump()
-        parts = {name: getattr(self, name).dump() for name in ("load", "carried", "utility", "left", "events")}
+        parts = {name: getattr(self, name).dump() for name in ("load", "carried", "utility")}
+        parts |= {"left": self.core_time.dump(), "events": self.events.dump()}
         if self.version:
-            parts |= {"version": self.version, "versions": [one.data() for one in self.versions]}
+            parts |= {"version": self.version, "versions": [version.data() for version in self.versions]}
         return {"admission": admission, "latest": self.latest} | parts
 
     @classmethod
@@ -89,40 +91,42 @@ class Decision:
         admission = None if data["admission"] is None else Admission.load(data["admission"])
         load, carried = Load.load(data["load"]), Carried.load(data["carried"])
         latest = None if data.get("latest") is None else int(data["latest"])
-        left, events = CoreTime.load(data.get("left")), EventChoice.load(data.get("events"))
+        core_time, events = CoreTime.load(data.get("left")), EventChoice.load(data.get("events"))
         utility, version = CellUtility.load(data.get("utility")), int(data.get("version", 0))
         versions = tuple(map(NewVersion.of, data.get("versions", ())))
-        return cls(admission, load, carried, utility, latest, left, events, versions, version)
+        return cls(admission, load, carried, utility, latest, core_time, events, versions, version)
 
 
-def decide(decision: Decision, own: Admission | None, share: float, delay: int) -> Decision:
+def decide(decision: Decision, initial: Admission | None, share: float, delay: int) -> Decision:
     """Decide what a micro-batch admits: from now on this ``share`` of the events, preferring keys of high utility.
 
-    ``own`` is the initial admission of a call that can shed, or ``None`` for a call without a budget. Sampling units
+    ``initial`` is the first admission of a call that can shed, or ``None`` for a call without a budget. Sampling units
     that were cut short stay so even if the budget grows: a gap that ends too early could create a false match.
     ``delay`` is that of the watermark, in ticks.
 
     Raise :class:`SnapshotError` if units are being shed under another seed or delay.
     """
-    before = decision.admission
-    if before is None or before.whole:
-        before = own
-    elif before.delay != delay or (own is not None and before.seed != own.seed):
+    admission = decision.admission
+    if admission is None or admission.whole:
+        admission = initial
+    elif admission.delay != delay or (initial is not None and admission.seed != initial.seed):
         raise SnapshotError(
             "events are being shed by whole units, under another seed= or watermark=",
             hint="go on with those; they may be changed when nothing has been shed for eight windows",
         )
-    if before is None:
+    if admission is None:
         return replace(decision, admission=None)
     seen, utility, favoured, threshold = decision.carried.seen, decision.utility, None, ALL
-    if own is not None and share < 1:
-        if not before.changing:
-            utility, favoured = utility.choose(share, before.favoured[-1], seen, before.length)
-        cells = before.favoured[-1] if favoured is None else favoured
-        same = favoured is None and share == share_of(before.now, cells, decision.utility.events)
-        threshold = before.now if same else threshold_of(share, cells, utility.events)
-    after = before.after(seen, threshold, favoured)
-    return replace(decision, admission=None if own is None and after.whole else after, utility=utility)
+    if initial is not None and share < 1:
+        if not admission.changing:
+            utility, favoured = utility.choose(share, admission.favoured[-1], seen, admission.length)
+        cells = admission.favoured[-1] if favoured is None else favoured
+        same = favoured is None and share == share_of(admission.now, cells, decision.utility.events)
+        threshold = admission.now if same else threshold_of(share, cells, utility.events)
+    next_admission = admission.after(seen, threshold, favoured)
+    return replace(
+        decision, admission=None if initial is None and next_admission.whole else next_admission, utility=utility
+    )
 
 
 class BatchLog:
@@ -159,16 +163,16 @@ class BatchLog:
         data = self._folder.read(path)
         if data is None:
             return None
-        shown = f"{self._folder.shown}/{path}"
+        shown_path = f"{self._folder.shown}/{path}"
         try:
-            told = json.loads(data)
-            if told["format"] != FORMAT:
+            record = json.loads(data)
+            if record["format"] != FORMAT:
                 raise SnapshotError(
-                    f"state has format version {told['format']}, which this acep does not read: {shown}",
+                    f"state has format version {record['format']}, which this acep does not read: {shown_path}",
                     hint="go on with the acep that wrote it, or begin a new checkpoint",
                     code="state_version",
                 )
-            return Decision.load_from(told)
+            return Decision.load_from(record)
         except (KeyError, TypeError, ValueError):
             hint = "go back to the beginning of the micro-batch that wrote it (docs/internals/spark_state.md)"
-            raise SnapshotError(f"state is damaged: {shown}", hint=hint, code="state_damaged") from None
+            raise SnapshotError(f"state is damaged: {shown_path}", hint=hint, code="state_damaged") from None

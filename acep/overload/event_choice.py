@@ -1,8 +1,8 @@
 """Keep single events of high utility if not all can travel, and explore whole units to know what that loses.
 
 The history orders cells of events (:mod:`acep.shedding.event_utility`). An event travels if its cell is among the first
-``kept`` ones, or if it is in an *explored unit*: a stretch of one key, as long as a sampling unit. A hash chooses one
-unit in :data:`EXPLORED`. All events of such a unit travel, so all of its match points are found. They estimate the
+``n_cells`` ones, or if it is in an *explored unit*: a stretch of one key, as long as a sampling unit. A hash chooses
+one unit in :data:`EXPLORED`. All events of such a unit travel, so all of its match points are found. They estimate the
 recall, and the events of the unit show how events spread over the cells now.
 """
 
@@ -28,7 +28,7 @@ from acep.streaming.job import Job
 __all__ = ["EXPLORED", "EventChoice", "Explored", "Exploring", "explored_in"]
 
 EXPLORED = 32  # one unit in so many is explored
-LEAST = 1 / 16  # least share of the events that the first cells may have
+MIN_SHARE = 1 / 16  # least share of the events that the first cells may have
 FORGET = 0.95  # weight of the events of a micro-batch after the next one
 PRIOR = 1e-6  # share of all events that each cell has at least
 
@@ -52,30 +52,30 @@ class Exploring:
         """Explore with the units of an admission."""
         return cls(utility, tuple(keys), admission.length, admission.span, admission.seed)
 
-    def counts(self, job: Job, carried: pa.Table | None, found: Sequence[pa.Table]) -> Counts:
+    def counts(self, job: Job, carried: pa.Table | None, result_tables: Sequence[pa.Table]) -> Counts:
         """Count a bucket in a micro-batch, for :class:`Explored` and :class:`EventChoice`: the explored events by cell;
         then those in the last seven windows of their unit, and of units with match points there their number, the
         points, and the sum of the squared points."""
         counts = np.zeros(CELLS + 4, np.int64)
         if carried is not None and len(carried):
             ticks, _ = ticks_of(job.schema.ts, carried.column(job.schema.ts), job.schema.tick_ns or 1)
-            chosen, begins = self.chosen([carried.column(key) for key in self.keys], ticks)
+            is_explored, begins = self.chosen([carried.column(key) for key in self.keys], ticks)
             cells = self.utility.cells(carried, carried.column(job.schema.type))
-            counts[:CELLS] = np.bincount(cells[chosen], minlength=CELLS)
-            counts[CELLS] = np.count_nonzero(chosen & (ticks - begins >= self.span))
-        for rows in found:
+            counts[:CELLS] = np.bincount(cells[is_explored], minlength=CELLS)
+            counts[CELLS] = np.count_nonzero(is_explored & (ticks - begins >= self.span))
+        for rows in result_tables:
             key = rows.column("key").combine_chunks()
             name = "point" if job.output == "points" else "end"
             ticks, _ = ticks_of(name, rows.column(name), job.schema.tick_ns or 1)
-            columns = [pa.chunked_array([key.field(one)]) for one in self.keys]
-            chosen, begins = self.chosen(columns, ticks)
-            chosen &= ticks - begins >= self.span
+            columns = [pa.chunked_array([key.field(key_name)]) for key_name in self.keys]
+            is_explored, begins = self.chosen(columns, ticks)
+            is_explored &= ticks - begins >= self.span
             points = pa.table([*columns, pa.array(ticks), pa.array(begins)], [*map(str, range(len(columns))), "t", "b"])
-            points = points.filter(pa.array(chosen))
-            names = [one for one in points.column_names if one != "t"]
+            points = points.filter(pa.array(is_explored))
+            names = [column_name for column_name in points.column_names if column_name != "t"]
             points = points.group_by(points.column_names).aggregate([]).group_by(names).aggregate([([], "count_all")])
-            each = points.column("count_all").to_numpy()
-            counts[CELLS + 1 :] += [len(each), int(each.sum()), int((each**2).sum())]
+            unit_points = points.column("count_all").to_numpy()
+            counts[CELLS + 1 :] += [len(unit_points), int(unit_points.sum()), int((unit_points**2).sum())]
         return counts
 
     def chosen(self, keys: Sequence[pa.ChunkedArray], ticks: Counts) -> tuple[NDArray[np.bool_], Counts]:
@@ -84,35 +84,37 @@ class Exploring:
         seed = pa.scalar(str(self.seed))
         columns = [pc.cast(column, pa.string()) for column in (*keys, pa.chunked_array([begins]))]
         texts = pc.dictionary_encode(pc.binary_join_element_wise(*columns, seed, SEPARATOR)).combine_chunks()
-        known = [zlib.crc32(text.encode()) % EXPLORED == 0 for text in texts.dictionary.to_pylist()]
-        return np.array([*known, False])[texts.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)], begins
+        explored_texts = [zlib.crc32(text.encode()) % EXPLORED == 0 for text in texts.dictionary.to_pylist()]
+        return np.array([*explored_texts, False])[
+            texts.indices.fill_null(len(explored_texts)).to_numpy(zero_copy_only=False)
+        ], begins
 
 
-def explored_in(every: Sequence[Counts]) -> Counts:
+def explored_in(counts_by_bucket: Sequence[Counts]) -> Counts:
     """Return the sum of the counts of some buckets."""
-    return np.asarray(np.sum([np.zeros(CELLS + 4, np.int64), *every], axis=0), np.int64)
+    return np.asarray(np.sum([np.zeros(CELLS + 4, np.int64), *counts_by_bucket], axis=0), np.int64)
 
 
 @dataclass(frozen=True)
 class Explored:
-    """Sums over the micro-batches in which only some events were kept: all ``events``; match points that were
-    ``found``; and of explored units the events ``inside``, ``units``, ``points`` and ``squares`` (the last four of
-    :meth:`Exploring.counts`)."""
+    """Sums over the micro-batches in which only some events were kept: all ``events``; match points that were found
+    (``points_found``); and of explored units the events ``inside``, ``units``, ``points`` and ``squares`` (the last
+    four of :meth:`Exploring.counts`)."""
 
     events: float = 0.0
-    found: float = 0.0
+    points_found: float = 0.0
     inside: float = 0.0
     units: float = 0.0
     points: float = 0.0
     squares: float = 0.0
 
     def __add__(self, other: Explored) -> Explored:
-        return Explored(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
+        return Explored(*(getattr(self, attribute.name) + getattr(other, attribute.name) for attribute in fields(self)))
 
     def tally(self) -> Tally | None:
         """Return the sums that estimate the recall of match points; ``None`` if no event was explored.
 
-        >>> Explored(events=6400, found=120, inside=100, units=2, points=3, squares=5).tally().x
+        >>> Explored(events=6400, points_found=120, inside=100, units=2, points=3, squares=5).tally().x
         192.0
         """
         if not self.events:
@@ -122,27 +124,27 @@ class Explored:
         ratio = self.events / self.inside
         squares = ratio**2 * self.squares
         spread = squares * (1 - 1 / EXPLORED)
-        return Tally(units=self.units, x=ratio * self.points, y=self.found, xx=spread, whole=squares)
+        return Tally(units=self.units, x=ratio * self.points, y=self.points_found, xx=spread, whole=squares)
 
     def dump(self) -> list[float]:
         """Return JSON-like data."""
-        return [getattr(self, one.name) for one in fields(self)]
+        return [getattr(self, attribute.name) for attribute in fields(self)]
 
     @classmethod
     def load(cls, data: Sequence[Any] | None) -> Explored:
         """Read the data of :meth:`dump`. Raises :class:`TypeError` or :class:`ValueError` if it is invalid."""
-        found = cls() if data is None else cls(*map(float, data))
-        if not all(0 <= one < 1e18 for one in found.dump()):
+        explored = cls() if data is None else cls(*map(float, data))
+        if not all(0 <= figure < 1e18 for figure in explored.dump()):
             raise ValueError("explored")
-        return found
+        return explored
 
 
 @dataclass(frozen=True)
 class EventChoice:
-    """The number of cells that are ``kept``, ``None`` for all, and ``recent`` explored events by cell, of shape
-    ``(CELLS,)``."""
+    """The number of cells that are kept, ``n_cells``, ``None`` for all, and ``recent`` explored events by cell, of
+    shape ``(CELLS,)``."""
 
-    kept: int | None = None
+    n_cells: int | None = None
     recent: Figures = field(default_factory=lambda: np.zeros(CELLS))
 
     def events(self, utility: EventUtility) -> Figures:
@@ -153,16 +155,16 @@ class EventChoice:
 
     def share(self, utility: EventUtility) -> float:
         """Return the share of the events that travels."""
-        if self.kept is None:
+        if self.n_cells is None:
             return 1.0
-        first = float(utility.upto(self.events(utility))[self.kept])
+        first = float(utility.upto(self.events(utility))[self.n_cells])
         return first + (1 - first) / EXPLORED
 
     def choose(self, utility: EventUtility, share: float) -> EventChoice:
         """Keep a ``share`` of the events, if that finds more than equal chances; else all of them."""
         first = (share - 1 / EXPLORED) / (1 - 1 / EXPLORED)
-        kept = utility.keep(first, self.events(utility)) if LEAST <= first < 1 else None
-        return replace(self, kept=kept)
+        n_cells = utility.keep(first, self.events(utility)) if MIN_SHARE <= first < 1 else None
+        return replace(self, n_cells=n_cells)
 
     def after(self, counts: Counts) -> EventChoice:
         """Add the explored events of a micro-batch."""
@@ -171,7 +173,7 @@ class EventChoice:
     def dump(self) -> dict[str, Any]:
         """Return JSON-like data."""
         last = int(np.flatnonzero(self.recent).max(initial=-1)) + 1
-        return {"kept": self.kept, "recent": self.recent[:last].round(3).tolist()}
+        return {"kept": self.n_cells, "recent": self.recent[:last].round(3).tolist()}
 
     @classmethod
     def load(cls, data: Mapping[str, Any] | None) -> EventChoice:
@@ -179,9 +181,9 @@ class EventChoice:
         if data is None:
             return cls()
         recent = np.array(data["recent"], np.float64)
-        kept = None if data["kept"] is None else int(data["kept"])
+        n_cells = None if data["kept"] is None else int(data["kept"])
         if recent.ndim != 1 or len(recent) > CELLS or not (np.isfinite(recent) & (recent >= 0)).all():
             raise ValueError("events")
-        if kept is not None and not 0 <= kept <= CELLS:
+        if n_cells is not None and not 0 <= n_cells <= CELLS:
             raise ValueError("kept")
-        return cls(kept, np.pad(recent, (0, CELLS - len(recent))))
+        return cls(n_cells, np.pad(recent, (0, CELLS - len(recent))))

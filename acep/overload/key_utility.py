@@ -105,15 +105,15 @@ class CellUtility:
             return replace(self, chosen=seen), None
         if seen - self.chosen < length:
             return self, None
-        ours, equal = self.tried
+        by_choice, by_chance = self.tried
         if self.before[1].any():
-            ours = FORGET * ours + _found(_best(self.before, share), share, self.since)
-            equal = FORGET * equal + share * float(self.since[1].sum())
+            by_choice = FORGET * by_choice + _found(_best(self.before, share), share, self.since)
+            by_chance = FORGET * by_chance + share * float(self.since[1].sum())
         every = self.before + self.since
-        favoured: tuple[int, ...] | None = _best(every, share) if ours > GAIN * equal else ()
+        favoured: tuple[int, ...] | None = _best(every, share) if by_choice > GAIN * by_chance else ()
         if favoured and current and _found(favoured, share, every) < CHANGE * _found(current, share, every):
             favoured = None
-        return CellUtility(FORGET * every, np.zeros((2, CELLS)), self.recent, seen, (ours, equal)), favoured
+        return CellUtility(FORGET * every, np.zeros((2, CELLS)), self.recent, seen, (by_choice, by_chance)), favoured
 
     def dump(self) -> dict[str, Any] | None:
         """Return the counts as JSON-like data; ``None`` if there are none."""
@@ -128,13 +128,15 @@ class CellUtility:
         if data is None:
             return cls.none()
         before, since, recent = (np.array(data[name], np.float64) for name in ("before", "since", "recent"))
-        ours, equal = (float(one) for one in data["tried"])
-        for one in (before, since, recent, np.array([ours, equal])):
-            if not np.isfinite(one).all() or (one < 0).any():
+        by_choice, by_chance = (float(number) for number in data["tried"])
+        for figures in (before, since, recent, np.array([by_choice, by_chance])):
+            if not np.isfinite(figures).all() or (figures < 0).any():
                 raise ValueError("utility")
         if not before.shape == since.shape == (2, CELLS) or recent.shape != (CELLS,):
             raise ValueError("utility")
-        return cls(before, since, recent, None if data["chosen"] is None else int(data["chosen"]), (ours, equal))
+        return cls(
+            before, since, recent, None if data["chosen"] is None else int(data["chosen"]), (by_choice, by_chance)
+        )
 
 
 def _best(seen: Figures, share: float) -> tuple[int, ...]:

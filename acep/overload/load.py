@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 __all__ = ["Load", "Measured"]
 
-MOST = 24  # micro-batches that are remembered
+MAX_REMEMBERED = 24  # micro-batches that are remembered
 FORGET = 0.9  # the weight of a micro-batch relative to the next one
 COLD = 2  # first micro-batches of a run, which are not used: Spark and its workers are just starting
 # Prior of the shares of the time that are fixed, for reading, and for carrying.
 PRIOR = (0.1, 0.15, 0.75)
 BELIEF = 0.05  # weight of the prior relative to one micro-batch
-LEAST = 1 / 64  # least share of the events that is carried
-WORTH = 0.1  # share of the time that shedding all events must save, or nothing is shed
+MIN_SHARE = 1 / 64  # least share of the events that is carried
+MIN_SAVING = 0.1  # share of the time that shedding all events must save, or nothing is shed
 SAME = 0.01  # relative difference below which two shares count as the same
 NEAR = 0.05  # deviation from the target, relative to it, that is tolerated: a new share makes Spark compile anew
 FEW = 8  # micro-batches whose median decides whether the workers keep the target
@@ -56,11 +56,11 @@ class Load:
     last: tuple[Measured, ...] = ()
     took: tuple[float, ...] = ()  # seconds of the last ones, where the workers bound the time of matching
 
-    def after(self, one: Measured) -> Load:
+    def after(self, measured: Measured) -> Load:
         """Remember a micro-batch."""
-        if self.run < COLD or one.rows == 0:
+        if self.run < COLD or measured.rows == 0:
             return replace(self, run=self.run + 1)
-        return replace(self, run=self.run + 1, last=(*self.last, one)[-MOST:])
+        return replace(self, run=self.run + 1, last=(*self.last, measured)[-MAX_REMEMBERED:])
 
     def restarted(self) -> Load:
         """Begin a run; its first micro-batches are not used."""
@@ -82,16 +82,18 @@ class Load:
         if not self.last:
             return (0.0, 0.0, 0.0)
         names = ("rows", "needed", "carried", "seconds")
-        rows, needed, carried, seconds = (np.array([float(getattr(one, name)) for one in self.last]) for name in names)
+        rows, needed, carried, seconds = (
+            np.array([float(getattr(measured, name)) for measured in self.last]) for name in names
+        )
         weights = np.sqrt(FORGET ** np.arange(len(seconds))[::-1])
         # In units of the prior, so that all three have the same scale.
         scale = seconds.mean() * np.array([PRIOR[0], PRIOR[1] / rows.mean(), PRIOR[2] / max(needed.mean(), 1)])
-        known = np.stack([np.ones_like(rows), rows, carried], axis=1) * scale * weights[:, None]
+        design = np.stack([np.ones_like(rows), rows, carried], axis=1) * scale * weights[:, None]
         belief = np.sqrt(BELIEF) * seconds.mean() * np.diag(PRIOR)
-        left = np.vstack([known, belief])
+        left = np.vstack([design, belief])
         right = np.concatenate([seconds * weights, belief.sum(axis=1)])
-        found = _not_negative(left, right)
-        fixed, read, carry = (found * scale).tolist()
+        coefficients = _not_negative(left, right)
+        fixed, read, carry = (coefficients * scale).tolist()
         return fixed, read, carry
 
     def share(self, target: float, now: float) -> float:
@@ -104,11 +106,11 @@ class Load:
         fixed, read, carry = self.costs()
         last = self.last[-1]
         floor, every = fixed + read * last.rows, carry * last.needed
-        if floor + every <= target or every < WORTH * (floor + every):
+        if floor + every <= target or every < MIN_SAVING * (floor + every):
             return 1.0
         if now < 1 and abs(floor + every * now - target) <= NEAR * target:
             return now
-        wanted = max((target - floor) / every, LEAST)
+        wanted = max((target - floor) / every, MIN_SHARE)
         return now if abs(wanted - now) <= SAME * now else round(wanted, 4)
 
     def paced(self, seconds: float) -> Load:
@@ -132,23 +134,26 @@ class Load:
         fixed, read, carry = self.costs()
         last = self.last[-1]
         floor, every = fixed + read * last.rows, carry * last.needed
-        return floor + every > target and (floor + LEAST * every > target or every < WORTH * (floor + every))
+        return floor + every > target and (floor + MIN_SHARE * every > target or every < MIN_SAVING * (floor + every))
 
     def dump(self) -> dict[str, Any]:
         """Return the measurements as JSON-like data."""
-        last = [[one.rows, one.needed, one.carried, one.seconds] for one in self.last]
+        last = [[measured.rows, measured.needed, measured.carried, measured.seconds] for measured in self.last]
         return {"run": self.run, "last": last, "took": list(self.took)}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> Load:
         """Read the data of :meth:`dump`. Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError`."""
         # The first versions did not record `needed`.
-        every = (one if len(one) == 4 else [one[0], *one] for one in data["last"])
+        every = (figures if len(figures) == 4 else [figures[0], *figures] for figures in data["last"])
         last = tuple(Measured(int(rows), int(needed), int(went), float(took)) for rows, needed, went, took in every)
-        if not all(one.rows > 0 and min(one.needed, one.carried) >= 0 and 0 <= one.seconds < 1e9 for one in last):
+        if not all(
+            measured.rows > 0 and min(measured.needed, measured.carried) >= 0 and 0 <= measured.seconds < 1e9
+            for measured in last
+        ):
             raise ValueError("measurements")
         took = tuple(map(float, data.get("took", ())))  # the first versions had none
-        if len(took) > FEW or not all(0 <= one < 1e9 for one in took):
+        if len(took) > FEW or not all(0 <= seconds < 1e9 for seconds in took):
             raise ValueError("measurements")
         return cls(int(data["run"]), last, took)
 
@@ -160,12 +165,12 @@ def _not_negative(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDAr
     array([1.5, 0. ])
     """
     width = left.shape[1]
-    best, least = np.zeros(width), float(right @ right)
+    best, best_error = np.zeros(width), float(right @ right)
     for size in range(1, width + 1):
-        for some in map(list, combinations(range(width), size)):
-            found = np.linalg.lstsq(left[:, some], right, rcond=None)[0]
-            rest = left[:, some] @ found - right
-            if (found >= 0).all() and float(rest @ rest) < least:
-                best, least = np.zeros(width), float(rest @ rest)
-                best[some] = found
+        for columns in map(list, combinations(range(width), size)):
+            solution = np.linalg.lstsq(left[:, columns], right, rcond=None)[0]
+            residual = left[:, columns] @ solution - right
+            if (solution >= 0).all() and float(residual @ residual) < best_error:
+                best, best_error = np.zeros(width), float(residual @ residual)
+                best[columns] = solution
     return best

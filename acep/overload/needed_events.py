@@ -42,12 +42,14 @@ def uses_of(plans: Sequence[Plan], *, ids: bool, budget: Budget | None = None) -
     for plan in plans:
         if plan.window.counted or plan.sources or plan.query.strategy.contiguous:
             return None
-        bound = [(one.types, one.var, plan.predicates) for one in plan.automaton.letters]
+        bound = [(letter.types, letter.var, plan.predicates) for letter in plan.automaton.letters]
         broken = zip(plan.automaton.negations, plan.negated, strict=True)
-        bound += [(one.types, one.var, conditions) for one, conditions in broken]
+        bound += [(negation.types, negation.var, conditions) for negation, conditions in broken]
         for types, var, conditions in bound:
-            own = tuple(one for one in conditions if _is_own(one, var))
-            uses.setdefault((types, *(one.expr for one in own)), Use(types, own))
+            own_conditions = tuple(condition for condition in conditions if _is_own(condition, var))
+            uses.setdefault(
+                (types, *(own_condition.expr for own_condition in own_conditions)), Use(types, own_conditions)
+            )
     return tuple(uses.values())
 
 

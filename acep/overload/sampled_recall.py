@@ -36,12 +36,12 @@ def with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
     if not carried.shed:
         return report
     explored = carried.explored.tally()
-    counts = Counts(known=(carried.points + (explored or Tally()), None))
+    counts = Counts(tallies=(carried.points + (explored or Tally()), None))
     if several:
         counts = Counts(unknown=SEVERAL)
     elif report.shed:
         counts = Counts(unknown="events were shed before and behind the shuffle")
-    elif not carried.known:
+    elif not carried.has_points_by_key:
         counts = Counts(unknown="match points were not counted by key")
     elif explored is None:
         counts = Counts(unknown="no unit was explored yet")
@@ -60,14 +60,14 @@ def with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
 
 
 def points_by_cell(
-    job: Job, keys: Sequence[str], carried: pa.Table | None, found: Sequence[pa.Table]
+    job: Job, keys: Sequence[str], carried: pa.Table | None, result_tables: Sequence[pa.Table]
 ) -> tuple[NDArray[np.int64], int] | None:
     """Count the events and the match points of a bucket in a micro-batch by cell of their key.
 
     Returns an array of shape ``(4, CELLS)`` and an integer. The array has events, keys with match points, match points,
     and the sum over keys of their squared points. The integer is the points times the mean length of a match in ticks;
     it is negative if the result has no lengths. ``keys`` are the partition attributes; without them all falls into the
-    first cell. Returns ``None`` if the rows ``found`` have no key per match point.
+    first cell. Returns ``None`` if the ``result_tables`` have no key per match point.
     """
     if job.output in ("count", "bundles"):
         return None
@@ -77,7 +77,7 @@ def points_by_cell(
     elif carried is not None:
         events = carried.group_by(list(keys)).aggregate([([], "count_all")])
         np.add.at(cells[:, 0], _cells_of(events, keys), events.column("count_all").to_numpy())
-    for rows in found:
+    for rows in result_tables:
         key = rows.column("key").combine_chunks()
         names = [f"k{i}" for i in range(key.type.num_fields)]
         when = rows.column("point" if job.output == "points" else "end")
@@ -89,8 +89,8 @@ def points_by_cell(
         if job.output == "matches":
             last, first = (ticks_of(name, rows.column(name), job.schema.tick_ns or 1)[0] for name in ("end", "start"))
             length = float((last - first).mean())
-        own = [f"k{key.type.get_field_index(name)}" for name in keys]
-        np.add.at(cells, _cells_of(points, own), np.stack([0 * each, each**0, each, each**2], axis=1))
+        key_columns = [f"k{key.type.get_field_index(name)}" for name in keys]
+        np.add.at(cells, _cells_of(points, key_columns), np.stack([0 * each, each**0, each, each**2], axis=1))
         lengths += round(length * each.sum())
     return cells.T, lengths
 
@@ -107,18 +107,18 @@ def _cells_of(rows: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
 def points_told(every: Sequence[tuple[NDArray[np.int64], int] | None], explored: NDArray[np.int64]) -> str:
     """Sum :func:`points_by_cell` over some buckets, and pack the sums into a short text for :func:`points_in`, with
     the counts of :meth:`acep.overload.event_choice.Exploring.counts`."""
-    known = [one for one in every if one is not None]
-    if len(known) < len(every):
+    counted = [sums for sums in every if sums is not None]
+    if len(counted) < len(every):
         return POINTS
-    counts = np.sum([counts for counts, _ in known], axis=0)
-    return f"{POINTS}{sum(length for _, length in known)} {_packed(counts)} {_packed(explored)}"
+    counts = np.sum([counts for counts, _ in counted], axis=0)
+    return f"{POINTS}{sum(length for _, length in counted)} {_packed(counts)} {_packed(explored)}"
 
 
-def points_in(told: Sequence[str]) -> tuple[NDArray[np.int64], int, NDArray[np.int64], bool]:
+def points_in(texts: Sequence[str]) -> tuple[NDArray[np.int64], int, NDArray[np.int64], bool]:
     """Return the sums of :func:`points_by_cell` over all buckets of a micro-batch, those of the explored units, and
     whether they are known."""
     counts, lengths, explored = np.zeros((4, CELLS), np.int64), 0, explored_in([])
-    every = [text.removeprefix(POINTS) for text in told if text.startswith(POINTS)]
+    every = [text.removeprefix(POINTS) for text in texts if text.startswith(POINTS)]
     for length, first, second in (text.split() for text in every if text):
         counts += _unpacked(first).reshape(counts.shape)
         explored = explored + _unpacked(second)
@@ -140,8 +140,8 @@ def tally_of(counts: NDArray[np.int64], chances: NDArray[np.float64], needed: in
     ``needed`` is the true number of events, which corrects the estimate from the chances. A share ``crossing`` of the
     matches reaches into the next sampling unit and needs both units.
     """
-    some = chances > 0
-    (events, keys, points, squares), chances = counts[:, some], chances[some]
+    has_chance = chances > 0
+    (events, keys, points, squares), chances = counts[:, has_chance], chances[has_chance]
     likely = float((events / chances).sum())
     ratio = needed / likely if likely else 1.0
     per = ratio / (chances * (1 - (1 - chances) * crossing))

@@ -9,7 +9,7 @@ from typing import Any
 
 __all__ = ["CoreTime", "TimeBound"]
 
-KEPT = 10.0  # seconds of the stream whose share of the cores is carried over, or overdrawn, at most
+CARRIED = 10.0  # seconds of the stream whose share of the cores is carried over, or overdrawn, at most
 SPREAD, LONG = 4, 16  # micro-batches over which a balance that is carried over, or overdrawn, is spread
 FLOOR = 0.25  # least part of its share that a micro-batch gets, however much was overdrawn
 
@@ -19,16 +19,17 @@ class CoreTime:
     """The account of a share of the cores: the ``balance`` in seconds, and the ``income`` of the last micro-batch with
     events (``None``: there was none yet).
 
-    >>> CoreTime().after(income=1.0, seconds=3.0, most=5.0)
+    >>> CoreTime().after(income=1.0, seconds=3.0, max_balance=5.0)
     CoreTime(balance=-2.0, income=1.0)
     """
 
     balance: float = 0.0
     income: float | None = None
 
-    def after(self, *, income: float, seconds: float, most: float) -> CoreTime:
-        """Account for a micro-batch that took ``seconds``; the balance stays between ``-most`` and ``most``."""
-        return CoreTime(min(max(self.balance + income - seconds, -most), most), income)
+    def after(self, *, income: float, seconds: float, max_balance: float) -> CoreTime:
+        """Account for a micro-batch that took ``seconds``; the balance stays between ``-max_balance`` and
+        ``max_balance``."""
+        return CoreTime(min(max(self.balance + income - seconds, -max_balance), max_balance), income)
 
     @property
     def target(self) -> float:
@@ -68,19 +69,19 @@ class TimeBound:
     cores: int = 1
     tick: float = 0.0
 
-    def target(self, left: CoreTime) -> float:
+    def target(self, core_time: CoreTime) -> float:
         """Return the seconds that the next micro-batch may take."""
         latency = math.inf if self.latency is None else self.latency
-        return latency if self.cpu is None else min(latency, left.target)
+        return latency if self.cpu is None else min(latency, core_time.target)
 
-    def named(self, left: CoreTime) -> str:
+    def named(self, core_time: CoreTime) -> str:
         """Return the bound that is in effect, as the user has written it."""
-        latency = self.latency is not None and self.target(left) == self.latency
+        latency = self.latency is not None and self.target(core_time) == self.latency
         return f"latency={self.latency:g}" if latency else f"cpu={self.cpu:g}"
 
-    def paid(self, left: CoreTime, *, ticks: int, seconds: float) -> CoreTime:
+    def paid(self, core_time: CoreTime, *, ticks: int, seconds: float) -> CoreTime:
         """Account for a micro-batch that took ``seconds``, while the clock of the events went on by ``ticks``."""
         if self.cpu is None:
-            return left
+            return core_time
         share = self.cpu / self.cores
-        return left.after(income=share * ticks * self.tick, seconds=seconds, most=share * KEPT)
+        return core_time.after(income=share * ticks * self.tick, seconds=seconds, max_balance=share * CARRIED)

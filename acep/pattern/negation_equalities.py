@@ -35,7 +35,7 @@ def always_bound(query: Query) -> frozenset[str]:
 
 
 def repeated_equalities(query: Query, conjuncts: Iterable[ex.Expr]) -> frozenset[int]:
-    """Return the places of equalities of negations that need not be asked, among conjuncts that are closed.
+    """Return the indices of equalities of negations that need not be asked, among conjuncts that are closed.
 
     ``n.x = c.x`` says nothing new beside ``n.x = a.x`` where ``a.x = c.x``, if a and c are always bound. The equality
     with the constant or the first variable stays, so that the negation is decided as soon as it can be.
@@ -49,7 +49,7 @@ def repeated_equalities(query: Query, conjuncts: Iterable[ex.Expr]) -> frozenset
     >>> repeated_equalities(query, close_equalities(query))
     frozenset({2})
     """
-    order = {var: place for place, var in enumerate(variables(query.pattern))}
+    order = {var: position for position, var in enumerate(variables(query.pattern))}
     negated = negated_variables(query.pattern)
     if not negated:
         return frozenset()
@@ -62,8 +62,8 @@ def repeated_equalities(query: Query, conjuncts: Iterable[ex.Expr]) -> frozenset
                 equal[member] = number, -1
             elif member.var in bound:
                 equal[member] = number, order[member.var]
-    asked: dict[tuple[ex.Expr, int], list[tuple[int, int]]] = {}
-    for place, conjunct in enumerate(conjuncts):
+    comparisons: dict[tuple[ex.Expr, int], list[tuple[int, int]]] = {}
+    for index, conjunct in enumerate(conjuncts):
         equality = as_equality(conjunct)
         if equality is None:
             continue
@@ -71,5 +71,5 @@ def repeated_equalities(query: Query, conjuncts: Iterable[ex.Expr]) -> frozenset
         for side, partner in ((left, right), (right, left)):
             if isinstance(side, ex.Attribute) and side.var in negated and partner in equal:
                 number, when = equal[partner]
-                asked.setdefault((side, number), []).append((when, place))
-    return frozenset(place for places in asked.values() for _, place in sorted(places)[1:])
+                comparisons.setdefault((side, number), []).append((when, index))
+    return frozenset(index for same_values in comparisons.values() for _, index in sorted(same_values)[1:])

@@ -14,8 +14,8 @@ from acep.pattern.tree import Output, Query
 
 __all__ = ["Asked", "Queries", "asked_for", "columns_read", "for_existence", "is_clause", "is_swapped", "query_of"]
 
-One = Query | Automaton | str
-Queries = One | Sequence[One] | Mapping[str, One]
+QueryLike = Query | Automaton | str
+Queries = QueryLike | Sequence[QueryLike] | Mapping[str, QueryLike]
 """One query or its text, a list, or a dict of names and queries."""
 
 LETTERS = "re:"
@@ -116,22 +116,24 @@ def asked_for(query: object) -> Asked:
     """
     named = isinstance(query, Mapping)
     if isinstance(query, Mapping):
-        items = [(str(name), one) for name, one in query.items()]
+        unread_queries = [(str(name), unread_query) for name, unread_query in query.items()]
     elif isinstance(query, Sequence) and not isinstance(query, str):
-        items = [(str(number), one) for number, one in enumerate(query)]
+        unread_queries = [(str(number), unread_query) for number, unread_query in enumerate(query)]
     else:
-        items = [("", query)]
-    if not items:
+        unread_queries = [("", query)]
+    if not unread_queries:
         raise QueryError(
             "there is no query", hint="give one query, a list of them, or a dict of name to query", code="query_name"
         )
     queries = []
-    has_query = any(isinstance(item, str | Query | Automaton) for _, item in items)  # else they may be the events
-    for name, item in items:
+    has_query = any(
+        isinstance(unread_query, str | Query | Automaton) for _, unread_query in unread_queries
+    )  # else they may be the events
+    for name, unread_query in unread_queries:
         with naming_query(name if has_query else ""):
-            queries.append(query_of(item))
+            queries.append(query_of(unread_query))
     several = isinstance(query, Mapping | Sequence) and not isinstance(query, str)
-    return Asked(tuple(name for name, _ in items), tuple(queries), several, named)
+    return Asked(tuple(name for name, _ in unread_queries), tuple(queries), several, named)
 
 
 def for_existence(query: Query) -> Query:

@@ -9,7 +9,7 @@ from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.plan.dominance import reason_against
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
-from acep.plan.prefilter import worth
+from acep.plan.prefilter import prefilter_gain
 
 __all__ = [
     "BY_POINTS",
@@ -75,7 +75,7 @@ def choose(plan: Plan, output: str = "matches") -> EngineChoice:
     """
     if output not in plan.engines:
         choice = _alone(plan, output)
-        windows = WINDOWS if choice.engine != "reference" and worth(plan, choice.engine).worth else ""
+        windows = WINDOWS if choice.engine != "reference" and prefilter_gain(plan, choice.engine).is_useful else ""
         plan.engines[output] = windows + choice.engine, choice.why
     return EngineChoice(*plan.engines[output])
 
@@ -155,7 +155,7 @@ def with_partial_matches(plan: Plan, choice: EngineChoice) -> EngineChoice:
     """
     if choice.alone != "search":
         return choice
-    windows = WINDOWS if worth(plan, "dominance").worth else ""
+    windows = WINDOWS if prefilter_gain(plan, "dominance").is_useful else ""
     return EngineChoice(windows + "dominance", "a budget decides about partial matches")
 
 

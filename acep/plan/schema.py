@@ -31,8 +31,10 @@ def kinds_text(kinds: Iterable[tuple[str, Kind | None]]) -> str:
     >>> kinds_text([("k", Kind.INT), ("other", None)])
     "[('k', <Kind.INT: 'int'>), ('other', None)]"
     """
-    held = [(name, None if kind is None else f"<Kind.{kind.value.upper()}: {kind.value!r}>") for name, kind in kinds]
-    return f"[{', '.join(f'({name!r}, {text})' for name, text in held)}]"
+    column_texts = [
+        (name, None if kind is None else f"<Kind.{kind.value.upper()}: {kind.value!r}>") for name, kind in kinds
+    ]
+    return f"[{', '.join(f'({name!r}, {text})' for name, text in column_texts)}]"
 
 
 @dataclass(frozen=True)

@@ -188,7 +188,7 @@ class ReferenceEngine:
 
     def least_remaining_cost(self, arc: Arc) -> int:
         """Return the least cost of reaching an end after an arc."""
-        least_cost = self.states[arc.target].rest
+        least_cost = self.states[arc.target].cost_to_end
         return self.budget + 1 if least_cost is None else least_cost
 
     def _can_pay(self, node: MatchNode, between: int) -> bool:

@@ -348,7 +348,7 @@ class ReferenceRuntime:
         """Yield the matches that the active runs of a partition may become."""
         assert self.clock is not None
         for node in partition.nodes:
-            error = node.error + (self.engine.states[node.state].rest or 0)
+            error = node.error + (self.engine.states[node.state].cost_to_end or 0)
             yield Prospect(node.trail.first.position, error, self.clock)
         for run in partition.undecided:
             error = min(error for error, _, _ in run.options)

@@ -53,7 +53,7 @@ class KeptRows:
 
         >>> rows = KeptRows(pa.schema({"x": pa.int64()})).add(pa.table({"x": [*range(5)]}), np.arange(5))
         >>> table, codes, rows = rows.take(np.arange(5) == 3)
-        >>> table["x"].to_pylist(), codes.tolist(), len(rows), rows.whole()[1].tolist()
+        >>> table["x"].to_pylist(), codes.tolist(), len(rows), rows.all_rows()[1].tolist()
         ([3], [3], 4, [0, 1, 2, 4])
         """
         if not self.chunks:
@@ -81,7 +81,7 @@ class KeptRows:
         all_codes = np.concatenate([np.zeros(0, np.int64), *(codes for _, codes in taken)])
         return pa.concat_tables(tables), all_codes, KeptRows(self.schema, tuple(stay))
 
-    def whole(self) -> tuple[pa.Table, Ints]:
+    def all_rows(self) -> tuple[pa.Table, Ints]:
         """Return all rows, and their codes."""
         chunks = [without_taken(chunk) for chunk in self.chunks]
         tables = [self.schema.empty_table(), *(table for table, _ in chunks)]

@@ -190,12 +190,12 @@ def _with_unmatched(
         covered[batch.first[np.diff(batch.offsets) == 0]] = True
         end = int(batch.first[0])
         if len(previous) or not covered[begin:end].all():
-            yield previous, _uncovered(covered, begin, end)
+            yield previous, _uncovered_rows(covered, begin, end)
         begin, previous = end, batch
-    yield previous, _uncovered(covered, begin, len(covered))
+    yield previous, _uncovered_rows(covered, begin, len(covered))
 
 
-def _uncovered(covered: Any, begin: int, end: int) -> Any:
+def _uncovered_rows(covered: Any, begin: int, end: int) -> Any:
     return np.flatnonzero(~covered[begin:end]).astype(np.int64) + begin
 
 
@@ -252,14 +252,14 @@ def select_columns(table: pa.Table, columns: tuple[tuple[str, str, Span], ...]) 
     """Return columns of a table under other names; ``*`` stands for all."""
     arrays: list[Any] = []
     names: list[str] = []
-    for column, name, place in columns:
+    for column, name, span in columns:
         if column == "*":
             arrays += table.columns
             names += table.column_names
             continue
         alike = [label for label in table.column_names if label.casefold() == column.casefold()]
         if not alike:
-            raise error_at(f"unknown column `{column}`", place, suggest(column, table.column_names), code="query_name")
+            raise error_at(f"unknown column `{column}`", span, suggest(column, table.column_names), code="query_name")
         arrays.append(table.column(column if column in alike else alike[0]))
         names.append(name if name != column else (column if column in alike else alike[0]))
     if len(set(names)) < len(names):

@@ -64,9 +64,9 @@ class NativeTables:
         from acep.native import _native
 
         leaves = [leaf for leaf in leaves_of(condition.typed.expr) if isinstance(leaf, ex.Attribute)]
-        wanted = [self.plan.references[int(leaf.name[1:])] for leaf in leaves]
-        numbers = [self.reference(reference) for reference in wanted]
-        kinds = [self.kind(reference) for reference in wanted]
+        references = [self.plan.references[int(leaf.name[1:])] for leaf in leaves]
+        numbers = [self.reference(reference) for reference in references]
+        kinds = [self.kind(reference) for reference in references]
         program = lower_expression(
             condition.typed.expr, leaves, kinds, self.evaluator.tick_ns, self.evaluator.codes.constant
         )

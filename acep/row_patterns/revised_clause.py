@@ -137,11 +137,11 @@ class RevisedClause:
         texts = row_texts(coming)
         stays, goes = changes(self._spoken_texts, texts)
         self.spoken, self._spoken_texts = speculative, texts[final.num_rows :]
-        back, fresh = before.filter(pa.array(goes)), coming.filter(pa.array(~stays))
-        self.matches += fresh.num_rows - back.num_rows
-        self.retracted += back.num_rows
-        ops = pa.array([-1] * back.num_rows + [1] * fresh.num_rows, pa.int64())
-        return pa.concat_tables([back, fresh]).append_column(OP, ops)
+        retracted_rows, new_rows = before.filter(pa.array(goes)), coming.filter(pa.array(~stays))
+        self.matches += new_rows.num_rows - retracted_rows.num_rows
+        self.retracted += retracted_rows.num_rows
+        ops = pa.array([-1] * retracted_rows.num_rows + [1] * new_rows.num_rows, pa.int64())
+        return pa.concat_tables([retracted_rows, new_rows]).append_column(OP, ops)
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data with bytes. The rows that may be taken back are found again from it.
@@ -182,13 +182,13 @@ def changes(before: list[str], after: list[str]) -> tuple[Flags, Flags]:
     """
     counts = Counter(before)
     stays = np.zeros(len(after), bool)
-    for place, row in enumerate(after):
+    for index, row in enumerate(after):
         if counts[row] > 0:
             counts[row] -= 1
-            stays[place] = True
+            stays[index] = True
     goes = np.zeros(len(before), bool)
-    for place in range(len(before) - 1, -1, -1):
-        if counts[before[place]] > 0:
-            counts[before[place]] -= 1
-            goes[place] = True
+    for index in range(len(before) - 1, -1, -1):
+        if counts[before[index]] > 0:
+            counts[before[index]] -= 1
+            goes[index] = True
     return stays, goes

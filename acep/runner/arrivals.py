@@ -14,7 +14,7 @@ from acep.runner.file_identity import born_ns, digest_of
 
 __all__ = ["Arrival", "Listing", "arrivals", "check_same", "fresh", "identified"]
 
-WHOLE = "write a file elsewhere, or under a name that begins with `.` or ends in `.tmp`, then rename it"
+RENAME_HINT = "write a file elsewhere, or under a name that begins with `.` or ends in `.tmp`, then rename it"
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ def arrivals(folder: Path, form: str | None) -> Listing:
     except OSError as wrong:
         raise DataError(f"the folder `{folder}` cannot be read: {reason_of(wrong)}", code="file_read") from None
     files = [Arrival.of(name, state) for name, state in walk.files.items() if state.st_size]
-    known = {file.name for file in files if form is not None or split_format(file.name)[0] is not None}
-    listed = sorted((file for file in files if file.name in known), key=lambda file: (file.mtime_ns, file.name))
+    readable = {file.name for file in files if form is not None or split_format(file.name)[0] is not None}
+    listed = sorted((file for file in files if file.name in readable), key=lambda file: (file.mtime_ns, file.name))
     check_hard_links((str(folder / file.name), walk.files[file.name]) for file in listed)
-    return Listing(listed, {*walk.files}, sorted({file.name for file in files} - known), walk.refused)
+    return Listing(listed, {*walk.files}, sorted({file.name for file in files} - readable), walk.refused)
 
 
 def fresh(
@@ -86,11 +86,11 @@ def fresh(
     """
     new, same = [], {}
     for file in listing:
-        before = taken.get(file.name)
-        if before is None:
+        earlier = taken.get(file.name)
+        if earlier is None:
             new.append(file)
-        elif not file.seems(before):
-            now = _as_taken(folder, file, before)
+        elif not file.seems(earlier):
+            now = _as_taken(folder, file, earlier)
             if now is None:
                 new.append(file)
             else:
@@ -121,7 +121,7 @@ def _as_taken(folder: Path, file: Arrival, taken: Arrival) -> Arrival | None:
         return None
     raise DataError(
         f"`{file.name}` was changed after its events had been taken",
-        hint=f"give new events a file of their own, and remove this one to go on; {WHOLE}",
+        hint=f"give new events a file of their own, and remove this one to go on; {RENAME_HINT}",
         code="file_read",
     )
 
@@ -149,5 +149,5 @@ def check_same(folder: Path, planned: Arrival, way_out: str) -> None:
         raise DataError(f"`{path}` {why}, and its events are not matched yet", hint=way_out, code="file_read") from None
     if not same:
         raise DataError(
-            f"`{path}` was changed while its events were taken", hint=f"{WHOLE}; {way_out}", code="file_read"
+            f"`{path}` was changed while its events were taken", hint=f"{RENAME_HINT}; {way_out}", code="file_read"
         )

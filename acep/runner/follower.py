@@ -77,11 +77,11 @@ class Follower:
             self._settle(settings)
         elif self.journal.next or self.journal.pending is not None:
             raise self._unfit("has lost its settings", BACK)
-        before = self.journal.next - 1
-        self._done = self.journal.done(before) or {"rows": 0, "told": "", "names": "[]"}
+        last = self.journal.next - 1
+        self._done = self.journal.done(last) or {"rows": 0, "told": "", "names": "[]"}
         # An earlier acep did not record which micro-batch was the last one with results.
         pending = None if self.journal.pending is None else self.journal.next
-        outbox.begin(self.journal.shown, self._done.get("results", before), pending)
+        outbox.begin(self.journal.shown, self._done.get("results", last), pending)
         if self.journal.next:
             logs.info(
                 __name__, "the state in `%s` was taken up before micro-batch %d", self.journal.shown, self.journal.next
@@ -112,18 +112,18 @@ class Follower:
         assert self._versions is not None
         batch, first = self.journal.next, int(self._done["rows"])
         way_out = self.journal.way_out(batch, f"{self._state}/versions/{QUERY}/{self._job.fingerprint[:32]}")
-        again = pending is not None
-        if not again:
+        is_retry = pending is not None
+        if not is_retry:
             self.outbox.check_own()
             files = self._identified(files, way_out)
         for file in files:
             check_same(self.inbox.folder, file, way_out)
-        there = self._versions.before(batch)  # checks too that no newer follower has begun
+        old_versions = self._versions.before(batch)  # checks too that no newer follower has begun
         started = round(began * 1000) if pending is None else pending.began
-        micro_batch = MicroBatch(self._job, self._versions, batch, there, self._delay_ms, None)
+        micro_batch = MicroBatch(self._job, self._versions, batch, old_versions, self._delay_ms, None)
         if self._recent is None and self._job.op is None and self._job.schema.id not in (None, ROW):
-            kept = bucket_of(micro_batch, 0).kept_ids()
-            self._recent = RecentIds(self._job.schema, kept=kept)
+            kept_ids = bucket_of(micro_batch, 0).kept_ids()
+            self._recent = RecentIds(self._job.schema, kept_ids=kept_ids)
         if self._recent is not None:
             self._recent.forget(micro_batch.final, self._job.bound(started if self._job.clocked else None))
         end_marker = self.inbox.end_marker if pending is None else pending.end_marker
@@ -152,7 +152,7 @@ class Follower:
         part = replace(_part(self._job, rows, pending, now, ends=ends), duplicates=duplicates)
         results, metrics = step_bucket(micro_batch, 0, part, Stopwatch())
         if results:
-            self.outbox.write(batch, pa.concat_tables(results), again=again, exact=not self._job.measured)
+            self.outbox.write(batch, pa.concat_tables(results), is_retry=is_retry, exact=not self._job.measured)
         newest = pending.versions[-1].number if pending.versions else self._done.get("version", 0)
         self._done = {"rows": first + rows.num_rows, "told": metrics, "names": json.dumps(self._job.names)}
         self._done |= {"results": self.outbox.last} | ({"version": newest} if newest else {})
@@ -170,10 +170,10 @@ class Follower:
         recorded, if a file cannot be read or a query cannot be replaced by it."""
         if self._newer is None:
             return ()
-        found = versions_in_folder(self._newer, self._job.names, self._done.get("version", 0))
-        if found:
-            bucket_of(micro_batch, 0).replace(found, micro_batch.since, micro_batch.final)
-        return tuple(found)
+        new_versions = versions_in_folder(self._newer, self._job.names, self._done.get("version", 0))
+        if new_versions:
+            bucket_of(micro_batch, 0).replace(new_versions, micro_batch.since, micro_batch.final)
+        return tuple(new_versions)
 
     def sum_up(self, batches: int, seconds: float) -> Followed:
         """Return the result after so many micro-batches and seconds."""
@@ -214,10 +214,10 @@ class Follower:
                 )
             return None
         if self._versions is None:
-            found = self.inbox.settle(files)
-            if found is None:
+            settled = self.inbox.settle(files)
+            if settled is None:
                 return None
-            files, schema = found
+            files, schema = settled
             self._settle(self.journal.settle(self._settings(schema, self._job_of(schema)[0])))
         return tuple(files[: self.inbox.max_files]) if files or end else None
 
@@ -246,10 +246,10 @@ class Follower:
             job, delay_ms = self._job_of(schema)
         except (QueryError, DataError) as wrong:  # there was a job of these columns
             raise self._unfit(f"was made with another query, or with other options: {wrong.message}", hint) from None
-        own = self._settings(schema, job)
-        other = {"query": "another query", "reading": "other options of reading", "fingerprint": "other options"}
-        for name, what in other.items():
-            if settings.get(name) != own[name]:
+        expected = self._settings(schema, job)
+        complaints = {"query": "another query", "reading": "other options of reading", "fingerprint": "other options"}
+        for name, what in complaints.items():
+            if settings.get(name) != expected[name]:
                 raise self._unfit(f"was made with {what}", hint)
         self._schema, self._job, self._delay_ms = schema, job, delay_ms
         call, buckets = job.fingerprint[:32], job.buckets

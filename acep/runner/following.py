@@ -149,7 +149,7 @@ def follow(
     used = [name for role, name in columns.items() if role != "unit" and name is not None]
     used += [] if stream_options.op is None else [stream_options.op]
     if not has_clause:
-        used += [name for one in asked_for(query).queries for name in columns_read(one)]
+        used += [name for asked_query in asked_for(query).queries for name in columns_read(asked_query)]
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
     files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
     files |= {"nulls": nulls, "multiline_cells": multiline_cells, "max_line": max_line}
@@ -167,12 +167,14 @@ def follow(
             in_unit = replace(stream_options, unit=columns["unit"])
             return followed_clause(query, schema, in_unit, watermark=watermark, latest=latest)
         numbered = schema.append(pa.field(ROW, pa.int64()))
-        known = schema_of(numbered, **columns | {"seq": stream_options.seq or ROW, "id": stream_options.id or ROW})
-        last = first_end_tick(schema.field(stream_options.ts).type, known)
+        input_schema = schema_of(
+            numbered, **columns | {"seq": stream_options.seq or ROW, "id": stream_options.id or ROW}
+        )
+        last = first_end_tick(schema.field(stream_options.ts).type, input_schema)
         try:
-            made = job_of(
+            new_job = job_of(
                 query,
-                known,
+                input_schema,
                 stream_options,
                 end=last,
                 ties=(ROW,),
@@ -185,15 +187,16 @@ def follow(
         except QueryError as wrong:
             explain_unknown(wrong, schema, reading)
             raise
-        result = result_schema(made, made.plans)
+        result = result_schema(new_job, new_job.plans)
         if flat:
-            outbox.flat = Layout.of(made.plans)
+            outbox.flat = Layout.of(new_job.plans)
             flat_table(result.empty_table(), outbox.flat)  # raises for two columns of one name
         # A time that only the end of a stream has is never that of an event.
-        bound = Latest(tick=last - 1) if made.latest is None else made.latest
+        bound = Latest(tick=last - 1) if new_job.latest is None else new_job.latest
         # Without op= the ids are looked at as files are read, so that file and row are known.
-        duplicates = None if stream_options.op is None else made.duplicates
-        return replace(made, result=result, latest=bound, duplicates=duplicates), delay_ms_of(watermark, known)
+        duplicates = None if stream_options.op is None else new_job.duplicates
+        delay_ms = delay_ms_of(watermark, input_schema)
+        return replace(new_job, result=result, latest=bound, duplicates=duplicates), delay_ms
 
     warn_if_missing(stream_options.engine)
     newer = None if versions is None else _existing("versions", versions)
@@ -227,14 +230,14 @@ def _check(folder: Any, state: Any, into: Any, max_files: Any, poll: Any) -> Non
             raise DataError(f"{role}= takes the path of a folder, not {path.__class__.__name__}", code="option_invalid")
     if "://" in os.fspath(state):
         raise DataError(f"state= takes a folder on a disk, not `{state}`", code="option_invalid")
-    there = Path(folder).resolve()
-    if not there.is_dir():
+    source = Path(folder).resolve()
+    if not source.is_dir():
         raise DataError(
             f"there is no folder `{folder}`", hint="make it, and move files of events into it", code="file_read"
         )
     for role, path in (("state", state), ("into", into)):
         inside = Path(path).resolve()
-        if inside.is_relative_to(there) and all(part[0] not in "._" for part in inside.relative_to(there).parts):
+        if inside.is_relative_to(source) and all(part[0] not in "._" for part in inside.relative_to(source).parts):
             raise DataError(
                 f"{role}= is a folder whose files would be taken for events: `{path}`",
                 hint=f"name one outside of `{folder}`, or one whose name begins with `_`",

@@ -52,7 +52,7 @@ class Inbox:
     def about(self) -> dict[str, Any]:
         """The reading options that determine the rows of the files, as JSON."""
         options = self.options
-        casts = {name: [one.text, one.counts] for name, one in sorted(options.casts.items())}
+        casts = {name: [column_cast.text, column_cast.counts] for name, column_cast in sorted(options.casts.items())}
         about: dict[str, Any] = {"cast": casts, "format": options.format, "skip_bad_lines": options.skip_bad_lines}
         # States from before there were these options have none of them.
         usual = Options()
@@ -86,7 +86,7 @@ class Inbox:
         """
         size = self.max_files
         while True:
-            schema = _settled([self.folder / one.name for one in files[:size]], self.options) if files else None
+            schema = _settled([self.folder / file.name for file in files[:size]], self.options) if files else None
             if schema is not None:
                 return files[:size], schema
             if size >= len(files):
@@ -138,18 +138,26 @@ def _settled(paths: Sequence[Path], options: Options) -> pa.Schema | None:
     with open_events(list(paths), dataclasses.replace(options, seq=None, id=None)) as events:
         if not events.rows:
             return None
-        there = fields_of(events.schema)
+        types = fields_of(events.schema)
     # Those that a query can use, itself or in parts.
-    names = [name for name, held in there.items() if kind_of(plain_type(held)) is not None or is_list(plain_type(held))]
-    found = [(name, there[name]) for name in (names if options.columns is None else options.columns) if name in there]
-    if ROW in dict(found):
+    names = [
+        name
+        for name, column_type in types.items()
+        if kind_of(plain_type(column_type)) is not None or is_list(plain_type(column_type))
+    ]
+    columns = [(name, types[name]) for name in (names if options.columns is None else options.columns) if name in types]
+    if ROW in dict(columns):
         raise DataError(f"a column is called `{ROW}`", hint="rename it", code="data_column")
     # Later times may have fractions of a second.
-    return pa.schema([(name, _finer(plain_type(held))) for name, held in found])
+    return pa.schema([(name, _finer(plain_type(column_type))) for name, column_type in columns])
 
 
-def _finer(held: pa.DataType) -> pa.DataType:
-    return pa.timestamp("us", held.tz) if pa.types.is_timestamp(held) and held.unit == "s" else held
+def _finer(column_type: pa.DataType) -> pa.DataType:
+    return (
+        pa.timestamp("us", column_type.tz)
+        if pa.types.is_timestamp(column_type) and column_type.unit == "s"
+        else column_type
+    )
 
 
 def _read_rows(
@@ -226,9 +234,9 @@ def _end_marks(
     marks = end_markers(table, options.ts, besides, schema.names)
     if marks.any():
         with open_events(path, dataclasses.replace(options, columns=None)) as events:
-            whole = events.whole()
-        same = whole.num_rows == table.num_rows  # other lines may be bad where other columns are read
-        marks &= end_markers(whole, options.ts, besides, schema.names) if same else False
+            all_columns = events.whole()
+        same = all_columns.num_rows == table.num_rows  # other lines may be bad where other columns are read
+        marks &= end_markers(all_columns, options.ts, besides, schema.names) if same else False
     return marks
 
 
@@ -253,53 +261,62 @@ def _fitted(
 ) -> pa.ChunkedArray:
     """Convert a column to its type in the stream. Raises :class:`DataError` with the first row that does not fit."""
     column = decoded(column)
-    held = column.type
-    if held == field.type:
+    column_type = column.type
+    if column_type == field.type:
         return column
-    if pa.types.is_null(held):
+    if pa.types.is_null(column_type):
         return pa.chunked_array([pa.nulls(len(column), field.type)])
-    if _widens(held, field.type):
+    if _widens(column_type, field.type):
         try:
             return _cast(column, field.type)
         except (pa.ArrowException, ValueError):
             pass
-    zones = pa.types.is_timestamp(held) and pa.types.is_timestamp(field.type) and (not held.tz) != (not field.type.tz)
+    zones = (
+        pa.types.is_timestamp(column_type)
+        and pa.types.is_timestamp(field.type)
+        and (not column_type.tz) != (not field.type.tz)
+    )
     wrong = (
-        [0] if zones else bad_rows(column, lambda part: _cast(part, field.type)) if _may_hold(held, field.type) else [0]
+        [0]
+        if zones
+        else bad_rows(column, lambda part: _cast(part, field.type))
+        if _may_hold(column_type, field.type)
+        else [0]
     )
     row = wrong[0] if wrong else first_odd(column) or 0
-    both = _for_both(held, field.type, value_of(column[row]))
-    hint = f"begin a new state and output with a type that holds all values: {as_cast(field.name, both)}"
+    common_type = _for_both(column_type, field.type, value_of(column[row]))
+    hint = f"begin a new state and output with a type that holds all values: {as_cast(field.name, common_type)}"
     counts = options.casts[field.name].counts if field.name in options.casts else None
-    is_fine = pa.types.is_timestamp(held) and held.unit == "ns"
-    if is_fine and ((counts is not None and both == "timestamp(ns)") or both == "timestamptz"):
+    is_fine = pa.types.is_timestamp(column_type) and column_type.unit == "ns"
+    if is_fine and ((counts is not None and common_type == "timestamp(ns)") or common_type == "timestamptz"):
         hint = "begin a new state and output with this file first"  # no cast says more than the file itself
-    if field.name == options.ts and both == "string":
+    if field.name == options.ts and common_type == "string":
         hint = "write the times of all files as integers, or all as dates and times"
     has_comma = form in ("csv", "tsv") and options.decimal == ","
     shown = as_written(quoted(column[row])) if has_comma else quoted(column[row])
     raise DataError(
-        f"{place_of(row)}: `{field.name}` is {held}, as {shown} is, and the files before it made it {field.type}",
+        f"{place_of(row)}: `{field.name}` is {column_type}, as {shown} is, and the files before it made it"
+        f" {field.type}",
         hint="give all times a zone, or none" if zones else f"mend the file, or {hint}",
         code="data_type",
     )
 
 
-def _for_both(held: pa.DataType, wanted: pa.DataType, value: Any) -> str:
+def _for_both(column_type: pa.DataType, wanted: pa.DataType, value: Any) -> str:
     """Return the cast to a type that can represent the values of both types, and a ``value`` that is of one only."""
     is_ = pa.types
-    if _number(held) and _number(wanted):
+    if _number(column_type) and _number(wanted):
         return cast_that_holds(value) or "float"
-    if is_.is_temporal(held) and is_.is_temporal(wanted):
-        return "timestamp(ns)" if is_.is_timestamp(held) and held.unit == "ns" else "timestamp"
+    if is_.is_temporal(column_type) and is_.is_temporal(wanted):
+        return "timestamp(ns)" if is_.is_timestamp(column_type) and column_type.unit == "ns" else "timestamp"
     if not is_.is_null(wanted):
         return "string"
     names = {is_.is_boolean: "bool", is_.is_integer: "int", is_.is_floating: "float", is_.is_date: "date"}
-    if is_.is_decimal(held):
-        return f"decimal({held.precision},{held.scale})"
-    if is_.is_timestamp(held):
-        return "timestamptz" if held.tz else "timestamp(ns)" if held.unit == "ns" else "timestamp"
-    return next((name for is_one, name in names.items() if is_one(held)), "string")
+    if is_.is_decimal(column_type):
+        return f"decimal({column_type.precision},{column_type.scale})"
+    if is_.is_timestamp(column_type):
+        return "timestamptz" if column_type.tz else "timestamp(ns)" if column_type.unit == "ns" else "timestamp"
+    return next((name for is_one, name in names.items() if is_one(column_type)), "string")
 
 
 def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
@@ -307,27 +324,37 @@ def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     return cast_column(column, Cast(wanted, str(wanted)))
 
 
-def _number(held: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(held) or pa.types.is_floating(held))
+def _number(column_type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(column_type) or pa.types.is_floating(column_type))
 
 
-def _widens(held: pa.DataType, wanted: pa.DataType) -> bool:
+def _widens(column_type: pa.DataType, wanted: pa.DataType) -> bool:
     """Return whether values of one type have the same meaning in another, if they fit."""
     is_ = pa.types
     if is_.is_timestamp(wanted):
-        return bool(is_.is_date(held) and wanted.tz is None) or bool(is_.is_timestamp(held) and held.tz == wanted.tz)
+        return bool(is_.is_date(column_type) and wanted.tz is None) or bool(
+            is_.is_timestamp(column_type) and column_type.tz == wanted.tz
+        )
     if is_.is_floating(wanted):
-        return bool(is_.is_integer(held) or (is_.is_floating(held) and held.bit_width <= wanted.bit_width))
+        return bool(
+            is_.is_integer(column_type) or (is_.is_floating(column_type) and column_type.bit_width <= wanted.bit_width)
+        )
     return bool(
-        (is_.is_integer(held) and (is_.is_integer(wanted) or is_.is_decimal(wanted)))
-        or (is_.is_decimal(held) and is_.is_decimal(wanted))
-        or (is_.is_duration(held) and is_.is_duration(wanted))
-        or (is_.is_date(held) and is_.is_date(wanted))
+        (is_.is_integer(column_type) and (is_.is_integer(wanted) or is_.is_decimal(wanted)))
+        or (is_.is_decimal(column_type) and is_.is_decimal(wanted))
+        or (is_.is_duration(column_type) and is_.is_duration(wanted))
+        or (is_.is_date(column_type) and is_.is_date(wanted))
     )
 
 
-def _may_hold(held: pa.DataType, wanted: pa.DataType) -> bool:
+def _may_hold(column_type: pa.DataType, wanted: pa.DataType) -> bool:
     """Return whether some values of one type can be cast to another, so that the first bad row can be searched."""
     is_ = pa.types
-    simple = is_.is_string(held) or _number(held) or is_.is_decimal(held) or is_.is_timestamp(held) or is_.is_date(held)
+    simple = (
+        is_.is_string(column_type)
+        or _number(column_type)
+        or is_.is_decimal(column_type)
+        or is_.is_timestamp(column_type)
+        or is_.is_date(column_type)
+    )
     return bool(simple and not is_.is_null(wanted) and not is_.is_string(wanted))

@@ -97,16 +97,16 @@ class Journal:
 
     def plan(self, planned: Planned) -> Planned:
         """Write the plan of a micro-batch, and return the stored one, which another follower may have written first."""
-        parts = {"files": [*map(astuple, planned.files)], "versions": [one.data() for one in planned.versions]}
+        parts = {"files": [*map(astuple, planned.files)], "versions": [version.data() for version in planned.versions]}
         data = asdict(planned) | parts
         self._folder.write(f"plans/{planned.batch}", json.dumps(data).encode(), parents=1)
         self._last, self.pending = planned.batch, self._plan(planned.batch)
         self._note(self.pending)
         return self.pending
 
-    def finish(self, told: dict[str, Any]) -> None:
+    def finish(self, totals: dict[str, Any]) -> None:
         """Mark the pending micro-batch as done, once its results are durable, and remove old files."""
-        self._folder.write(f"done/{self._last}", json.dumps(told).encode(), replace=True, parents=1)
+        self._folder.write(f"done/{self._last}", json.dumps(totals).encode(), replace=True, parents=1)
         self.pending = None
         if (self._last + 1) % EVERY == 0:
             self._tidy()
@@ -115,10 +115,10 @@ class Journal:
         """Return the totals after a micro-batch, ``None`` if they are not stored."""
         if self._folder.read(f"done/{batch}") is None:
             return None
-        told = self._read(f"done/{batch}")
+        totals = self._read(f"done/{batch}")
         types = {"rows": int, "told": str, "names": str, "results": int}
-        if isinstance(told, dict) and all(type(({"results": 0} | told).get(name)) is types[name] for name in types):
-            return told
+        if isinstance(totals, dict) and all(type(({"results": 0} | totals).get(name)) is types[name] for name in types):
+            return totals
         raise self._damaged(f"done/{batch}")
 
     def forget(self, names: set[str]) -> None:
@@ -144,7 +144,7 @@ class Journal:
 
     def _note(self, planned: Planned) -> None:
         self._leave_out(self._gone(planned.batch))
-        self.taken |= {one.name: (one, planned.batch) for one in planned.files}
+        self.taken |= {file.name: (file, planned.batch) for file in planned.files}
         self.ended = self.ended or planned.end
 
     def _leave_out(self, names: Iterable[str]) -> None:
@@ -180,8 +180,8 @@ class Journal:
         base = self._last - KEEP
         if base <= self._base:
             return
-        kept = [(batch, *astuple(one)) for one, batch in self.taken.values() if batch <= base]
-        self._folder.write(f"taken/{base}", json.dumps(kept).encode(), replace=True, parents=1)
+        taken = [(batch, *astuple(file)) for file, batch in self.taken.values() if batch <= base]
+        self._folder.write(f"taken/{base}", json.dumps(taken).encode(), replace=True, parents=1)
         for kind in ("taken", "plans", "done", "gone"):
             for number in self._numbers(kind):
                 if number < base or (number == base and kind in ("plans", "gone")):

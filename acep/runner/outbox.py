@@ -84,16 +84,16 @@ class Outbox:
                 f" remove the results after micro-batch {self.last}",
             )
 
-    def write(self, batch: int, rows: pa.Table, *, again: bool = False, exact: bool = True) -> None:
-        """Write the results of a micro-batch durably. ``again``: an earlier attempt may have written them already, with
-        the same rows (unless they are not ``exact``, as what is shed may depend on the time it took).
+    def write(self, batch: int, rows: pa.Table, *, is_retry: bool = False, exact: bool = True) -> None:
+        """Write the results of a micro-batch durably. ``is_retry``: an earlier attempt may have written them already,
+        with the same rows (unless they are not ``exact``, as what is shed may depend on the time it took).
 
         Raises :class:`SnapshotError` if another follower writes to the folder, and :class:`DataError` if it cannot be
         written.
         """
         if not rows.num_rows:
             return
-        self.check_own(batch if again else None)
+        self.check_own(batch if is_retry else None)
         final = self.folder / f"{batch:09}.{self.form}"
         draft = self.folder / f".{final.name}.{uuid4().hex}.tmp"
         try:
@@ -106,9 +106,9 @@ class Outbox:
                     text.detach()
                 stream.flush()
                 os.fsync(stream.fileno())
-            if again and not exact:
+            if is_retry and not exact:
                 draft.replace(final)
-            elif not give_name(draft, final) and not (again and _has_same_rows(draft, final, self.form)):
+            elif not give_name(draft, final) and not (is_retry and _has_same_rows(draft, final, self.form)):
                 raise self._of_another(final)
             descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
             try:

@@ -19,9 +19,9 @@ Ticks = npt.NDArray[np.int64]
 
 
 class RecentIds:
-    """The ids of events that are not final: those that a stream ``kept`` (ids, and times in ticks), and those of
-    :meth:`once` since. ``final`` is the tick before which times are final, ``latest`` the last one that a time may have
-    (``None``: there is none). Events before or after these are not used, so their ids are not looked at.
+    """The ids of events that are not final: those that a stream kept (``kept_ids``: ids, and times in ticks), and those
+    of :meth:`once` since. ``final`` is the tick before which times are final, ``latest`` the last one that a time may
+    have (``None``: there is none). Events before or after these are not used, so their ids are not looked at.
 
     >>> from acep.events.tables import schema_of
     >>> rows = pa.table({"ts": [5, 6, 6], "id": [1, 2, 1]})
@@ -34,14 +34,14 @@ class RecentIds:
     """
 
     def __init__(
-        self, schema: InputSchema, final: int | None = None, kept: tuple[pa.Array, Ticks] | None = None
+        self, schema: InputSchema, final: int | None = None, kept_ids: tuple[pa.Array, Ticks] | None = None
     ) -> None:
         self.schema = schema
         self.latest: int | None = None
         self._seen = SeenIds(str(schema.id))
         self._seen.forget(final)
-        if kept is not None:
-            self._seen.see(pa.chunked_array([kept[0]]), kept[1])
+        if kept_ids is not None:
+            self._seen.see(pa.chunked_array([kept_ids[0]]), kept_ids[1])
 
     def once(self, rows: pa.Table, place_of: Callable[[int], str], *, drop: bool) -> pa.Table:
         """Return the rows of a file whose ids did not come before. Others are left out (``drop``). ``place_of`` gives
@@ -57,13 +57,13 @@ class RecentIds:
         if self.latest is not None:
             used &= ticks <= self.latest
         ids = rows.column(self._seen.name)
-        again = self._seen.see(ids, ticks, used)
-        if not again.any():
+        is_repeated = self._seen.see(ids, ticks, used)
+        if not is_repeated.any():
             return rows
         if not drop:
-            row = int(np.argmax(again))
+            row = int(np.argmax(is_repeated))
             raise again_error(self._seen.name, ids[row].as_py(), row, place_of(row))
-        return rows.filter(pa.array(~again))
+        return rows.filter(pa.array(~is_repeated))
 
     def forget(self, final: int | None, latest: int | None = None) -> None:
         """Forget the events before the tick ``final``, which are final now. ``latest`` holds for the next ones."""

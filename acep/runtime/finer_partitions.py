@@ -158,9 +158,9 @@ class FinerExecutor:
     def all_counts(self) -> list[Counts]:
         """Return the work of the plan."""
         (counts,) = self.inner.all_counts()
-        recall = counts.known
+        recall = counts.tallies
         # The bundles whose recall the engine tells are those of its partitions.
-        counts.known = lambda: ((recall if isinstance(recall, tuple) else recall())[0], None)
+        counts.tallies = lambda: ((recall if isinstance(recall, tuple) else recall())[0], None)
         if self.singles is not None:
             single_counts = self.singles.counts
             sums = {

@@ -23,7 +23,7 @@ from acep.streaming.step import BUCKET, newest_tick, plain
 
 __all__ = ["PartitionRows", "SortedRows", "counted_rows", "rows_of_partition"]
 
-HELD = 128 << 20
+MAX_HELD_BYTES = 128 << 20
 """Bytes of rows that a partition holds in memory; more rows go to temporary files, one for each bucket."""
 
 
@@ -39,38 +39,40 @@ class SortedRows:
 
 @dataclass
 class PartitionRows:
-    """The rows of a partition by bucket: ``there`` in memory, and others in ``files``, which have no name and so vanish
+    """The rows of a partition by bucket: some ``in_memory``, and others in ``files``, which have no name and so vanish
     with the process. ``mark`` is the number in the marking row (``None`` without such a row), ``now`` is when the
     micro-batch began, and ``newest`` the newest time of its rows, in ticks. ``versions`` are new ones of queries, in
-    rows of the buckets ``told``. ``spans`` are the beginnings and ends of sorting and writing, in seconds since
+    rows of the ``version_buckets``. ``spans`` are the beginnings and ends of sorting and writing, in seconds since
     1970."""
 
     job: SentJob
-    there: Mapping[int, SortedRows] = field(default_factory=dict)
+    in_memory: Mapping[int, SortedRows] = field(default_factory=dict)
     files: dict[int, IO[bytes]] = field(default_factory=dict)
     mark: int | None = None
     now: int | None = None
     newest: int | None = None
     versions: list[NewVersion] = field(default_factory=list)
-    told: set[int] = field(default_factory=set)
+    version_buckets: set[int] = field(default_factory=set)
     spans: list[list[float]] = field(default_factory=list)
 
     @property
     def numbers(self) -> set[int]:
         """The numbers of the buckets that have rows, or a row with a version."""
-        return {*self.there, *self.files, *self.told}
+        return {*self.in_memory, *self.files, *self.version_buckets}
 
     def of(self, number: int) -> SortedRows | None:
         """Return the rows of a bucket; its file can be read only once."""
-        held, file = self.there.get(number), self.files.pop(number, None)
+        sorted_rows, file = self.in_memory.get(number), self.files.pop(number, None)
         if file is None:
-            return held
+            return sorted_rows
         with file:
             file.seek(0)
             pieces = []
             while file.tell() < os.fstat(file.fileno()).st_size:
                 pieces.append(pa.ipc.open_stream(file).read_all())
-        return _sorted(self.job, pa.concat_tables(pieces if held is None else [*pieces, held.rows]))[number]
+        if sorted_rows is not None:
+            pieces.append(sorted_rows.rows)
+        return _sorted(self.job, pa.concat_tables(pieces))[number]
 
     def close(self) -> None:
         """Close, and so remove, the files that were not read."""
@@ -81,20 +83,20 @@ class PartitionRows:
         """Sort the rows of batches, and keep them in memory in place of earlier ones."""
         began = time.time()
         rows = plain(received(self.job, batches))
-        self.there = _sorted(self.job, rows.drop_columns([NOW]) if NOW in rows.column_names else rows)
-        ticks = (newest_tick(self.job, part.ticks, self.now) for part in self.there.values())
+        self.in_memory = _sorted(self.job, rows.drop_columns([NOW]) if NOW in rows.column_names else rows)
+        ticks = (newest_tick(self.job, part.ticks, self.now) for part in self.in_memory.values())
         self.newest = max((tick for tick in (self.newest, *ticks) if tick is not None), default=None)
         self.spans.append([began, time.time()])
 
     def write(self) -> None:
         """Move the rows in memory to the files of their buckets."""
         began = time.time()
-        for number, one in self.there.items():
+        for number, sorted_rows in self.in_memory.items():
             if number not in self.files:
                 self.files[number] = tempfile.TemporaryFile(dir=_folder())  # noqa: SIM115 - closed where it is read
-            with pa.ipc.new_stream(self.files[number], one.rows.schema) as writer:
-                writer.write_table(one.rows)
-        self.there = {}
+            with pa.ipc.new_stream(self.files[number], sorted_rows.rows.schema) as writer:
+                writer.write_table(sorted_rows.rows)
+        self.in_memory = {}
         self.spans.append([began, time.time()])
 
 
@@ -106,30 +108,30 @@ def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked
 
     Raises :class:`DataError` if a time is null.
     """
-    found, waiting, size = PartitionRows(job), list[pa.RecordBatch](), 0
+    partition, waiting, size = PartitionRows(job), list[pa.RecordBatch](), 0
     for batch in batches:
         rows = batch
         if marked and (marking := rows.column(BUCKET).to_numpy() >= job.buckets).any():
-            found.mark = rows.column(BUCKET)[int(marking.argmax())].as_py()
+            partition.mark = rows.column(BUCKET)[int(marking.argmax())].as_py()
             rows = rows.filter(pa.array(~marking))
         if VERSION in rows.schema.names:
             texts = rows.column(VERSION)
-            found.versions += versions_in_rows(texts.drop_null().to_pylist(), job.names)
-            found.told |= {*rows.column(BUCKET).filter(texts.is_valid()).to_pylist()}
+            partition.versions += versions_in_rows(texts.drop_null().to_pylist(), job.names)
+            partition.version_buckets |= {*rows.column(BUCKET).filter(texts.is_valid()).to_pylist()}
             rows = rows.filter(texts.is_null()).select([name for name in rows.schema.names if name != VERSION])
         if not rows.num_rows:
             continue
-        if found.now is None and NOW in rows.schema.names:
-            found.now = rows.column(NOW)[0].as_py()
+        if partition.now is None and NOW in rows.schema.names:
+            partition.now = rows.column(NOW)[0].as_py()
         waiting.append(rows)
         size += rows.nbytes
-        if size > HELD:
-            found.sort(waiting)
-            found.write()
+        if size > MAX_HELD_BYTES:
+            partition.sort(waiting)
+            partition.write()
             waiting, size = [], 0
     if waiting:
-        found.sort(waiting)
-    return found
+        partition.sort(waiting)
+    return partition
 
 
 def counted_rows(job: SentJob, rows: pa.Table) -> dict[str, int | None]:
@@ -141,9 +143,9 @@ def counted_rows(job: SentJob, rows: pa.Table) -> dict[str, int | None]:
     ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
     timed = ticks[ticks < job.end]
     ends = (len(ticks) - len(timed)) // job.buckets
-    many = len(timed) - rows.column(BUCKET).null_count
+    n_events = len(timed) - rows.column(BUCKET).null_count
     seen = int(timed.max()) if len(timed) else None
-    return {"rows": len(timed) + ends, "events": many, "needed": many, "carried": many, "seen": seen}
+    return {"rows": len(timed) + ends, "events": n_events, "needed": n_events, "carried": n_events, "seen": seen}
 
 
 def _sorted(job: SentJob, rows: pa.Table) -> dict[int, SortedRows]:

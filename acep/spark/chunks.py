@@ -98,9 +98,9 @@ def with_order(table: pa.Table, schema: InputSchema, *, sort: bool) -> pa.Table:
                 )
             keys.append(ticks)
     order = np.lexsort(keys)
-    place = np.empty(size, np.int64)
-    place[order] = np.arange(size)
-    table = table.append_column(ORDER, pa.array(place)).append_column(ROW, pa.array(np.arange(size)))
+    positions = np.empty(size, np.int64)
+    positions[order] = np.arange(size)
+    table = table.append_column(ORDER, pa.array(positions)).append_column(ROW, pa.array(np.arange(size)))
     return table.take(pa.array(order)) if sort else table
 
 
@@ -115,13 +115,13 @@ def write_chunks(table: pa.Table, folder: Path, size: int, end: dict[str, Any], 
     number = -(-int(table.num_rows) // size)
     if note.exists():
         try:
-            found = json.loads(note.read_text(encoding="utf-8"))
+            stored = json.loads(note.read_text(encoding="utf-8"))
         except ValueError:
             raise SnapshotError(
                 f"`{note}` is damaged", hint="start with a new checkpoint", code="state_damaged"
             ) from None
-        if found != about:
-            changed = [name for name in about if found.get(name) != about[name]]
+        if stored != about:
+            changed = [name for name in about if stored.get(name) != about[name]]
             raise SnapshotError(
                 f"the checkpoint was made with another {' and '.join(changed) or 'version'}",
                 hint="go on with what it was made with, or start with a new checkpoint; nothing was lost",
@@ -146,11 +146,11 @@ def _write(rows: pa.Table, folder: Path, number: int) -> None:
     part.replace(path)
 
 
-def end_row(schema: InputSchema, held: pa.DataType) -> dict[str, Any]:
+def end_row(schema: InputSchema, arrow_type: pa.DataType) -> dict[str, Any]:
     """Return the row that ends a stream whose time column has this Arrow type."""
-    if pa.types.is_integer(held):
-        return {schema.ts: int(np.iinfo(held.to_pandas_dtype()).max)}
+    if pa.types.is_integer(arrow_type):
+        return {schema.ts: int(np.iinfo(arrow_type.to_pandas_dtype()).max)}
     day = dt.datetime(9999, 12, 31)
-    if pa.types.is_date(held):
+    if pa.types.is_date(arrow_type):
         return {schema.ts: day.date()}
-    return {schema.ts: day.replace(tzinfo=dt.UTC) if held.tz else day}
+    return {schema.ts: day.replace(tzinfo=dt.UTC) if arrow_type.tz else day}

@@ -37,10 +37,10 @@ def error_in(failure: BaseException) -> AcepError | None:
         if isinstance(seen, AcepError):
             return seen
         text = str(seen)
-        if found := _RAISED.search(text):
-            return _rebuilt(found[1], found[2])
-        if found := _USER.search(text):
-            return DataError(found[1])
+        if match := _RAISED.search(text):
+            return _rebuilt(match[1], match[2])
+        if match := _USER.search(text):
+            return DataError(match[1])
         if problem := _environment(text):
             return needs_python(problem)
         seen = seen.__cause__ or seen.__context__
@@ -49,14 +49,14 @@ def error_in(failure: BaseException) -> AcepError | None:
 
 def _environment(text: str) -> str | None:
     """Return the problem with the workers' Python environment; ``None`` if none is found."""
-    if found := _MISSING.search(text):
-        return f"the Python of Spark's workers has no `{found[1]}`"
+    if match := _MISSING.search(text):
+        return f"the Python of Spark's workers has no `{match[1]}`"
     if _OTHER.search(text):
         return f"Spark's workers have another version of acep than this, which is {__version__}"
-    if found := _PYTHONS.search(text):
-        return f"Spark's workers run Python {found[1]}, and this is Python {found[2]}"
-    if found := _NONE.search(text):
-        return f"Spark cannot run `{found[1]}`, which should be the Python of its workers"
+    if match := _PYTHONS.search(text):
+        return f"Spark's workers run Python {match[1]}, and this is Python {match[2]}"
+    if match := _NONE.search(text):
+        return f"Spark cannot run `{match[1]}`, which should be the Python of its workers"
     return None
 
 
@@ -78,9 +78,9 @@ def _rebuilt(name: str, rendered: str) -> AcepError:
     if len(lines) > 1 and lines[-1].startswith("hint: "):
         hint = lines.pop().removeprefix("hint: ")
     code: Code | None = None
-    if lines and (found := _CODED.search(lines[0])) and found[1] in CODES:
-        code = CODES[CODES.index(found[1])]
-        lines[0] = lines[0].replace(found[0], "", 1)
+    if lines and (match := _CODED.search(lines[0])) and match[1] in CODES:
+        code = CODES[CODES.index(match[1])]
+        lines[0] = lines[0].replace(match[0], "", 1)
     error = kind("\n".join(lines), hint=hint, code=code)
     assert isinstance(error, AcepError)
     return error

@@ -29,16 +29,16 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def refused(held: DataType) -> str | None:
+def refused(column_type: DataType) -> str | None:
     """Return why a column of this type cannot be used, and after ``; `` what to do; ``None`` if it can be used.
 
     >>> from pyspark.sql.types import YearMonthIntervalType
     >>> refused(YearMonthIntervalType())
     'is interval year to month, and months have no fixed length; make it an integer'
     """
-    kind, shown = held.typeName(), held.simpleString()
+    kind, shown = column_type.typeName(), column_type.simpleString()
     if kind == "string":
-        if getattr(held, "collation", BINARY_COLLATION) == BINARY_COLLATION:
+        if getattr(column_type, "collation", BINARY_COLLATION) == BINARY_COLLATION:
             return None
         hint = f"collate it: collate(column, '{BINARY_COLLATION}')"
         return f"is {shown}, which Spark compares otherwise than its bytes; {hint}"
@@ -49,7 +49,7 @@ def refused(held: DataType) -> str | None:
         return (
             f"is {shown}, and a predicate needs single values; take one, as variant_get(column, '$.id', 'bigint') does"
         )
-    arrow = arrow_type(held)
+    arrow = arrow_type(column_type)
     if arrow is None:
         return f"is {shown}, which acep does not know; make it columns of plain types"
     why = refusal(arrow)
@@ -62,28 +62,31 @@ def input_schema(columns: StructType, **names: Any) -> InputSchema:
 
     Raises :class:`DataError` for a column that is missing, or of a type that its role does not allow.
     """
-    held = {field.name: field.dataType for field in columns.fields}
-    unusable = {name: why for name, of in held.items() if (why := refused(of)) is not None}
+    types = {field.name: field.dataType for field in columns.fields}
+    unusable = {name: why for name, column_type in types.items() if (why := refused(column_type)) is not None}
     unusable |= {field.name: TWICE for field in columns.fields if field.metadata.get(TWICE)}
     for role, name in ({"ts": "ts"} | names).items():
         why = unusable.get(name) if role != "unit" and isinstance(name, str) else None
-        kind = held[name].typeName() if isinstance(name, str) and name in held else ""
+        kind = types[name].typeName() if isinstance(name, str) and name in types else ""
         if kind == "void" and role in ("ts", "seq", "id"):
             why = "is void, and so null in every event; cast it to the type that it should have"
         if kind == "daytimeinterval" and role == "id":
-            why = f"is {held[name].simpleString()}, and must hold integers or texts; cast it to text"
+            why = f"is {types[name].simpleString()}, and must hold integers or texts; cast it to text"
         if why is not None:
             what, _, hint = why.partition("; ")
             raise DataError(f"the {role} column `{name}` {what}", hint=hint, code="data_type")
-    arrow = {name: list_type(of) or (pa.binary() if name in unusable else arrow_type(of)) for name, of in held.items()}
+    arrow = {
+        name: list_type(column_type) or (pa.binary() if name in unusable else arrow_type(column_type))
+        for name, column_type in types.items()
+    }
     try:
         schema = schema_of(pa.schema([(name, arrow[name]) for name in columns.names]), **names)
     except DataError as bad:
-        named = [n for n in names.values() if isinstance(n, str) and n in held and f"`{n}`" in bad.message]
+        named = [n for n in names.values() if isinstance(n, str) and n in types and f"`{n}`" in bad.message]
         if not named:
             raise
         said = bad.message.removesuffix(str(arrow[named[0]]))
-        shown = bad.message if said == bad.message else said + held[named[0]].simpleString()
+        shown = bad.message if said == bad.message else said + types[named[0]].simpleString()
         advice = bad.hint and bad.hint.replace("int64", "bigint")
         raise DataError(shown, hint=advice, code=bad.code) from None
     return replace(schema, unusable=tuple(unusable.items()))
@@ -95,7 +98,7 @@ def _inner(columns: StructType) -> dict[str, tuple[tuple[str, ...], StructField]
     from pyspark.sql import types as st
 
     names = set(columns.names)
-    found: dict[str, tuple[tuple[str, ...], StructField]] = {}
+    inner_fields: dict[str, tuple[tuple[str, ...], StructField]] = {}
     level: list[tuple[tuple[str, ...], StructField]] = [((field.name,), field) for field in columns.fields]
     while level:
         level = [
@@ -106,11 +109,11 @@ def _inner(columns: StructType) -> dict[str, tuple[tuple[str, ...], StructField]
         ]
         for path, field in level:
             name = ".".join(path)
-            if name in found:
-                found[name] = found[name][0], st.StructField(name, st.NullType(), True, {TWICE: True})
+            if name in inner_fields:
+                inner_fields[name] = inner_fields[name][0], st.StructField(name, st.NullType(), True, {TWICE: True})
             elif name not in names:
-                found[name] = path, field
-    return found
+                inner_fields[name] = path, field
+    return inner_fields
 
 
 def path_of(columns: StructType, name: str) -> tuple[tuple[str, ...], StructField]:
@@ -146,11 +149,11 @@ def _check_case(columns: StructType, path: tuple[str, ...]) -> None:
     from pyspark.sql.types import StructType
 
     level: DataType = columns
-    for at, name in enumerate(path):
+    for depth, name in enumerate(path):
         assert isinstance(level, StructType)
-        alike = sorted({one for one in level.names if one.lower() == name.lower()})
+        alike = sorted({column_name for column_name in level.names if column_name.lower() == name.lower()})
         if len(alike) > 1:
-            full = [".".join((*path[:at], one)) for one in alike]
+            full = [".".join((*path[:depth], column_name)) for column_name in alike]
             raise DataError(
                 f"the columns {' and '.join(map(quoted, full))} differ only in case, so Spark takes them for one",
                 hint='rename one of them, or set "spark.sql.caseSensitive" to "true"',

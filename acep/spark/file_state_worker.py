@@ -41,8 +41,8 @@ class StatePlace:
     match points are counted by key, in the cells of the attributes ``cells``, and in explored units, if single events
     may be shed (``exploring``). ``newer`` are versions of queries that come with the micro-batch.
 
-    In foreachBatch the driver has the number of the micro-batch and the ids of the query and its run (``known``), and a
-    sink may do anything with the result. If there are several partitions, each of them then has a marking row
+    In foreachBatch the driver has the number of the micro-batch and the ids of the query and its run (``batch_ids``),
+    and a sink may do anything with the result. If there are several partitions, each of them then has a marking row
     that gives its number, because the task's own number changes behind a union."""
 
     folder: str
@@ -54,7 +54,7 @@ class StatePlace:
     sampled: bool = False
     cells: tuple[str, ...] = ()
     exploring: Exploring | None = None
-    known: tuple[int, str, str] | None = None
+    batch_ids: tuple[int, str, str] | None = None
     newer: tuple[NewVersion, ...] = ()
 
 
@@ -64,14 +64,15 @@ def step_in_files(
     """Process the buckets of a partition of a micro-batch, in as many threads as there are ``cores``: read their rows
     and yield rows of the result.
 
-    The result has the additional column :data:`TOLD`, as in :func:`acep.spark.spark_state_worker.match_partition`.
+    The result has the additional column :data:`METRICS_COLUMN`, as in
+    :func:`acep.spark.spark_state_worker.match_partition`.
 
     Raises :class:`DataError`, :class:`SnapshotError` or :class:`EngineError`.
     """
     batch, partition, versions = _context(job, place)
-    if place.known is None and partition >= place.partitions:
+    if place.batch_ids is None and partition >= place.partitions:
         raise _moved(place)
-    marked = place.known is not None and place.partitions > 1
+    marked = place.batch_ids is not None and place.partitions > 1
     with closing(rows_of_partition(job, batches, marked=marked)) as rows:
         yield from _stepped(job, place, batch, partition, versions, rows, cores)
 
@@ -79,16 +80,16 @@ def step_in_files(
 def _stepped(
     job: SentJob, place: StatePlace, batch: int, partition: int, versions: Versions, rows: PartitionRows, cores: int
 ) -> Iterator[pa.RecordBatch]:
-    if place.known is not None:
+    if place.batch_ids is not None:
         partition = 0 if place.partitions == 1 else _marked(rows, place)
     if any(number % place.partitions != partition for number in rows.numbers):
         raise _moved(place)
-    there = versions.before(batch)
+    old_versions = versions.before(batch)
     # Without rows the number of the partition cannot be checked, and it may be that of another one. Then nothing has
     # become certain either, as the row that moves the time goes to each partition.
-    is_sure = place.known is not None or bool(rows.numbers)
+    is_sure = place.batch_ids is not None or bool(rows.numbers)
     newest = max((tick for tick in (rows.newest, place.newest) if tick is not None), default=None)
-    micro_batch = MicroBatch(job, versions, batch, there, place.delay_ms, rows.now, place.seen)
+    micro_batch = MicroBatch(job, versions, batch, old_versions, place.delay_ms, rows.now, place.seen)
     newer = (*place.newer, *in_order(rows.versions))
     numbers = range(partition, job.buckets, place.partitions)
 
@@ -106,16 +107,16 @@ def _stepped(
     counted, explored = [], []
     # While the state of a bucket is written, the next one is processed. Results follow once it is durable.
     with ThreadPoolExecutor(1) as writer, closing(_on_cores(taken, numbers, cores)) as steps:
-        before: _Writing | None = None
+        writing: _Writing | None = None
         for step, watch, part in steps:
             if place.sampled:
                 counted.append(points_by_cell(job, place.cells, part.rows, step.out))
                 explored += [] if place.exploring is None else [place.exploring.counts(job, part.rows, step.out)]
-            last, before = before, _Writing(step, watch, writer.submit(write_step, micro_batch, step))
+            last, writing = writing, _Writing(step, watch, writer.submit(write_step, micro_batch, step))
             if last is not None:
                 yield from _results(micro_batch, last)
-        if before is not None:
-            yield from _results(micro_batch, before)
+        if writing is not None:
+            yield from _results(micro_batch, writing)
     if counted:
         yield from telling(job, job.result.empty_table(), [points_told(counted, explored_in(explored))]).to_batches()
 
@@ -129,11 +130,11 @@ def _on_cores(taken: Callable[[int, int], Result], numbers: Sequence[int], cores
         threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(cores)]
         waiting = [threads[i % cores].submit(taken, number, i % cores) for i, number in enumerate(numbers)]
         try:
-            for one in waiting:
-                yield one.result()
+            for future in waiting:
+                yield future.result()
         finally:
-            for one in waiting:
-                one.cancel()
+            for future in waiting:
+                future.cancel()
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def _part(job: SentJob, received_rows: SortedRows | None, newest: int | None) ->
 
 def _context(job: SentJob, place: StatePlace) -> tuple[int, int, Versions]:
     """Return the number of the micro-batch, that of the task's partition, and the versions of the run."""
-    batch, query, run, partition = _says() if place.known is None else (*place.known, 0)
+    batch, query, run, partition = _says() if place.batch_ids is None else (*place.batch_ids, 0)
     return batch, partition, versions_of(job, place, query, run)
 
 

@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 __all__ = ["flattened"]
 
 
-def flattened(found: Any, job: Job) -> Any:
+def flattened(result: Any, job: Job) -> Any:
     """Return the result of a job, a DataFrame or an Arrow table, in the columns of
     :func:`acep.matches.flat.flat_columns`. Raises :class:`QueryError` if two of them would have one name."""
     layout = Layout.of(job.plans)
-    if isinstance(found, pa.Table):
-        return flat_table(found, layout)
-    fields = {part: found.schema[part].dataType.names for part in (KEY, VALUES) if part in found.columns}
-    return found.select([_column(one) for one in flat_columns(found.columns, fields, layout)])
+    if isinstance(result, pa.Table):
+        return flat_table(result, layout)
+    fields = {part: result.schema[part].dataType.names for part in (KEY, VALUES) if part in result.columns}
+    return result.select([_column(column) for column in flat_columns(result.columns, fields, layout)])
 
 
-def _column(one: FlatColumn) -> Column:
+def _column(flat_column: FlatColumn) -> Column:
     from pyspark.sql import functions as sf
 
-    if not one.part:
-        return sf.col(quoted(one.of))
-    if one.part in (KEY, VALUES):
-        return sf.col(one.part).getField(one.of).alias(one.name)
-    ids = sf.col("bindings").getItem(one.of)  # null where the variable binds nothing
-    return (sf.element_at(ids, -1) if one.part == LAST else sf.get(ids, sf.lit(0))).alias(one.name)
+    if not flat_column.part:
+        return sf.col(quoted(flat_column.field))
+    if flat_column.part in (KEY, VALUES):
+        return sf.col(flat_column.part).getField(flat_column.field).alias(flat_column.name)
+    ids = sf.col("bindings").getItem(flat_column.field)  # null where the variable binds nothing
+    return (sf.element_at(ids, -1) if flat_column.part == LAST else sf.get(ids, sf.lit(0))).alias(flat_column.name)

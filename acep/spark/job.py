@@ -66,14 +66,14 @@ def job_of(
     The options are those of :func:`acep.spark.match`. Raises :class:`QueryError` or :class:`DataError`, and
     :class:`EngineError` if ``engine`` cannot run a query.
     """
-    given = StreamOptions.from_keywords("job_of", options, RevisedKeywords)
+    stream_options = StreamOptions.from_keywords("job_of", options, RevisedKeywords)
     top, columns = columns.names, all_columns(columns)
-    schema = input_schema(columns, **given.columns)
-    end, ties = first_end_tick(columns[schema.ts].dataType, schema), () if given.seq else top
+    schema = input_schema(columns, **stream_options.columns)
+    end, ties = first_end_tick(columns[schema.ts].dataType, schema), () if stream_options.seq else top
     job = plain.job_of(
         query,
         schema,
-        given,
+        stream_options,
         end=end,
         ties=ties,
         output=output,

@@ -32,7 +32,7 @@ from acep.spark.times import DELAY_KEY, delay_of, end_column, event_time, latest
 from acep.spark.types import spark_schema
 from acep.streaming.job import EXACT, Pass, columns_read
 from acep.streaming.step import BUCKET
-from acep.streaming.totals import TOLD
+from acep.streaming.totals import METRICS_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -59,7 +59,7 @@ TIME = "__time"
 OF_CLAUSE = "acep.clause"
 """The metadata of a column of a clause whose state is Spark's own."""
 # The number of micro-batches from which Spark can restart: its setting, and the default.
-RETAINED, KEPT = "spark.sql.streaming.minBatchesToRetain", 100
+RETAINED, DEFAULT_RETAINED = "spark.sql.streaming.minBatchesToRetain", 100
 
 
 # Columns ----------------------------------------------------------------------------------------
@@ -77,8 +77,8 @@ def _bucket(frame: DataFrame, job: SentJob, part: Pass) -> Column:
         return (sf.pmod(sf.xxhash64(*keys), sf.lit(part.size)) + sf.lit(part.first)).cast("int")
     missing = _missing(frame, part)
     number = sf.pmod(sf.xxhash64(*[sf.col(quoted(key)) for key in part.keys]), sf.lit(part.size)) + sf.lit(part.first)
-    found = sf.when(~missing, number.cast("int"))
-    return found if job.op is None else found.when(sf.col(quoted(job.op)) < 0, sf.lit(part.first))
+    bucket = sf.when(~missing, number.cast("int"))
+    return bucket if job.op is None else bucket.when(sf.col(quoted(job.op)) < 0, sf.lit(part.first))
 
 
 def _missing(frame: DataFrame, part: Pass) -> Column:
@@ -98,8 +98,8 @@ def has_bucket(frame: DataFrame, job: SentJob, part: Pass) -> Column:
     """Return whether a row with a time has a bucket in a pass, as :func:`bucket_numbers` would say."""
     from pyspark.sql import functions as sf
 
-    there = ~_missing(frame, part)
-    return there if job.op is None else there | sf.coalesce(sf.col(quoted(job.op)) < 0, sf.lit(False))
+    has_keys = ~_missing(frame, part)
+    return has_keys if job.op is None else has_keys | sf.coalesce(sf.col(quoted(job.op)) < 0, sf.lit(False))
 
 
 def _travelling(frame: DataFrame, job: SentJob) -> list[Column]:
@@ -140,21 +140,21 @@ def spreading(buckets: int) -> list[int]:
     >>> len(set(spreading(100)))
     100
     """
-    found: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     number = 0
-    while len(found) < buckets:
-        found.setdefault(mmh3.hash(struct.pack("<i", number), 42) % buckets, number)
+    while len(numbers) < buckets:
+        numbers.setdefault(mmh3.hash(struct.pack("<i", number), 42) % buckets, number)
         number += 1
-    return [found[bucket] for bucket in range(buckets)]
+    return [numbers[bucket] for bucket in range(buckets)]
 
 
-def observed_columns(names: Sequence[str], told: Column | None = None) -> list[Column]:
+def observed_columns(names: Sequence[str], metrics: Column | None = None) -> list[Column]:
     """Return the aggregates with which Spark collects the metrics of buckets, and the ``names`` of the queries."""
     from pyspark.sql import functions as sf
 
     # One text of lines: Spark 4.0 returns a list in an observation as a Java object.
     return [
-        sf.concat_ws("\n", sf.collect_list(sf.col(TOLD) if told is None else told)).alias("told"),
+        sf.concat_ws("\n", sf.collect_list(sf.col(METRICS_COLUMN) if metrics is None else metrics)).alias("told"),
         sf.lit(json.dumps(names)).alias("names"),
     ]
 
@@ -179,19 +179,19 @@ def over_batch(frame: DataFrame, job: SentJob, result: StructType, observation: 
     rows = rows.withColumn(BUCKET, sf.coalesce(sf.col(BUCKET), sf.lit(0)))
     rows = _spread(rows, job.buckets, sf.col(BUCKET)).sortWithinPartitions(BUCKET, ts)
     if observation is None:
-        found = rows.mapInArrow(partial(match_partition, job), result)
+        matches = rows.mapInArrow(partial(match_partition, job), result)
     else:
         both = rows.mapInArrow(partial(match_partition, job, tells=True), _telling(result))
-        told = both.observe(observation, *observed_columns(job.names))
-        found = told.where(sf.col(TOLD).isNull()).select(*result.names)
+        observed = both.observe(observation, *observed_columns(job.names))
+        matches = observed.where(sf.col(METRICS_COLUMN).isNull()).select(*result.names)
     if job.output != "count":
-        return found
+        return matches
     count = sf.coalesce(sf.sum("count"), sf.lit(0)).cast("long").alias("count")
     exact = [sf.coalesce(sf.bool_and(EXACT), sf.lit(True)).alias(EXACT)] if EXACT in result.names else []
     if not job.several:
-        return found.agg(count, *exact)
-    none = frame.sparkSession.createDataFrame([(name, 0, True)[: len(result)] for name in job.names], result)
-    return found.unionAll(none).groupBy("query").agg(count, *exact)
+        return matches.agg(count, *exact)
+    zeros = frame.sparkSession.createDataFrame([(name, 0, True)[: len(result)] for name in job.names], result)
+    return matches.unionAll(zeros).groupBy("query").agg(count, *exact)
 
 
 def _usable(frame: DataFrame, job: SentJob) -> Column | None:
@@ -226,12 +226,12 @@ def over_stream(
     if newer is not None:
         rows = with_versions(rows, newer, {})
     # A stateful operator requires an event time column. The watermark itself comes from the rows, above.
-    held = [
+    packed_fields = [
         StructField(f.name, f.dataType, metadata={DELAY_KEY: 0} if f.name == "time" else None)
         for f in spark_schema(packed_schema(job))
     ]
     # A watermark that the DataFrame has already may be that of several streams: Spark's own count of it is used then.
-    packed = rows.mapInArrow(partial(pack, job, announces=watermark is not None), StructType(held))
+    packed = rows.mapInArrow(partial(pack, job, announces=watermark is not None), StructType(packed_fields))
     stepped = packed.groupBy("bucket").applyInPandasWithState(
         partial(step, job, delay_ms),
         spark_schema(STEPPED),
@@ -239,8 +239,8 @@ def over_stream(
         "append",
         GroupStateTimeout.EventTimeTimeout,
     )
-    told = stepped.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
-    return told.select("rows").mapInArrow(unpack, result if job.clause is None else _marked(result))
+    observed = stepped.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
+    return observed.select("rows").mapInArrow(unpack, result if job.clause is None else _marked(result))
 
 
 def _refuse_second_state(frame: DataFrame) -> None:
@@ -265,7 +265,7 @@ def _telling(result: StructType) -> StructType:
     """Return the columns of the result and the column of metrics."""
     from pyspark.sql.types import StringType, StructField, StructType
 
-    return StructType([*result, StructField(TOLD, StringType())])
+    return StructType([*result, StructField(METRICS_COLUMN, StringType())])
 
 
 def _watermarked(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[DataFrame, int]:
@@ -285,14 +285,16 @@ def _watermarked(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[DataFr
         if has:
             raise DataError(f"`{ts}` has a watermark already", hint="leave watermark= out", code="option_invalid")
         delay = delay_of(watermark, job.schema)
-        held = frame.schema[ts].dataType
-        if held.typeName() == "timestamp" and job.latest is None:
+        time_type = frame.schema[ts].dataType
+        if time_type.typeName() == "timestamp" and job.latest is None:
             frame = frame.withWatermark(quoted(ts), delay)
         else:
             name = TIME
-            time = event_time(ts, held, job.schema)
+            time = event_time(ts, time_type, job.schema)
             if (bound := latest_tick(job)) is not None:  # later times do not move the watermark
-                near = (ticks_of_row(ts, held, job.schema) <= bound) | (sf.col(quoted(ts)) >= end_column(held))
+                near = (ticks_of_row(ts, time_type, job.schema) <= bound) | (
+                    sf.col(quoted(ts)) >= end_column(time_type)
+                )
                 time = sf.when(near, time).otherwise(sf.timestamp_micros(sf.lit(0)))
             frame = frame.withColumn(TIME, time).withWatermark(TIME, delay)
     return frame, int(frame.schema[name].metadata[DELAY_KEY])
@@ -318,14 +320,14 @@ def over_files(
         codes = with_announcements(codes_of(frame, job, numbers), place.partitions)
         frame = announced(frame, event_ticks(frame, job))
     both = in_files(frame, job, result, place, sent_columns(frame, job, codes), newer=newer)
-    told = both.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
-    return told.where(sf.col(TOLD).isNull()).select(*result.names)
+    observed = both.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
+    return observed.where(sf.col(METRICS_COLUMN).isNull()).select(*result.names)
 
 
 def place_of(spark: SparkSession, job: SentJob, folder: str, delay_ms: int) -> StatePlace:
     """Return the place where a job runs, from the settings of a session."""
     partitions = min(job.buckets, int(spark.conf.get("spark.sql.shuffle.partitions") or job.buckets))
-    return StatePlace(folder, int(spark.conf.get(RETAINED) or KEPT), delay_ms, partitions)
+    return StatePlace(folder, int(spark.conf.get(RETAINED) or DEFAULT_RETAINED), delay_ms, partitions)
 
 
 def bucket_numbers(frame: DataFrame, job: SentJob) -> list[Column]:
@@ -383,8 +385,8 @@ def marks_of(frame: DataFrame, job: SentJob, place: StatePlace, sent: Sequence[C
 
     rows = frame.sparkSession.range(0, place.partitions, 1, 1)
     first = -(-job.buckets // place.partitions) * place.partitions  # Spark sends each to its own partition
-    own = {BUCKET: (sf.lit(first) + sf.col("id")).cast("int")}
-    return rows.select(*(own.get(name, sf.lit(None)).alias(name) for name in frame.select(*sent).columns))
+    mark = {BUCKET: (sf.lit(first) + sf.col("id")).cast("int")}
+    return rows.select(*(mark.get(name, sf.lit(None)).alias(name) for name in frame.select(*sent).columns))
 
 
 def sent_rows(frame: DataFrame, sent: Sequence[Column]) -> DataFrame:
@@ -394,14 +396,16 @@ def sent_rows(frame: DataFrame, sent: Sequence[Column]) -> DataFrame:
     return frame.select(*sent).where(sf.col(BUCKET).isNotNull())
 
 
-def with_versions(rows: DataFrame, newer: DataFrame, own: Mapping[str, Column]) -> DataFrame:
+def with_versions(rows: DataFrame, newer: DataFrame, values: Mapping[str, Column]) -> DataFrame:
     """Return the rows that go to the workers together with those of new versions of queries, which have null in all
-    columns but :data:`VERSION`, those in ``own``, and the clock."""
+    columns but :data:`VERSION`, those in ``values``, and the clock."""
     from pyspark.sql import functions as sf
 
-    own = {NOW: sf.unix_millis(sf.current_timestamp())} | dict(own)
-    others = [(own[f.name] if f.name in own else sf.lit(None).cast(f.dataType)).alias(f.name) for f in rows.schema]
-    return rows.withColumn(VERSION, sf.lit(None).cast("string")).unionAll(newer.select(*others, VERSION))
+    values = {NOW: sf.unix_millis(sf.current_timestamp())} | dict(values)
+    columns = [
+        (values[f.name] if f.name in values else sf.lit(None).cast(f.dataType)).alias(f.name) for f in rows.schema
+    ]
+    return rows.withColumn(VERSION, sf.lit(None).cast("string")).unionAll(newer.select(*columns, VERSION))
 
 
 def in_files(
@@ -413,7 +417,8 @@ def in_files(
     marks: DataFrame | None = None,
     newer: DataFrame | None = None,
 ) -> DataFrame:
-    """Process the buckets of a micro-batch whose state is in files; return the result with the column :data:`TOLD`.
+    """Process the buckets of a micro-batch whose state is in files; return the result with the column
+    :data:`METRICS_COLUMN`.
 
     ``sent`` are the :func:`sent_columns` of its rows. ``marks`` are the :func:`marks_of` its partitions; a streaming
     DataFrame cannot have them, and a single partition does not need them. ``newer`` has versions of queries.

@@ -158,14 +158,14 @@ def match(
                 code="option_invalid",
             )
         if state is None:
-            found = over_stream(frame, job, result, watermark, newer)
+            matches = over_stream(frame, job, result, watermark, newer)
         else:
-            found = over_files(frame, job, result, watermark, state_in(frame, state), newer)
+            matches = over_files(frame, job, result, watermark, state_in(frame, state), newer)
     elif state is not None:
         raise QueryError("state= is of a stream, and this is no stream", hint="leave it out", code="option_invalid")
     else:
-        found = over_batch(frame, job, result, observation)
-    return flattened(found, job) if flat else found
+        matches = over_batch(frame, job, result, observation)
+    return flattened(matches, job) if flat else matches
 
 
 def punctuation(df: Any, *, ts: str = "ts") -> DataFrame:
@@ -180,12 +180,15 @@ def punctuation(df: Any, *, ts: str = "ts") -> DataFrame:
     from pyspark.sql.types import StructType
 
     frame = frame_of(df)
-    path, held = path_of(frame.schema, ts)
-    end = end_column(held.dataType)
+    path, time_field = path_of(frame.schema, ts)
+    end = end_column(time_field.dataType)
 
     def part(field: StructField, below: tuple[str, ...] | None) -> Column:
         if below and isinstance(field.dataType, StructType):
-            inner = [part(one, below[1:] if one.name == below[0] else None) for one in field.dataType.fields]
+            inner = [
+                part(inner_field, below[1:] if inner_field.name == below[0] else None)
+                for inner_field in field.dataType.fields
+            ]
             return sf.struct(*inner).alias(field.name)
         return (sf.lit(None).cast(field.dataType) if below is None else end).alias(field.name)
 

@@ -87,13 +87,13 @@ def listener(tell: Callable[[Progress], None] | None = None) -> StreamingQueryLi
         def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
             """Report a micro-batch."""
             done = event.progress
-            told = progress_of({name: getattr(done, name) for name in names})
-            if told is None:
+            progress = progress_of({name: getattr(done, name) for name in names})
+            if progress is None:
                 return
             if tell is not None:
-                tell(told)
+                tell(progress)
             else:
-                sys.stderr.write(f"{done.name or done.id} {told.batch}: {told}\n")
+                sys.stderr.write(f"{done.name or done.id} {progress.batch}: {progress}\n")
 
         def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
             """Do nothing, as no rows came."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["needed_events"]
 
-MOST: Final = 40
+MAX_COMPARISONS: Final = 40
 """Most comparisons in all; further conditions are assumed to be true, because Spark plans each micro-batch anew."""
 
 KINDS: Final = {
@@ -53,24 +53,26 @@ def needed_events(columns: StructType, uses: Sequence[Use] | None, type: str | N
         return None
     of_type = sf.col(quoted(type or ""))
     parts: list[tuple[tuple[str, ...], list[Column]]] = []
-    left = MOST
+    n_left = MAX_COMPARISONS
     for use in uses:
         conditions = []
-        for one in use.conditions:
-            size = _comparisons(one.expr, columns)
-            if size <= left and (found := _can_be(True, one.expr, columns)) is not None:
-                conditions.append(found)
-                left -= size
+        for condition in use.conditions:
+            size = _comparisons(condition.expr, columns)
+            if size <= n_left and (column := _can_be(True, condition.expr, columns)) is not None:
+                conditions.append(column)
+                n_left -= size
         if not use.types and not conditions:
             return None
         parts.append((use.types, conditions))
     free = {name for types, conditions in parts if not conditions for name in types}
-    ways = [of_type.isin(sorted(free))] if free else []
+    alternatives = [of_type.isin(sorted(free))] if free else []
     for types, conditions in parts:
-        rest = sorted(set(types) - free)
-        if conditions and (rest or not types):
-            ways.append(_tree(operator.and_, [*([of_type.isin(rest)] if rest else []), *conditions]))
-    return sf.coalesce(_tree(operator.or_, ways), sf.lit(False))
+        other_types = sorted(set(types) - free)
+        if conditions and (other_types or not types):
+            alternatives.append(
+                _tree(operator.and_, [*([of_type.isin(other_types)] if other_types else []), *conditions])
+            )
+    return sf.coalesce(_tree(operator.or_, alternatives), sf.lit(False))
 
 
 def _comparisons(expr: Expr, columns: StructType) -> int:
@@ -99,16 +101,16 @@ def _can_be(wanted: bool, expr: Expr, columns: StructType) -> Column | None:
     """
     from pyspark.sql import functions as sf
 
-    found: Column | None
+    column: Column | None
     match expr:
         case Unary(op="not", operand=operand):
             return _can_be(not wanted, operand, columns)
         case Binary(op="and" | "or" as op, left=left, right=right):
             return _joined(op, wanted, [left, right], columns)
-        case In(operand=Attribute(name=name), negated=negated) if (known := _looked_up(expr, columns)) is not None:
-            found, wanted = _value(name, columns).isin(known), wanted != negated
+        case In(operand=Attribute(name=name), negated=negated) if (constants := _looked_up(expr, columns)) is not None:
+            column, wanted = _value(name, columns).isin(constants), wanted != negated
         case In(operand=operand, values=values, negated=negated):
-            return _joined("or", wanted != negated, [Binary("=", operand, one) for one in values], columns)
+            return _joined("or", wanted != negated, [Binary("=", operand, value) for value in values], columns)
         case Between(operand=operand, low=low, high=high, negated=negated):
             inside = [Binary(">=", operand, low), Binary("<=", operand, high)]
             return _joined("and", wanted != negated, inside, columns)
@@ -117,23 +119,23 @@ def _can_be(wanted: bool, expr: Expr, columns: StructType) -> Column | None:
                 return None
             return _value(name, columns).isNull() if wanted != negated else _value(name, columns).isNotNull()
         case Binary(op=op, left=left, right=right) if op in COMPARE:
-            found = _compared(op, left, right, columns)
+            column = _compared(op, left, right, columns)
         case Attribute(name=name) if _kind(columns, name) == "truth":
-            found = _value(name, columns)
+            column = _value(name, columns)
         case Literal(value=constant):
             return sf.lit(constant is wanted)
         case _:
             return None
-    return found if found is None or wanted else ~found
+    return column if column is None or wanted else ~column
 
 
 def _joined(op: str, wanted: bool, parts: Sequence[Expr], columns: StructType) -> Column | None:
     """Join the columns of ``parts`` by De Morgan's laws: NOT (x AND y) is NOT x OR NOT y."""
-    found = [_can_be(wanted, part, columns) for part in parts]
-    known = [one for one in found if one is not None]
+    translated = [_can_be(wanted, part, columns) for part in parts]
+    translatable = [column for column in translated if column is not None]
     if (op == "and") == wanted:
-        return _tree(operator.and_, known) if known else None
-    return _tree(operator.or_, known) if len(known) == len(found) else None
+        return _tree(operator.and_, translatable) if translatable else None
+    return _tree(operator.or_, translatable) if len(translatable) == len(translated) else None
 
 
 def _looked_up(expr: In, columns: StructType) -> list[Any] | None:
@@ -144,8 +146,10 @@ def _looked_up(expr: In, columns: StructType) -> list[Any] | None:
     kind = _kind(columns, expr.operand.name) if isinstance(expr.operand, Attribute) else None
     if kind not in ("integer", "text"):
         return None
-    found = [_constant(kind, "=", one.value) if isinstance(one, Literal) else None for one in expr.values]
-    return None if None in found else found
+    constants = [
+        _constant(kind, "=", literal.value) if isinstance(literal, Literal) else None for literal in expr.values
+    ]
+    return None if None in constants else constants
 
 
 def _compared(op: str, left: Expr, right: Expr, columns: StructType) -> Column | None:
@@ -153,12 +157,12 @@ def _compared(op: str, left: Expr, right: Expr, columns: StructType) -> Column |
         op, left, right = EXCHANGED[op], right, left
     if not isinstance(left, Attribute) or (kind := _kind(columns, left.name)) is None:
         return None
-    other: Any = None
+    operand: Any = None
     if isinstance(right, Literal):
-        other = _constant(kind, op, right.value)
+        operand = _constant(kind, op, right.value)
     elif isinstance(right, Attribute) and _kind(columns, right.name) == kind:
-        other = _value(right.name, columns)
-    return None if other is None else COMPARE[op](_value(left.name, columns), other)
+        operand = _value(right.name, columns)
+    return None if operand is None else COMPARE[op](_value(left.name, columns), operand)
 
 
 def _kind(columns: StructType, name: str) -> str | None:
@@ -181,8 +185,8 @@ def _constant(kind: str, op: str, value: Any) -> Any:
     if isinstance(value, bool):
         return value if kind == "truth" else None
     if isinstance(value, str):
-        whole = value == value.encode(errors="ignore").decode()  # no half of a surrogate pair
-        return value if kind == "text" and whole else None
+        is_valid_text = value == value.encode(errors="ignore").decode()  # no half of a surrogate pair
+        return value if kind == "text" and is_valid_text else None
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
     if kind == "integer":

@@ -25,9 +25,9 @@ def query_rows(spark: SparkSession, versions: Any) -> DataFrame:
     from pyspark.sql import functions as sf
 
     if isinstance(versions, str | os.PathLike):
-        found = spark.readStream.format("text").option("wholetext", "true").load(os.fspath(versions))
+        files = spark.readStream.format("text").option("wholetext", "true").load(os.fspath(versions))
         parts = [sf.col("_metadata.file_name").alias("file"), sf.col("value").alias("text")]
-        return found.select(sf.to_json(sf.struct(*parts)).alias(VERSION))
+        return files.select(sf.to_json(sf.struct(*parts)).alias(VERSION))
     frame: Any = versions
     if not isinstance(frame, DataFrame) or not frame.isStreaming:
         raise DataError(

@@ -89,8 +89,8 @@ class Replay:
 
     def frame(self) -> DataFrame:
         """Return the matches as a DataFrame with the columns of :func:`acep.spark.match`."""
-        found: DataFrame = self._session.read.parquet(str(self.folder))
-        return found
+        frame: DataFrame = self._session.read.parquet(str(self.folder))
+        return frame
 
     def table(self, limit: int | None = None) -> pa.Table:
         """Return all matches, or the first ``limit``, as an Arrow table by match point, bound ids and variables."""
@@ -105,16 +105,16 @@ class Replay:
         speed = f" ({rate} events/s)" if rate else ""
         late = f"; {self.report.refused}" if self.report.refused else ""
         late += f"; {self.report.duplicates:,} came twice" if self.report.duplicates else ""
-        told = (
+        text = (
             f"{self.events:,} events in {self.batches} micro-batches, {self.seconds:.1f} s{speed}{late}\n"
             f"{self.matches:,} matches in {self.bundles:,} bundles"
         )
         if self.batches:
-            told += (
+            text += (
                 f"\nat most {self.state / 1e6:,.2f} MB of state, {self.live:,} live partial matches and a lag of"
                 f" {length_text(self.lag)}\ntime of micro-batches: {self.spent}"
             )
-        return f"{told}\n{self.report.effort}" if self.allowance else told
+        return f"{text}\n{self.report.effort}" if self.allowance else text
 
 
 @lists_options(StreamKeywords)
@@ -155,18 +155,18 @@ def replay(
     of other events, another query or another engine.
     """
     needs_pyspark()
-    given = StreamOptions.from_keywords("replay", options)
-    ts, budget = given.ts, given.budget
+    stream_options = StreamOptions.from_keywords("replay", options)
+    ts, budget = stream_options.ts, stream_options.budget
     query = tolerant(query_of(query), budget)
     source = str(Path(events).resolve()) if isinstance(events, str | os.PathLike) else ""
-    table = _table_of(events, query, given, every=versions is not None) if source else to_table(events)
+    table = _table_of(events, query, stream_options, every=versions is not None) if source else to_table(events)
     if tell is not None and not callable(tell):
         raise DataError(
             "tell= is called after each micro-batch", hint="give a function of one argument", code="option_invalid"
         )
     if chunk is not None and chunk < 1:
         raise DataError(f"chunk={chunk} is not a positive number of events", code="option_invalid")
-    schema = schema_of(table.schema, **given.columns)
+    schema = schema_of(table.schema, **stream_options.columns)
     plan = compile_query(query, schema)
     read = sorted(columns_read([plan], schema) | ({*all_columns(schema)} if versions is not None else set()))
     table = pa.table({name: column_at(table, name) for name in read})  # a field of a struct as a column of its own
@@ -175,7 +175,7 @@ def replay(
         "events": f"{source} {_stamp(source, table)}",
         "query": canonical(query),
         "columns": repr([(name, str(table.schema.field(name).type)) for name in read]),
-        "names": repr((schema.ts, schema.type, schema.seq, schema.id, given.unit)),
+        "names": repr((schema.ts, schema.type, schema.seq, schema.id, stream_options.unit)),
         "chunk": size,
         "watermark": str(watermark),
         "buckets": buckets,
@@ -186,7 +186,7 @@ def replay(
     if latest is not None:
         about["latest"] = str(latest)
     if budget is not None and budget.limited:
-        about["budget"] = repr((budget.work, budget.memory, given.policy, given.seed))
+        about["budget"] = repr((budget.work, budget.memory, stream_options.policy, stream_options.seed))
     table = with_order(for_spark(table), schema, sort=watermark is None)
     folder = Path(tempfile.mkdtemp(prefix="acep-replay-") if checkpoint is None else os.fspath(checkpoint)).resolve()
     chunks = write_chunks(table, folder / "events", size, end_row(schema, table.schema.field(ts).type), about)
@@ -197,10 +197,10 @@ def replay(
         watermark = "1 millisecond" if schema.instants else 1
     stream = spark.readStream.schema(spark_schema(table.schema))
     frame = stream.option("maxFilesPerTrigger", 1).option("pathGlobFilter", "*.parquet").parquet(str(folder / "events"))
-    options |= {"seq": ORDER, "id": given.id or ROW}
+    options |= {"seq": ORDER, "id": stream_options.id or ROW}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=f"(?!{REFERENCE})")
-        found = match(
+        matches = match(
             frame,
             query,
             buckets=buckets,
@@ -212,7 +212,7 @@ def replay(
         )
     shown = _teller(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:
-        done = _run(spark, found, folder, [one for one in (shown, tell) if one is not None])
+        done = _run(spark, matches, folder, [listener for listener in (shown, tell) if listener is not None])
         done.layout = Layout.of([plan])
         if shown is not None and done.batches:
             sys.stderr.write("\n")
@@ -262,13 +262,13 @@ def _stamp(source: str, table: pa.Table) -> str:
     return hashlib.blake2b(table_bytes(table), digest_size=16).hexdigest()
 
 
-def _run(spark: SparkSession, found: DataFrame, folder: Path, tell: Sequence[Callable[[Progress], None]]) -> Replay:
+def _run(spark: SparkSession, frame: DataFrame, folder: Path, tell: Sequence[Callable[[Progress], None]]) -> Replay:
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as sf
 
     began = time.monotonic()
     matches = folder / "matches"
-    writer = found.writeStream.format("parquet").option("path", str(matches))
+    writer = frame.writeStream.format("parquet").option("path", str(matches))
     writer = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
     try:
         running = writer.start()
@@ -284,7 +284,7 @@ def _run(spark: SparkSession, found: DataFrame, folder: Path, tell: Sequence[Cal
         raise mine from None
     seconds = time.monotonic() - began
     report, allowance = _told(folder / "totals.json", seen[-1] if seen else None)
-    rows = spark.read.schema(found.schema).parquet(str(matches)) if matches.exists() else found.limit(0)
+    rows = spark.read.schema(frame.schema).parquet(str(matches)) if matches.exists() else frame.limit(0)
     keys = ["key"] if "key" in rows.columns else []
     number, bundles = rows.agg(sf.count(sf.lit(1)), sf.countDistinct(*keys, "bundle")).collect()[0]
     report = dataclasses.replace(report, matches=number, seconds=seconds)
@@ -298,10 +298,10 @@ def _run(spark: SparkSession, found: DataFrame, folder: Path, tell: Sequence[Cal
         folder=matches,
         report=report,
         allowance=allowance,
-        spent=sum((one.spent for one in seen), Spent()),
-        state=max((one.state for one in seen), default=0),
-        live=max((one.live for one in seen), default=0),
-        lag=max((one.lag or 0.0 for one in seen), default=0.0),
+        spent=sum((progress.spent for progress in seen), Spent()),
+        state=max((progress.state for progress in seen), default=0),
+        live=max((progress.live for progress in seen), default=0),
+        lag=max((progress.lag or 0.0 for progress in seen), default=0.0),
         _session=spark,
     )
 
@@ -311,11 +311,11 @@ def _watch(running: StreamingQuery, tell: Sequence[Callable[[Progress], None]]) 
     seen: dict[int, Progress] = {}
     while True:
         active = running.isActive
-        for one in running.recentProgress:
-            if one["batchId"] not in seen and (progress := progress_of(one)) is not None:
+        for spark_progress in running.recentProgress:
+            if spark_progress["batchId"] not in seen and (progress := progress_of(spark_progress)) is not None:
                 seen[progress.batch] = progress
-                for each in tell:
-                    each(progress)
+                for listener in tell:
+                    listener(progress)
         if not active:
             return list(seen.values())
         time.sleep(POLL)
@@ -324,13 +324,15 @@ def _watch(running: StreamingQuery, tell: Sequence[Callable[[Progress], None]]) 
 def _told(path: Path, last: Progress | None) -> tuple[Report, int]:
     """Return the final report and allowance, of this run or of an earlier one if this one had nothing left to do."""
     if last is not None:
-        told = {"report": dataclasses.asdict(last.report), "allowance": last.allowance}
-        path.write_text(json.dumps(told), encoding="utf-8")
+        totals = {"report": dataclasses.asdict(last.report), "allowance": last.allowance}
+        path.write_text(json.dumps(totals), encoding="utf-8")
         return last.report, last.allowance
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        fields: Any = {name: tuple(one) if isinstance(one, list) else one for name, one in told["report"].items()}
-        return Report(**fields), int(told["allowance"])
+        totals = json.loads(path.read_text(encoding="utf-8"))
+        fields: Any = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in totals["report"].items()
+        }
+        return Report(**fields), int(totals["allowance"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Report(), 0
 

@@ -56,9 +56,9 @@ def _words_of(values: pa.Array) -> Words:
         if pa.types.is_nested(kind) or pa.types.is_primitive(kind):  # lists, and intervals of 128 bits
             values = pa.array([None if value is None else repr(value) for value in values.to_pylist()], pa.string())
         texts = values.cast(pa.large_binary()).dictionary_encode()
-        known = np.append(_words_of_texts(texts.dictionary), EMPTY)
-        found: Words = known[texts.indices.fill_null(len(known) - 1).to_numpy()]
-        return found
+        words_by_text = np.append(_words_of_texts(texts.dictionary), EMPTY)
+        text_words: Words = words_by_text[texts.indices.fill_null(len(words_by_text) - 1).to_numpy()]
+        return text_words
     return np.where(values.is_valid().to_numpy(zero_copy_only=False), words, EMPTY) if values.null_count else words
 
 
@@ -72,8 +72,8 @@ def _words_of_texts(texts: pa.Array) -> Words:
     letters += places.astype(np.uint64) << np.uint64(8)
     _mix(letters)
     sums = np.append(np.uint64(0), letters.cumsum())
-    found: Words = sums[ends[1:] - ends[0]] - sums[ends[:-1] - ends[0]] + lengths.astype(np.uint64)
-    return found
+    text_words: Words = sums[ends[1:] - ends[0]] - sums[ends[:-1] - ends[0]] + lengths.astype(np.uint64)
+    return text_words
 
 
 def _mix(words: Words) -> None:

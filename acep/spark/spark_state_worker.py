@@ -37,7 +37,7 @@ from acep.streaming.step import (
 )
 from acep.streaming.time_spent import Stopwatch
 from acep.streaming.times import after, before, passed
-from acep.streaming.totals import TOLD
+from acep.streaming.totals import METRICS_COLUMN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,14 +76,14 @@ PACKED = pa.schema(
     }
 )
 VERSIONS = pa.field("versions", pa.string())  # of queries, as JSON, if the job is dynamic
-STEPPED = pa.schema([("rows", pa.binary()), (TOLD, pa.string())])
+STEPPED = pa.schema([("rows", pa.binary()), (METRICS_COLUMN, pa.string())])
 
 
 def received(job: SentJob, batches: Sequence[pa.RecordBatch]) -> pa.Table:
     """Return the rows of batches as a table whose columns have their own names again."""
-    own = {job.sent_as(name): name for name in job.columns}
+    names = {job.sent_as(name): name for name in job.columns}
     rows = pa.Table.from_batches(batches)
-    return rows.rename_columns([own.get(name, name) for name in rows.column_names])
+    return rows.rename_columns([names.get(name, name) for name in rows.column_names])
 
 
 def with_computed_buckets(job: SentJob, rows: pa.Table, name: str) -> pa.Table:
@@ -91,8 +91,8 @@ def with_computed_buckets(job: SentJob, rows: pa.Table, name: str) -> pa.Table:
     assert job.clause is not None
     codes = rows.column(name).combine_chunks().to_numpy(zero_copy_only=False)
     buckets = bucket_codes(job.clause.plan, rows, job.buckets)
-    place = rows.column_names.index(name)
-    return rows.set_column(place, name, pa.array(np.where(codes < 0, codes, buckets).astype(np.int32)))
+    index = rows.column_names.index(name)
+    return rows.set_column(index, name, pa.array(np.where(codes < 0, codes, buckets).astype(np.int32)))
 
 
 def add_buckets(job: SentJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -138,8 +138,8 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch], *, announces: bool) ->
             rows = with_computed_buckets(job, rows, f"{BUCKET}0")
         for part in range(len(job.passes)):
             column = f"{BUCKET}{part}"
-            for bucket, some in by_bucket(rows, column):
-                waiting[bucket].append(plain(some.select(job.columns)))
+            for bucket, bucket_rows in by_bucket(rows, column):
+                waiting[bucket].append(plain(bucket_rows.select(job.columns)))
         size += batch.nbytes
         packing += time.perf_counter() - began
         if size >= BLOB_BYTES:
@@ -202,7 +202,8 @@ def step(
     watermark, ended, texts, newest = state.getCurrentWatermarkMs(), False, list[str](), NEVER
     for frame in frames:
         newest = max([newest, *map(int, frame["newest"])])  # a timeout brings a frame without rows
-        texts += [] if not job.dynamic else [one for told in frame["versions"].dropna() for one in json.loads(told)]
+        if job.dynamic:
+            texts += [text for versions_json in frame["versions"].dropna() for text in json.loads(versions_json)]
         ended = ended or bool(frame["ended"].any())
         for blob, packed, packing in zip(frame["rows"], frame["packed"], frame["packing"], strict=True):
             if packing > 0:
@@ -217,16 +218,16 @@ def step(
             since = after(max(watermark, 0) + delay_ms, job.tick_ms) if state.exists else None
             watch.went_on += bucket.replace(versions_in_rows(texts, job.names), since, before(watermark, job.tick_ms))
         if newest > NEVER:
-            bucket.held.see(newest)
+            bucket.hold_back.see(newest)
         out = decided(bucket, watermark, delay_ms, ended=ended)
     data = bucket.dumps()
     state.update((data,))
     # The timeout calls the bucket again when the watermark moves, even without new rows.
     state.setTimeoutTimestamp(max(watermark, 0) + 1)
     keep_live(place, _named(data), bucket)
-    reached = max(watermark, passed(bucket.held.greatest, delay_ms, job.tick_ms))
+    reached = max(watermark, passed(bucket.hold_back.greatest, delay_ms, job.tick_ms))
     blob = table_bytes(pa.concat_tables(out)) if out else b""
-    yield pd.DataFrame({"rows": [blob], TOLD: [told(bucket, len(data), reached, watch)]})
+    yield pd.DataFrame({"rows": [blob], METRICS_COLUMN: [told(bucket, len(data), reached, watch)]})
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -244,8 +245,8 @@ def match_partition(
     job: SentJob, batches: Iterable[pa.RecordBatch], *, tells: bool = False, at_once: int = AT_ONCE
 ) -> Iterator[pa.RecordBatch]:
     """Match a partition of rows sorted by (bucket, ts), at least ``at_once`` of them at a time, and yield rows of the
-    result. If it ``tells``, they have the additional column :data:`TOLD`, and each bucket an additional row in which
-    only this column is not null."""
+    result. If it ``tells``, they have the additional column :data:`METRICS_COLUMN`, and each bucket an additional row
+    in which only this column is not null."""
     current: tuple[int, Bucket] | None = None
 
     def emitted(bucket: Bucket, tables: list[pa.Table], *, last: bool) -> Iterator[pa.RecordBatch]:
@@ -256,20 +257,20 @@ def match_partition(
 
     for some_batches in _together(batches, at_once):
         rows = events_only(job, received(job, some_batches).combine_chunks())
-        for number, whole in by_bucket(rows, BUCKET):
+        for number, bucket_rows in by_bucket(rows, BUCKET):
             if current is not None and current[0] != number:
                 yield from emitted(current[1], current[1].finish(), last=True)
                 current = None
             if current is None:
-                current = (number, Bucket(job, job.pass_of(number), whole=True))
-            some = plain(whole.select(job.columns))
+                current = (number, Bucket(job, job.pass_of(number), is_batch=True))
+            plain_rows = plain(bucket_rows.select(job.columns))
             current[1].begin(0)
-            current[1].add(some)
-            ticks, _ = ticks_of(job.schema.ts, some.column(job.schema.ts), job.schema.tick_ns or 1)
+            current[1].add(plain_rows)
+            ticks, _ = ticks_of(job.schema.ts, plain_rows.column(job.schema.ts), job.schema.tick_ns or 1)
             # More rows with the last time may follow, and ties are ordered among all of them.
-            found = current[1].advance(int(ticks[-1]))
+            tables = current[1].advance(int(ticks[-1]))
             current[1].end()
-            yield from emitted(current[1], found, last=False)
+            yield from emitted(current[1], tables, last=False)
     if current is not None:
         yield from emitted(current[1], current[1].finish(), last=True)
 

@@ -42,49 +42,49 @@ WIDEST = 4 * 10**15
 INTEGERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 
 
-def _last_integer(held: DataType) -> int:
-    return int(2 ** (INTEGERS[held.typeName()] - 1) - 1)
+def _last_integer(column_type: DataType) -> int:
+    return int(2 ** (INTEGERS[column_type.typeName()] - 1) - 1)
 
 
-def first_end_tick(held: DataType, schema: InputSchema) -> int:
+def first_end_tick(column_type: DataType, schema: InputSchema) -> int:
     """Return the first tick that marks the end of a stream: 9999-12-31, or the greatest integer of the type."""
-    if held.typeName() in INTEGERS:
-        return _last_integer(held)
+    if column_type.typeName() in INTEGERS:
+        return _last_integer(column_type)
     assert schema.tick_ns is not None
     return int(END_MS * 10**6 / schema.tick_ns)
 
 
-def end_of_stream(held: DataType) -> Any:
+def end_of_stream(column_type: DataType) -> Any:
     """Return the ``ts`` of the row that ends a stream, for a column of this type. Raises :class:`DataError` for a type
     without times."""
-    name = held.typeName()
+    name = column_type.typeName()
     if name in INTEGERS:
-        return _last_integer(held)
+        return _last_integer(column_type)
     if name == "date":
         return END.date()
     if name not in ("timestamp", "timestamp_ntz"):
         raise DataError(
-            f"a stream cannot end in a column of type {held.simpleString()}",
+            f"a stream cannot end in a column of type {column_type.simpleString()}",
             hint="name the time column: ts=",
             code="option_invalid",
         )
     return END if name == "timestamp_ntz" else END.replace(tzinfo=dt.UTC)
 
 
-def end_column(held: DataType) -> Column:
+def end_column(column_type: DataType) -> Column:
     """Return the ``ts`` of the row that ends a stream as a column, independent of the session's time zone."""
     from pyspark.sql import functions as sf
 
-    end = end_of_stream(held)
-    return sf.lit(str(end) if held.typeName() == "timestamp_ntz" else end).cast(held)
+    end = end_of_stream(column_type)
+    return sf.lit(str(end) if column_type.typeName() == "timestamp_ntz" else end).cast(column_type)
 
 
-def event_time(name: str, held: DataType, schema: InputSchema) -> Column:
+def event_time(name: str, column_type: DataType, schema: InputSchema) -> Column:
     """Return a timestamp column for the watermark, from the time column of this name."""
     from pyspark.sql import functions as sf
 
     column = sf.col(quoted(name))
-    kind = held.typeName()
+    kind = column_type.typeName()
     if kind == "timestamp":
         return column
     if kind == "date":
@@ -100,24 +100,24 @@ def event_time(name: str, held: DataType, schema: InputSchema) -> Column:
         end = FAR_MS
     else:
         micros = Fraction(schema.tick_ns, 1000)
-        whole = ticks * sf.lit(micros.numerator)
+        microseconds = ticks * sf.lit(micros.numerator)
         if micros < 1:
             # Integer division: `/` would use a double and lose the last digits.
-            whole = sf.expr(f"cast({quoted(name)} as bigint) div {micros.denominator}")
-        inside = sf.timestamp_micros(whole)
+            microseconds = sf.expr(f"cast({quoted(name)} as bigint) div {micros.denominator}")
+        inside = sf.timestamp_micros(microseconds)
         end = END_MS
-    return sf.when(ticks == sf.lit(_last_integer(held)), sf.timestamp_millis(sf.lit(end))).otherwise(inside)
+    return sf.when(ticks == sf.lit(_last_integer(column_type)), sf.timestamp_millis(sf.lit(end))).otherwise(inside)
 
 
-def ticks_of_row(name: str, held: DataType, schema: InputSchema) -> Column:
+def ticks_of_row(name: str, column_type: DataType, schema: InputSchema) -> Column:
     """Return the time of a row in ticks, from the time column of this name."""
     from pyspark.sql import functions as sf
 
-    kind = held.typeName()
+    kind = column_type.typeName()
     if kind == "date":
         return sf.unix_date(sf.col(quoted(name))).cast("long")
     if kind in ("timestamp", "timestamp_ntz"):
-        return sf.unix_micros(event_time(name, held, schema))
+        return sf.unix_micros(event_time(name, column_type, schema))
     return sf.col(quoted(name)).cast("long")
 
 

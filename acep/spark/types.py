@@ -47,7 +47,7 @@ SIMPLE = (
 )  # fmt: skip
 
 
-def arrow_type(held: DataType) -> pa.DataType | None:
+def arrow_type(column_type: DataType) -> pa.DataType | None:
     """Return the Arrow type of a Spark type; ``None`` for types that acep cannot use (intervals, variants, user types).
 
     >>> from pyspark.sql.types import ArrayType, LongType
@@ -56,20 +56,20 @@ def arrow_type(held: DataType) -> pa.DataType | None:
     """
     from pyspark.sql import types as st
 
-    if isinstance(held, st.UserDefinedType):
+    if isinstance(column_type, st.UserDefinedType):
         return None
-    if isinstance(held, st.DecimalType):
-        return pa.decimal128(held.precision, held.scale)
-    if isinstance(held, st.ArrayType):
-        item = arrow_type(held.elementType)
+    if isinstance(column_type, st.DecimalType):
+        return pa.decimal128(column_type.precision, column_type.scale)
+    if isinstance(column_type, st.ArrayType):
+        item = arrow_type(column_type.elementType)
         return None if item is None else pa.list_(item)
-    if isinstance(held, st.MapType):
-        key, value = arrow_type(held.keyType), arrow_type(held.valueType)
+    if isinstance(column_type, st.MapType):
+        key, value = arrow_type(column_type.keyType), arrow_type(column_type.valueType)
         return None if key is None or value is None else pa.map_(key, value)
-    if isinstance(held, st.StructType):
-        parts = [(field.name, arrow_type(field.dataType)) for field in held.fields]
+    if isinstance(column_type, st.StructType):
+        parts = [(field.name, arrow_type(field.dataType)) for field in column_type.fields]
         return None if any(part is None for _, part in parts) else pa.struct(parts)
-    return PLAIN.get(held.typeName())
+    return PLAIN.get(column_type.typeName())
 
 
 def arrow_schema(columns: StructType) -> pa.Schema:
@@ -87,33 +87,35 @@ def spark_schema(columns: pa.Schema) -> StructType:
 
     fields = []
     for field in columns:
-        held = _spark_type(field.type)
-        if held is None:
+        column_type = _spark_type(field.type)
+        if column_type is None:
             raise DataError(
                 f"column `{field.name}` is {field.type}, which Spark has not", hint="drop the column", code="data_type"
             )
-        fields.append(st.StructField(field.name, held))
+        fields.append(st.StructField(field.name, column_type))
     return st.StructType(fields)
 
 
-def _spark_type(held: pa.DataType) -> DataType | None:
+def _spark_type(value_type: pa.DataType) -> DataType | None:
     from pyspark.sql import types as st
 
-    if pa.types.is_timestamp(held):
-        return st.TimestampType() if held.tz else st.TimestampNTZType()
-    if pa.types.is_decimal(held):
-        return st.DecimalType(held.precision, held.scale)
-    if pa.types.is_duration(held):
+    if pa.types.is_timestamp(value_type):
+        return st.TimestampType() if value_type.tz else st.TimestampNTZType()
+    if pa.types.is_decimal(value_type):
+        return st.DecimalType(value_type.precision, value_type.scale)
+    if pa.types.is_duration(value_type):
         return st.DayTimeIntervalType()
-    if pa.types.is_list(held) or pa.types.is_large_list(held):
-        item = _spark_type(held.value_type)
+    if pa.types.is_list(value_type) or pa.types.is_large_list(value_type):
+        item = _spark_type(value_type.value_type)
         return None if item is None else st.ArrayType(item)
-    if pa.types.is_struct(held):
-        kinds = [(part.name, _spark_type(part.type)) for part in held]
+    if pa.types.is_struct(value_type):
+        kinds = [(part.name, _spark_type(part.type)) for part in value_type]
         parts = [st.StructField(name, kind) for name, kind in kinds if kind is not None]
         return st.StructType(parts) if len(parts) == len(kinds) else None
-    name = next((name for name, plain in PLAIN.items() if plain == held), None)
-    return next((kind for kind in (getattr(st, one)() for one in SIMPLE) if kind.typeName() == name), None)
+    name = next((name for name, plain in PLAIN.items() if plain == value_type), None)
+    return next(
+        (kind for kind in (getattr(st, class_name)() for class_name in SIMPLE) if kind.typeName() == name), None
+    )
 
 
 # Results ----------------------------------------------------------------------------------------
@@ -149,20 +151,22 @@ def result_type(job: Job, plans: Sequence[Plan], columns: StructType) -> StructT
         for key in plan.keys:
             keys[key] = _key_type(key, plan, columns) or of_kind(plan.schema.kind(key), plan.schema.scale(key))
         returned = zip(plan.return_names, plan.return_kinds, plan.return_scales, plan.return_times, strict=True)
-        for name, kind, scale, of in returned:
-            held, other = of_kind(kind, scale), values.get(name)
-            timed = kind is Kind.TIMESTAMP or (of is not None and (of.duration or not of.is_whole))
+        for name, kind, scale, returned_time in returned:
+            value_type, other_type = of_kind(kind, scale), values.get(name)
+            timed = kind is Kind.TIMESTAMP or (
+                returned_time is not None and (returned_time.duration or not returned_time.is_whole)
+            )
             if scale is not None:
-                held = _spark_type(decimal_like(of, scale, plan.schema)) or held
-            elif timed and (instant := time_of(of, plan.schema)) is not None:
-                held = _spark_type(instant) or held
-            if other is not None and other != held:
+                value_type = _spark_type(decimal_like(returned_time, scale, plan.schema)) or value_type
+            elif timed and (instant := time_of(returned_time, plan.schema)) is not None:
+                value_type = _spark_type(instant) or value_type
+            if other_type is not None and other_type != value_type:
                 raise QueryError(
-                    f"two queries give `{name}`, as a {other.simpleString()} and as a {held.simpleString()}",
+                    f"two queries give `{name}`, as a {other_type.simpleString()} and as a {value_type.simpleString()}",
                     hint="rename it in one RETURN",
                     code="query_type",
                 )
-            values[name] = held
+            values[name] = value_type
     error = st.DoubleType() if any(plan.automaton.costs.scale != 1 for plan in plans) else st.LongType()
     fields: list[tuple[str, DataType]] = [("query", st.StringType())] if job.several else []
     if keys and output != "count":
@@ -192,15 +196,15 @@ def result_type(job: Job, plans: Sequence[Plan], columns: StructType) -> StructT
 def _struct(fields: list[tuple[str, Any]]) -> StructType:
     from pyspark.sql import types as st
 
-    return st.StructType([st.StructField(name, held) for name, held in fields])
+    return st.StructType([st.StructField(name, field_type) for name, field_type in fields])
 
 
 def _key_type(key: str, plan: Plan, columns: StructType) -> DataType | None:
     """Return the type of a partition attribute: that of its column. One of matches as events may have the name of
     another column; ``None``: its type is that of its kind."""
     schema = plan.schema
-    if plan.sources and (held := (time_types(schema) | decimals_of(schema)).get(key)) is not None:
-        return _spark_type(held)
-    there = columns[key].dataType if key in columns.names else None
-    alike = there is not None and kind_of(arrow_type(there) or pa.binary()) is schema.kind(key)
-    return there if alike or not plan.sources else None
+    if plan.sources and (own_type := (time_types(schema) | decimals_of(schema)).get(key)) is not None:
+        return _spark_type(own_type)
+    column_type = columns[key].dataType if key in columns.names else None
+    alike = column_type is not None and kind_of(arrow_type(column_type) or pa.binary()) is schema.kind(key)
+    return column_type if alike or not plan.sources else None

@@ -46,7 +46,7 @@ from acep.streaming.results import (
     without_pairs,
 )
 from acep.streaming.revised_rows import RevisedRows
-from acep.streaming.totals import MOST, Totals
+from acep.streaming.totals import MAX_COUNT, Totals
 
 __all__ = ["Bucket"]
 
@@ -65,28 +65,29 @@ ANEW = "go on with the acep that wrote it, or begin anew, with a new checkpointL
 class Bucket:
     """The state of one bucket of ``job``, for the queries of the pass ``part``.
 
-    With ``whole``, rows under a budget are returned at the end, so that the column ``exact`` covers the whole bucket.
-    ``engine`` is a snapshot of the stream to go on with, and ``versions`` those of its queries, if they may change.
+    In a batch (``is_batch``) rows under a budget are returned at the end, so that the column ``exact`` covers the whole
+    bucket. ``engine`` is a snapshot of the stream to go on with, and ``versions`` those of its queries, if they may
+    change.
     """
 
     def __init__(
-        self, job: Job, part: Pass, *, whole: bool = False, engine: bytes | None = None, versions: Any = None
+        self, job: Job, part: Pass, *, is_batch: bool = False, engine: bytes | None = None, versions: Any = None
     ) -> None:
-        self.job, self.whole = job, whole
-        self.waiting: list[tuple[int, pa.Table]] | None = [] if whole and job.budget is not None else None
-        self.every = job.plans
-        self.plans: tuple[Plan, ...] = tuple(self.every[number] for number in part.queries)
+        self.job, self.is_batch = job, is_batch
+        self.waiting: list[tuple[int, pa.Table]] | None = [] if is_batch and job.budget is not None else None
+        self.job_plans = job.plans
+        self.plans: tuple[Plan, ...] = tuple(self.job_plans[number] for number in part.queries)
         self.part = part
         self.queries = RunningQueries(job.queries, job.names, job.schema, job.attributes) if job.dynamic else None
         if self.queries is not None and versions is not None:
             self.queries.load(versions)
         self.columns = tuple(sorted({column for plan in self.plans for column in plan.columns}))
         self.stream = self._stream(engine)
-        then = [job.schema.seq] if job.schema.seq is not None else []
-        self.held = HoldBack(job.schema.ts, then, job.schema.tick_ns or 1)
+        order_by = [job.schema.seq] if job.schema.seq is not None else []
+        self.hold_back = HoldBack(job.schema.ts, order_by, job.schema.tick_ns or 1)
         grouped = job.output in ("points", "bundles") and not job.revised
-        now = map(self._plan_now, part.queries)
-        self.groups = [WaitingGroups(plan, job.output == "bundles") for plan in now] if grouped else []
+        current_plans = map(self._plan_now, part.queries)
+        self.groups = [WaitingGroups(plan, job.output == "bundles") for plan in current_plans] if grouped else []
         self.totals = Totals(queries=[Counts() for _ in job.names])
         self.refused: list[pa.Table] = []  # late rows that are yet to be given, if the job gives them
         self.changed: list[pa.Table] = []  # rows of queries that changed for events before, yet to be given
@@ -94,28 +95,32 @@ class Bucket:
         self._checked = 0  # rows that are held and were compared with those before
         self.mostly_late = False  # of the last micro-batch with rows; not part of the state
         self.pace = BatchPace.of(job.budget, job.buckets, job.schema.tick_ns)
-        self.begun = (0, 0, 0.0, 0)  # touches, shed, seconds of learning and matches before this micro-batch
+        self.counts_before = (0, 0, 0.0, 0)  # touches, shed, seconds of learning and matches before this micro-batch
         self.epochs = 0  # that end in this micro-batch
 
     def _stream(self, engine: bytes | None) -> Stream | RevisedRows:
-        job, given = self.job, (self.job.engine, self.job.output, self.job.limits)
+        job, options = self.job, (self.job.engine, self.job.output, self.job.limits)
         first = None if self.queries is None else self.plans
         plans = tuple(map(self._plan_now, self.part.queries))
         if engine is not None and job.revised:
             return RevisedRows(job, plans, self.part.keys, engine, first)
         if engine is not None:
-            return Stream.restore(plans, engine, *given, first=first, finer=job.finer)
-        begun = first or plans
-        stream = RevisedRows(job, begun, self.part.keys) if job.revised else Stream(begun, *given, finer=job.finer)
-        for place, plan in enumerate(plans if first is not None else ()):
-            stream.change(place, plan)
+            return Stream.restore(plans, engine, *options, first=first, finer=job.finer)
+        first_plans = first or plans
+        stream = (
+            RevisedRows(job, first_plans, self.part.keys)
+            if job.revised
+            else Stream(first_plans, *options, finer=job.finer)
+        )
+        for index, plan in enumerate(plans if first is not None else ()):
+            stream.change(index, plan)
         return stream
 
     def _plan_now(self, number: int) -> Plan:
         """Return the plan of a query with all versions so far."""
-        return self.every[number] if self.queries is None else self.queries.plan(number)
+        return self.job_plans[number] if self.queries is None else self.queries.plan(number)
 
-    def replace(self, news: Sequence[NewVersion], since: int | None, final: int | None) -> int:
+    def replace(self, new_versions: Sequence[NewVersion], since: int | None, final: int | None) -> int:
         """Replace queries by newer versions, valid from the tick ``since`` on (``None``: from the beginning), or where
         matches may be revised from an earlier one that a version gives, if no event from it on is final: those before
         the tick ``final`` are (``None``: none is). Return the number of partial matches that go on.
@@ -126,24 +131,24 @@ class Bucket:
             return 0
         if self.queries is None:
             raise QueryError("the queries of this job do not change", hint="make the job dynamic", code="query_change")
-        certain = self.stream.certain if isinstance(self.stream, RevisedRows) else self.held.released
-        changed, went_on = self.queries.take(news, since, certain, self.job.back_to(final)), 0
-        found = list[Sequence[Found]]()
-        for place, number in enumerate(self.part.queries):
-            found.append([])
+        certain = self.stream.certain if isinstance(self.stream, RevisedRows) else self.hold_back.released
+        changed, went_on = self.queries.take(new_versions, since, certain, self.job.back_to(final)), 0
+        matches_by_query = list[Sequence[Found]]()
+        for index, number in enumerate(self.part.queries):
+            matches_by_query.append([])
             if number not in changed:
                 continue
-            plan, reached = self._plan_now(number), changed[number]
-            if reached is None:
-                self.stream.change(place, plan)
+            plan, earliest = self._plan_now(number), changed[number]
+            if earliest is None:
+                self.stream.change(index, plan)
             else:
                 assert isinstance(self.stream, RevisedRows)
-                found[place] = self.stream.change_since(place, plan, reached)
+                matches_by_query[index] = self.stream.change_since(index, plan, earliest)
             if self.groups:
-                self.groups[place].change(plan)
-            went_on += self.stream.live_of(place)
-        if any(map(len, found)):
-            self.changed += self._given(found, lambda groups: [])
+                self.groups[index].change(plan)
+            went_on += self.stream.live_of(index)
+        if any(map(len, matches_by_query)):
+            self.changed += self._given(matches_by_query, lambda groups: [])
         return went_on
 
     def begin(self, now: int) -> None:
@@ -151,7 +156,7 @@ class Bucket:
         the micro-batch is retried."""
         if self.pace is not None:
             learning, walked = self._learned()
-            self.begun = self.totals.sum("touches"), self._given_up, learning, walked
+            self.counts_before = self.totals.sum("touches"), self._given_up, learning, walked
             self.epochs = 0
             self.pace.begin(now)
 
@@ -159,11 +164,11 @@ class Bucket:
         """Finish the accounting of a micro-batch."""
         self._count()
         if self.pace is not None:
-            work, shed, learning, walked = self.begun
+            work, shed, learning, walked = self.counts_before
             touches = self.totals.sum("touches") - work
             lost = self._given_up - shed
-            learned, made = self._learned()
-            matches = max(0, made - walked)
+            learned, walked_now = self._learned()
+            matches = max(0, walked_now - walked)
             self.pace.end(touches, lost, self.epochs, max(0.0, learned - learning), matches=matches)
 
     @property
@@ -181,49 +186,49 @@ class Bucket:
             self.totals.late += rows.num_rows
             self._refuse(rows)
             return
-        already = self.held.ahead
-        late = self.held.add(rows, before, latest)
-        ahead = self.held.ahead - already
+        already = self.hold_back.ahead
+        late = self.hold_back.add(rows, before, latest)
+        ahead = self.hold_back.ahead - already
         self.totals.late += late
-        self._refuse(self.held.refused)
+        self._refuse(self.hold_back.refused)
         self.totals.ahead += ahead
         self.totals.events += rows.num_rows - late - ahead
 
     def _once(self) -> None:
         """Leave out the rows that bring an event again, among those that came since the last call. Raises
         :class:`DataError` for one that does, if it is refused."""
-        job, waiting = self.job, self.held.rows
+        job, waiting = self.job, self.hold_back.rows
         if job.duplicates is None or job.op is not None or waiting is None or len(waiting[1]) == self._checked:
             return
         rows, ticks = waiting
-        again, keys = np.zeros(len(ticks), bool), self.part.keys
-        if self.whole:
+        is_repeated, keys = np.zeros(len(ticks), bool), self.part.keys
+        if self.is_batch:
             # The rows of a batch are in order: only those of one time are compared, so that its cuts do not matter.
             tied = np.zeros(len(ticks), bool)
             tied[1:] = ticks[1:] == ticks[:-1]
             tied[:-1] |= tied[1:]
-            at, keys = np.flatnonzero(tied), (*keys, job.schema.ts)
-            rows, ticks = rows.take(pa.array(at)), ticks[at]
+            row_indices, keys = np.flatnonzero(tied), (*keys, job.schema.ts)
+            rows, ticks = rows.take(pa.array(row_indices)), ticks[row_indices]
         else:
-            at = np.arange(len(ticks))
-        checked = int(np.count_nonzero(at < self._checked))
+            row_indices = np.arange(len(ticks))
+        checked = int(np.count_nonzero(row_indices < self._checked))
         new = rows.slice(checked)
         if not new.num_rows:
             return
-        order = self.held.order(new, ticks[checked:])
+        order = self.hold_back.order(new, ticks[checked:])
         order = np.arange(len(new)) if order is None else order
         sequence = np.concatenate([np.arange(checked), checked + order])
-        earlier = self.stream.kept if isinstance(self.stream, RevisedRows) else (None, None)
-        again[at] = rows_again(rows, sequence, job.schema, keys, earlier)
-        if not again.any():
+        earlier = self.stream.kept_events if isinstance(self.stream, RevisedRows) else (None, None)
+        is_repeated[row_indices] = rows_again(rows, sequence, job.schema, keys, earlier)
+        if not is_repeated.any():
             return
         if job.duplicates == "refuse":
-            row = int(np.argmax(again))
+            row = int(np.argmax(is_repeated))
             value, time = (value_of(waiting[0].column(name)[row]) for name in (str(job.schema.id), job.schema.ts))
             raise again_error(str(job.schema.id), value, 0, f"an event at {value_text(time)}")
-        count = int(np.count_nonzero(again))
+        count = int(np.count_nonzero(is_repeated))
         self.totals.duplicates, self.totals.events = self.totals.duplicates + count, self.totals.events - count
-        self.held.keep(~again)
+        self.hold_back.keep(~is_repeated)
 
     def _refuse(self, rows: pa.Table | None) -> None:
         """Keep late rows, if the job gives them. Queries with other keys have them in other buckets, too."""
@@ -232,8 +237,8 @@ class Bucket:
 
     def late_given(self) -> list[pa.Table]:
         """Return the late events since the last call as rows of the result."""
-        given, self.refused = [late_rows(self.job, rows) for rows in self.refused if rows.num_rows], []
-        return given
+        tables, self.refused = [late_rows(self.job, rows) for rows in self.refused if rows.num_rows], []
+        return tables
 
     def revise(self, before: int | None, *, at_once: bool) -> list[pa.Table]:
         """Return the rows of the result that come and go with the rows that were added, of a ``revised`` job.
@@ -244,18 +249,19 @@ class Bucket:
             return []
         assert isinstance(self.stream, RevisedRows)
         self._once()
-        rows, matched = self.held.drain(), self.stream.matched
+        rows, matched = self.hold_back.drain(), self.stream.matched
         self._checked = 0
         out = self._push(rows) if rows is not None else []
-        out += self._given(self.stream.advance(before, self.held.greatest, at_once=at_once), lambda groups: [])
+        out += self._given(self.stream.advance(before, self.hold_back.greatest, at_once=at_once), lambda groups: [])
         self._granted(self.stream.matched - matched)
         return self._with_changed(out)
 
-    def _granted(self, events: int, most: float = math.inf) -> None:
-        """Add to the totals what the budget allows for so many events: ``most``, or less by the bound on the work."""
+    def _granted(self, events: int, allowance: float = math.inf) -> None:
+        """Add to the totals what the budget allows for so many events: ``allowance``, or less by the bound on the
+        work."""
         if self.job.budget is not None and self.job.budget.work is not None:
-            most = min(most, self.job.budget.work * len(self.plans) * events)
-        self.totals.allowance += most if most < math.inf else 0.0
+            allowance = min(allowance, self.job.budget.work * len(self.plans) * events)
+        self.totals.allowance += allowance if allowance < math.inf else 0.0
 
     def _with_changed(self, rows: list[pa.Table]) -> list[pa.Table]:
         """Return rows of the result after those that changed before them in this micro-batch."""
@@ -268,12 +274,12 @@ class Bucket:
         if self.ended:
             return []
         self._once()
-        self._checked = len(self.held)
-        if before is None or (self.held.released is not None and before <= self.held.released):
+        self._checked = len(self.hold_back)
+        if before is None or (self.hold_back.released is not None and before <= self.hold_back.released):
             return []
         assert isinstance(self.stream, Stream)
-        rows = self.held.release(before)
-        self._checked = len(self.held)
+        rows = self.hold_back.release(before)
+        self._checked = len(self.hold_back)
         out = self._push(rows) if rows is not None else []
         out += self._given(self.stream.advance(before - 1), lambda groups: groups.advance(before - 1))
         return out
@@ -283,7 +289,7 @@ class Bucket:
         if self.ended:
             return []
         self._once()
-        rows, self._checked = self.held.drain(), 0
+        rows, self._checked = self.hold_back.drain(), 0
         matched = self.stream.matched if isinstance(self.stream, RevisedRows) else 0
         out = self._push(rows) if rows is not None else []
         out += self._given(self.stream.finish(), WaitingGroups.finish)
@@ -301,12 +307,12 @@ class Bucket:
     def _push(self, rows: pa.Table) -> list[pa.Table]:
         if isinstance(self.stream, RevisedRows):
             twice = self.stream.duplicates
-            found, late = self.stream.push(rows)
+            matches_by_query, late = self.stream.push(rows)
             twice = self.stream.duplicates - twice
             self.totals.late, self.totals.duplicates = self.totals.late + late, self.totals.duplicates + twice
             self.totals.events -= late + twice
             self._refuse(self.stream.late)
-            return self._given(found, lambda groups: [])
+            return self._given(matches_by_query, lambda groups: [])
         schema = self.job.schema
         batch = batch_of(rows, replace(schema, id=None), self.columns)
         # Without ids the engine numbers the events of each partition, as rows on Spark have no position.
@@ -330,33 +336,33 @@ class Bucket:
         return self._given(self.stream.push(replace(batch, ids=ids)), lambda groups: [])
 
     def _given(
-        self, found: list[Sequence[Found]], close: Callable[[WaitingGroups], list[WaitingGroup]]
+        self, matches_by_query: list[Sequence[Found]], close: Callable[[WaitingGroups], list[WaitingGroup]]
     ) -> list[pa.Table]:
         out: list[tuple[int, pa.Table]] = []
-        whole_so_far = [self._exact(number) for number in self.part.queries]
+        exact_before = [self._exact(number) for number in self.part.queries]
         if self.job.budget is not None:
             self._count()
-        for i, (number, matches) in enumerate(zip(self.part.queries, found, strict=True)):
+        for i, (number, matches) in enumerate(zip(self.part.queries, matches_by_query, strict=True)):
             counted = self.stream.take_counted(i)
-            many = counted if isinstance(counted, int) else len(matches)
-            back = taken_back(matches) if self.job.revised else 0
+            n_matches = counted if isinstance(counted, int) else len(matches)
+            n_retracted = taken_back(matches) if self.job.revised else 0
             if self.groups:
                 rows = counted if isinstance(counted, Counted) else matches
-                many = number_of(rows)
+                n_matches = number_of(rows)
                 groups = self.groups[i].add(rows) + close(self.groups[i])
                 if groups:
-                    out.append((number, group_rows(self.job, self.every, number, groups)))
+                    out.append((number, group_rows(self.job, self.job_plans, number, groups)))
             elif self.job.output == "count":
                 # Count rows are summed later. A change of `exact` needs a row, even with a count of 0.
-                if (change := many - 2 * back) or self._exact(number) != whole_so_far[i]:
+                if (change := n_matches - 2 * n_retracted) or self._exact(number) != exact_before[i]:
                     out.append((number, _count_row(self.job, number, change)))
             elif self.job.output == "points":
-                if (changes := change_rows(self.job, self.every, number, matches)) is not None:
+                if (changes := change_rows(self.job, self.job_plans, number, matches)) is not None:
                     out.append((number, changes))
-            elif many:
-                out.append((number, match_rows(self.job, self.every, number, matches)))
+            elif n_matches:
+                out.append((number, match_rows(self.job, self.job_plans, number, matches)))
             counts = self.totals.queries[number]
-            counts.matches = min(counts.matches + many - 2 * back, MOST)
+            counts.matches = min(counts.matches + n_matches - 2 * n_retracted, MAX_COUNT)
         if self.waiting is not None:
             self.waiting += out
             return []
@@ -385,25 +391,25 @@ class Bucket:
     def kept_ids(self) -> tuple[pa.Array, npt.NDArray[np.int64]] | None:
         """Return the ids and times, in ticks, of the events that are kept, all that are not final among them; ``None``:
         there are none. Only for a job whose events are not taken back."""
-        parts = [self.held.kept(str(self.job.schema.id))]
+        parts = [self.hold_back.kept(str(self.job.schema.id))]
         if isinstance(self.stream, RevisedRows):
             parts += self.stream.kept_ids()
-        found = [part for part in parts if part is not None]
-        if not found:
+        kept_parts = [part for part in parts if part is not None]
+        if not kept_parts:
             return None
-        ids = pa.concat_arrays([one.cast(found[0][0].type) for one, _ in found])
-        return ids, np.concatenate([ticks for _, ticks in found])
+        ids = pa.concat_arrays([part_ids.cast(kept_parts[0][0].type) for part_ids, _ in kept_parts])
+        return ids, np.concatenate([ticks for _, ticks in kept_parts])
 
     # State ------------------------------------------------------------------------------------------
 
     def dumps(self) -> bytes:
         """Return the whole state, bound to the job: a sealed head, the engine's state, and the rows held back."""
-        engine, rows = self.stream.snapshot(), self.held.dumps()
+        engine, rows = self.stream.snapshot(), self.hold_back.dumps()
         self.end()  # the work of making these bytes counts for the micro-batch, except for the head
         head = seal(
             {
-                "released": self.held.released,
-                "greatest": self.held.greatest,
+                "released": self.hold_back.released,
+                "greatest": self.hold_back.greatest,
                 "ended": self.ended,
                 "totals": self.totals.dump(),
                 "groups": [groups.dump() for groups in self.groups],
@@ -451,7 +457,7 @@ class Bucket:
         try:
             bucket = cls(job, part, engine=engine, versions=payload["versions"] if job.dynamic else None)
             released, greatest = (None if payload[n] is None else int(payload[n]) for n in ("released", "greatest"))
-            bucket.held.released, bucket.held.greatest = released, greatest
+            bucket.hold_back.released, bucket.hold_back.greatest = released, greatest
             bucket.ended = payload["ended"] is True
             bucket.totals = Totals.load(payload["totals"], len(job.names))
             for groups, dumped in zip(bucket.groups, payload["groups"], strict=True):
@@ -466,8 +472,8 @@ class Bucket:
                 hint=ANEW,
                 code="state_damaged",
             ) from None
-        bucket.held.loads(rows)
-        bucket._checked = len(bucket.held)
+        bucket.hold_back.loads(rows)
+        bucket._checked = len(bucket.hold_back)
         return bucket
 
 
@@ -484,7 +490,7 @@ def _payload(head: bytes, fingerprint: str) -> Any:
 
 
 def _count_row(job: Job, number: int, count: int) -> pa.Table:
-    if count > MOST:
+    if count > MAX_COUNT:
         raise DataError(
             f"{count} matches are more than fit in 64 bits",
             hint="ask for points, or narrow the window",

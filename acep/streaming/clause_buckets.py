@@ -85,11 +85,11 @@ class ClauseBucket(Bucket):
         if self.ended:
             return []
         self._once()
-        self._checked = len(self.held)
-        if before is None or (self.held.released is not None and before <= self.held.released):
+        self._checked = len(self.hold_back)
+        if before is None or (self.hold_back.released is not None and before <= self.hold_back.released):
             return []
-        rows = self.held.release(before)
-        self._checked = len(self.held)
+        rows = self.hold_back.release(before)
+        self._checked = len(self.hold_back)
         return self._search(rows, before, at_once=False)
 
     def revise(self, before: int | None, *, at_once: bool) -> list[pa.Table]:
@@ -97,7 +97,7 @@ class ClauseBucket(Bucket):
         if self.ended:
             return []
         self._once()
-        rows = self.held.drain()
+        rows = self.hold_back.drain()
         self._checked = 0
         return self._search(rows, before, at_once=at_once)
 
@@ -130,7 +130,7 @@ class ClauseBucket(Bucket):
         if self.ended:
             return []
         self._once()
-        rows, self._checked = self.held.drain(), 0
+        rows, self._checked = self.hold_back.drain(), 0
         out = self._search(rows, None, at_once=True) if rows is not None else []
         if self.rows_of_clause.revised is not None:
             out += self._count_rows(self.rows_of_clause.revised.finish())

@@ -259,14 +259,16 @@ def _plans(
     if plans is None:
         if len(_PLANS) > 32:
             _PLANS.clear()
-        once = []
+        compiled_plans = []
         for name, query in zip(names, queries, strict=True):
             with naming_query(name):
                 if columns is None:
-                    once.append(compile_query(query, schema))
+                    compiled_plans.append(compile_query(query, schema))
                 else:
-                    once.append(with_columns(compile_versions((QueryVersion(query, None),), schema), columns, schema))
-        plans = tuple(once)
+                    compiled_plans.append(
+                        with_columns(compile_versions((QueryVersion(query, None),), schema), columns, schema)
+                    )
+        plans = tuple(compiled_plans)
         _PLANS[queries, schema, columns] = plans
     return plans
 
@@ -369,13 +371,13 @@ def job_of(
             "recover= is not for streams in buckets", hint="leave recover out of the Budget", code="option_invalid"
         )
     asked = asked_for(query)
-    queries = tuple(tolerant(one, budget) for one in asked.queries)
+    queries = tuple(tolerant(asked_query, budget) for asked_query in asked.queries)
     if dynamic:
         queries = tuple(map(as_dynamic, queries))
     columns = tuple(name for name in all_columns(schema) if name != options.op) if dynamic else None
     plans = _plans(queries, schema, columns, asked.names)
-    many = isinstance(history, Sequence) and not isinstance(history, str | bytes)
-    histories = () if history is None else tuple(map(read_history, history if many else [history]))
+    is_list = isinstance(history, Sequence) and not isinstance(history, str | bytes)
+    histories = () if history is None else tuple(map(read_history, history if is_list else [history]))
     if bound is None:
         want_a_bound(policy, history)
     ahead = span_ticks("speculation", options.speculation, schema)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["forget_live", "keep_live", "live_place", "take_live"]
 
-MOST = 64
+MAX_BUCKETS = 64
 _LIVE: OrderedDict[str, tuple[str, Bucket]] = OrderedDict()
 
 
@@ -24,19 +24,19 @@ def live_place(job: Job, bucket: str) -> str:
 def take_live(place: str, state: str) -> Bucket | None:
     """Remove the bucket in this place, and return it if its state has the name ``state``. A retry then reads the state
     itself."""
-    found, bucket = _LIVE.pop(place, ("", None))
-    return bucket if found == state else None
+    live_state, bucket = _LIVE.pop(place, ("", None))
+    return bucket if live_state == state else None
 
 
 def keep_live(place: str, state: str, bucket: Bucket) -> None:
     """Cache a bucket whose state has a name that no other state has.
 
     An older state of the same bucket is dropped: if several processes take turns with a bucket, each of them would hold
-    many. Beyond :data:`MOST` buckets the oldest ones are dropped, too.
+    many. Beyond :data:`MAX_BUCKETS` buckets the oldest ones are dropped, too.
     """
     _LIVE.pop(place, None)
     _LIVE[place] = state, bucket
-    while len(_LIVE) > MOST:
+    while len(_LIVE) > MAX_BUCKETS:
         _LIVE.popitem(last=False)
 
 

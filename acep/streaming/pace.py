@@ -24,9 +24,9 @@ __all__ = ["BatchPace"]
 CARRIED = 10.0  # seconds of the stream whose share of a core is carried over, or overdrawn, at most
 SPREAD, LONG = 4, 16  # batches over which a balance that is carried over, or overdrawn, is spread
 FLOOR = 0.25  # least part of its share of a core that a bucket gets, however much was overdrawn
-LEAST = 0.05  # least part of the seconds, of a batch and of a bucket in it, that is left for touches
+MIN_PART = 0.05  # least part of the seconds, of a batch and of a bucket in it, that is left for touches
 GAIN = 0.4  # part of the deviation that the next batch corrects
-RISE, MOST = 0.5, 3.0  # part of the deviation by which the factor `more` changes, and its maximum
+RISE, MAX_MORE = 0.5, 3.0  # part of the deviation by which the factor `more` changes, and its maximum
 CALM = 0.95  # factor of `more - 1` after a batch in which nothing is shed
 LESS = 0.7  # least part of its seconds that a batch of few events gets
 TAIL = 0.3  # seconds from the last bucket's end to the end of a batch; more counts as a pause
@@ -67,8 +67,8 @@ class BatchPace:
     sums: list[float] = field(default_factory=lambda: [0.0] * 5)  # 1, x, x * x, y, x * y: x of a bucket, y of the batch
     seconds: float = 0.0  # allowed for this batch by ``latency``
     shed: bool = False  # whether the last batch shed something
-    made: float = 0.0  # recent average of matches per event
-    most: float = 0.0  # greatest number of matches of a batch so far
+    matches_per_event: float = 0.0  # recent average of matches per event
+    max_matches: float = 0.0  # greatest number of matches of a batch so far
     more: float = 1.0  # factor of the allowance by ``latency``
     events: float = 0.0  # average number of events of a batch
     balance: float = 0.0  # seconds of the processor that may still be used, by ``cpu``
@@ -97,30 +97,32 @@ class BatchPace:
             right = self.took - self.learned + (target - usual) / self.queue
             if self.shed:
                 self.more *= 1 + RISE * min(max((target - usual) / target, -1.0), 1.0)
-                self.more = min(max(self.more, 1.0), MOST)
+                self.more = min(max(self.more, 1.0), MAX_MORE)
             else:
                 self.more = 1 + CALM * (self.more - 1)
             wanted = self.seconds + GAIN * (right * self.more - self.seconds)
-            self.seconds = min(max(wanted, LEAST * target / self.queue), target)
+            self.seconds = min(max(wanted, MIN_PART * target / self.queue), target)
         self.began, self.learned = now, 0.0
 
-    def _learn(self, own: float, batch: float) -> None:
-        for k, new in enumerate((1.0, own, own * own, batch, own * batch)):
+    def _learn(self, bucket_seconds: float, batch_seconds: float) -> None:
+        for k, new in enumerate(
+            (1.0, bucket_seconds, bucket_seconds * bucket_seconds, batch_seconds, bucket_seconds * batch_seconds)
+        ):
             self.sums[k] = FORGET * self.sums[k] + new
         n, sx, sxx, sy, sxy = self.sums
         prior = max(1.0, self.buckets / (os.cpu_count() or 1))
         unsure = (UNSURE * sx / n) ** 2 * n
-        found = (sxy - sx * sy / n + unsure * prior) / (sxx - sx * sx / n + unsure)
-        self.queue = min(max(found, 1.0), float(self.buckets))
+        slope = (sxy - sx * sy / n + unsure * prior) / (sxx - sx * sx / n + unsure)
+        self.queue = min(max(slope, 1.0), float(self.buckets))
 
     def touches(self, events: int, first: int, last: int, epochs: int) -> tuple[float, float]:
         """Return the transition evaluations and the matches that the next ``events`` may have. Their times are from
         ``first`` to ``last``, and policies learn ``epochs`` times after them."""
-        found = matches = math.inf
+        touches = matches = math.inf
         besides = self.learning * epochs
         if self.latency is not None:
-            many = min(max(events / (self.events or events), LESS), 1.0)
-            found, matches = self._fitting(self.wall, self.seconds * many, besides, events)
+            fullness = min(max(events / (self.events or events), LESS), 1.0)
+            touches, matches = self._fitting(self.wall, self.seconds * fullness, besides, events)
             self.events = FORGET * (self.events or events) + (1 - FORGET) * events
         if self.cpu is not None:
             share, before = self.cpu / self.buckets, self.balance
@@ -129,17 +131,19 @@ class BatchPace:
             self.clock = last if self.clock is None else max(last, self.clock)
             due = self.balance - before + before / (SPREAD if before > 0 else LONG)
             both = self._fitting(self.work, max(due, FLOOR * income), besides, events)
-            found, matches = min(found, both[0]), min(matches, both[1])
+            touches, matches = min(touches, both[0]), min(matches, both[1])
         self._events += events
-        return found, matches
+        return touches, matches
 
     def _fitting(self, model: CostModel, seconds: float, besides: float, events: int) -> tuple[float, float]:
         """Return the touches and the matches that fit into ``seconds`` after the cost of ``events`` and the ``besides``
         seconds; always some, because without any all partial matches would be lost."""
-        rest = max(seconds - besides - model.event * events, LEAST * seconds)
-        likely = min(self.made * events * model.match, MATCHES * rest)
-        matches = min(MATCHES * rest / model.match, max(GROWTH * self.most, MATCHES * rest / MATCH))
-        return (rest - likely) / model.touch, matches
+        seconds_left = max(seconds - besides - model.event * events, MIN_PART * seconds)
+        likely = min(self.matches_per_event * events * model.match, MATCHES * seconds_left)
+        matches = min(
+            MATCHES * seconds_left / model.match, max(GROWTH * self.max_matches, MATCHES * seconds_left / MATCH)
+        )
+        return (seconds_left - likely) / model.touch, matches
 
     def end(self, touches: int, shed: int, epochs: int, learning: float, *, matches: int = 0) -> None:
         """End a batch in which the bucket had so many touches and ``matches`` and ``shed`` so many partial matches and
@@ -155,30 +159,34 @@ class BatchPace:
         if self._events:
             self.work.learn(self._events, touches, max(0.0, used - learning), FORGET, matches=matches)
             self.wall.learn(self._events, touches, max(0.0, self.took - learning), FORGET, matches=matches)
-            self.most = max(self.most, matches)
-            own = matches / self._events
-            self.made = max(own, FORGET * self.made + (1 - FORGET) * own)
+            self.max_matches = max(self.max_matches, matches)
+            matches_per_event = matches / self._events
+            self.matches_per_event = max(
+                matches_per_event, FORGET * self.matches_per_event + (1 - FORGET) * matches_per_event
+            )
         if epochs:
-            one = learning / epochs
-            self.learning = one if self.learning == 0 else FORGET * self.learning + (1 - FORGET) * one
+            seconds_per_epoch = learning / epochs
+            self.learning = (
+                seconds_per_epoch if self.learning == 0 else FORGET * self.learning + (1 - FORGET) * seconds_per_epoch
+            )
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data."""
-        names = (*NUMBERS, "sums", "began", "clock", "shed")
+        numbers = {key: getattr(self, name) for key, name in NUMBERS.items()}
         models = {"work": self.work.state(), "wall": self.wall.state()}
-        return {name: getattr(self, name) for name in names} | models
+        return numbers | {name: getattr(self, name) for name in ("sums", "began", "clock", "shed")} | models
 
     def load(self, data: Mapping[str, Any]) -> None:
         """Restore the state of :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError`."""
         self.work, self.wall = CostModel.restore(data["work"]), CostModel.restore(data["wall"])
         self.began, self.clock = (None if data[n] is None else int(data[n]) for n in ("began", "clock"))
-        numbers = [float(x) for x in (*(data[name] for name in NUMBERS), *data["sums"])]
+        numbers = [float(x) for x in (*(data[key] for key in NUMBERS), *data["sums"])]
         if len(numbers) != len(NUMBERS) + 5 or not all(map(math.isfinite, numbers)):
             raise ValueError("pace")
-        if not 1 <= float(data["more"]) <= MOST or float(data["events"]) < 0:
+        if not 1 <= float(data["more"]) <= MAX_MORE or float(data["events"]) < 0:
             raise ValueError("pace")
         self.shed = data["shed"] is True
-        for name, number in zip(NUMBERS, numbers, strict=False):
+        for name, number in zip(NUMBERS.values(), numbers, strict=False):
             setattr(self, name, number)
         self.sums = numbers[-5:]
 
@@ -195,7 +203,10 @@ class BatchPace:
         return None if pace is None else cls(pace.cpu, pace.latency, buckets, pace.tick)
 
 
-NUMBERS = ("learning", "took", "learned", "ended", "queue", "seconds", "balance", "more", "events", "made", "most")
+NUMBERS = {
+    name: name for name in ("learning", "took", "learned", "ended", "queue", "seconds", "balance", "more", "events")
+} | {"made": "matches_per_event", "most": "max_matches"}
+"""The attributes that are numbers, by the names that they have in a state."""
 
 
 def _clocks() -> tuple[float, float]:

@@ -139,24 +139,26 @@ def progress_in(
     greatest one of the buckets is used. ``began`` is when the micro-batch began, in seconds since 1970.
     """
     sums = [summed(row) for row in rows]
-    if not any(one["buckets"] for one in sums):
+    if not any(totals["buckets"] for totals in sums):
         return None
     report, reports = reports_in(rows)
-    told = [told_in(row) for row in rows]
-    lags, watermarks = [_lag(one) for one in told], [one for some in told if (one := _behind(some)) is not None]
-    known = all(one["instants"] for some in told for one in some)
+    metrics_by_call = [told_in(row) for row in rows]
+    buckets = [bucket for metrics in metrics_by_call for bucket in metrics]
+    lags, watermarks = map(_lag, metrics_by_call), map(_behind, metrics_by_call)
+    watermarks_ms = [watermark_ms for watermark_ms in watermarks if watermark_ms is not None]
+    has_instants = all(bucket["instants"] for bucket in buckets)
     return Progress(
         batch=batch,
         events=report.events,
         late=report.late,
         ahead=report.ahead,
-        late_now=sum(one.get("late_now", 0) for some in told for one in some),
-        version=max((one.get("version", 0) for some in told for one in some), default=0),
-        went_on=sum(one.get("went_on", 0) for some in told for one in some),
+        late_now=sum(bucket.get("late_now", 0) for bucket in buckets),
+        version=max((bucket.get("version", 0) for bucket in buckets), default=0),
+        went_on=sum(bucket.get("went_on", 0) for bucket in buckets),
         matches=report.matches or 0,
         held=_sum(sums, "held"),
         state=_sum(sums, "state"),
-        watermark=str(watermark or moment_text(max(one["watermark"] for one in sums))),
+        watermark=str(watermark or moment_text(max(totals["watermark"] for totals in sums))),
         reference=_sum(sums, "reference"),
         rows=events,
         seconds=seconds,
@@ -168,31 +170,33 @@ def progress_in(
         reports=reports,
         live=_sum(sums, "live"),
         lag=max((lag for lag in lags if lag is not None), default=None),
-        age=began - min(watermarks) / 1000 if known and watermarks and began is not None else None,
-        spent=spent_of([one for some in told for one in some], seconds),
-        fullest=max((_fullest(one) for one in told), default=0.0),
+        age=began - min(watermarks_ms) / 1000 if has_instants and watermarks_ms and began is not None else None,
+        spent=spent_of(buckets, seconds),
+        fullest=max(map(_fullest, metrics_by_call), default=0.0),
     )
 
 
-def _behind(told: Sequence[Mapping[str, Any]]) -> int | None:
+def _behind(metrics: Sequence[Mapping[str, Any]]) -> int | None:
     """Return the least watermark, in milliseconds, of the buckets that have one and have not ended."""
-    return min((one["watermark"] for one in told if one["watermark"] > 0 and not one["ended"]), default=None)
+    return min(
+        (bucket["watermark"] for bucket in metrics if bucket["watermark"] > 0 and not bucket["ended"]), default=None
+    )
 
 
-def _lag(told: Sequence[Mapping[str, Any]]) -> float | None:
-    if all(one["ended"] for one in told):
+def _lag(metrics: Sequence[Mapping[str, Any]]) -> float | None:
+    if all(bucket["ended"] for bucket in metrics):
         return 0.0
-    behind = _behind(told)
-    newest = max((one["newest"] for one in told if one["newest"] is not None), default=None)
+    behind = _behind(metrics)
+    newest = max((bucket["newest"] for bucket in metrics if bucket["newest"] is not None), default=None)
     return None if behind is None or newest is None else max(0, newest - behind) / 1000
 
 
-def _fullest(told: Sequence[Mapping[str, Any]]) -> float:
+def _fullest(metrics: Sequence[Mapping[str, Any]]) -> float:
     """Return the greatest share that one bucket has of the rows of its pass."""
     rows: dict[int, list[int]] = {}
-    for one in told:
-        rows.setdefault(one["pass"], []).append(one["rows"])
-    return max((max(some) / sum(some) for some in rows.values() if any(some)), default=0.0)
+    for bucket in metrics:
+        rows.setdefault(bucket["pass"], []).append(bucket["rows"])
+    return max((max(counts) / sum(counts) for counts in rows.values() if any(counts)), default=0.0)
 
 
 def reports_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Report, dict[str, Report]]:
@@ -204,8 +208,8 @@ def reports_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Report, dict[str, Rep
         setattr(every, name, _sum(sums, name))
     if len(each) > 1:
         for name in COUNTS:
-            setattr(every, name, sum(getattr(one, name) for _, one in each))
-    return Report.of(every), {name: Report.of(one) for name, one in each}
+            setattr(every, name, sum(getattr(counts, name) for _, counts in each))
+    return Report.of(every), {name: Report.of(counts_of_query) for name, counts_of_query in each}
 
 
 def moment_text(watermark: int) -> str:
@@ -218,4 +222,4 @@ def moment_text(watermark: int) -> str:
 
 
 def _sum(sums: Sequence[Mapping[str, int]], name: str) -> int:
-    return sum(one[name] for one in sums)
+    return sum(totals[name] for totals in sums)

@@ -66,12 +66,12 @@ class NewVersion:
         >>> NewVersion(1, "", "-- since: 9\nPATTERN A a").since
         Literal(value=9, span=None, exact=None)
         """
-        found = _SINCE.match(self.text)
-        if found is None:
+        comment = _SINCE.match(self.text)
+        if comment is None:
             return None
-        if re.fullmatch(r"[+-]?\d{1,18}", found[1]):
-            return ex.Literal(int(found[1]))
-        return ex.Timestamp(read_timestamp(found[1]))
+        if re.fullmatch(r"[+-]?\d{1,18}", comment[1]):
+            return ex.Literal(int(comment[1]))
+        return ex.Timestamp(read_timestamp(comment[1]))
 
     def data(self) -> list[Any]:
         """Return the version as JSON-like data."""
@@ -117,14 +117,14 @@ def version_in_file(name: str, text: str, names: Sequence[str]) -> NewVersion:
     >>> version_in_file("13-up.sase", "PATTERN A a", ["up", "down"]).name
     'up'
     """
-    found = _FILE.fullmatch(name)
-    if found is None:
+    parts = _FILE.fullmatch(name)
+    if parts is None:
         raise DataError(
             f"`{name}` is no name of a version of a query",
             hint="its number comes first, as in 0002-lower.sase, or 0002-lower.toml for an automaton",
             code="query_change",
         )
-    return NewVersion(int(found[1]), "" if tuple(names) == ("",) else found[2] or "", text)
+    return NewVersion(int(parts[1]), "" if tuple(names) == ("",) else parts[2] or "", text)
 
 
 def is_ignored(name: str) -> bool:
@@ -140,16 +140,16 @@ def versions_in_rows(rows: Iterable[str], names: Sequence[str]) -> list[NewVersi
     >>> versions_in_rows(['{"number": 2, "text": "PATTERN A a"}', '{"file": ".hidden", "text": ""}'], [""])
     [NewVersion(number=2, name='', text='PATTERN A a')]
     """
-    found = []
+    versions = []
     for row in map(json.loads, rows):
         file = row.get("file")
         if file is not None:
-            found += [] if is_ignored(file) else [version_in_file(file, row["text"], names)]
+            versions += [] if is_ignored(file) else [version_in_file(file, row["text"], names)]
         elif row.get("number") is None or row.get("text") is None:
             raise DataError("a row of versions has no `number` or no `text`", hint="fill both in", code="query_change")
         else:
-            found.append(NewVersion(row["number"], row.get("name") or "", row["text"]))
-    return found
+            versions.append(NewVersion(row["number"], row.get("name") or "", row["text"]))
+    return versions
 
 
 def versions_in_folder(folder: Path, names: Sequence[str], after: int) -> list[NewVersion]:
@@ -175,15 +175,15 @@ def versions_in_folder(folder: Path, names: Sequence[str], after: int) -> list[N
 
 def in_order(versions: Iterable[NewVersion]) -> list[NewVersion]:
     """Return versions in the order of their numbers, each once. Raises :class:`DataError` for two of one number."""
-    found = sorted(set(versions))
-    for one, other in pairwise(found):
-        if one.number == other.number:
+    ordered = sorted(set(versions))
+    for version, next_version in pairwise(ordered):
+        if version.number == next_version.number:
             raise DataError(
-                f"two versions of a query have the number {one.number}",
+                f"two versions of a query have the number {version.number}",
                 hint="number them as they come",
                 code="query_change",
             )
-    return found
+    return ordered
 
 
 class RunningQueries:
@@ -217,30 +217,30 @@ class RunningQueries:
         Raises :class:`QueryError` or :class:`DataError`, with nothing taken in.
         """
         versions, newest, changed = list(self.versions), self.newest, dict[int, int | None]()
-        for one in in_order(one for one in news if one.number > self.newest):
-            newest = one.number
-            if one.name not in self._names:
-                hint = suggest(one.name, self._names)
+        for new in in_order(version for version in news if version.number > self.newest):
+            newest = new.number
+            if new.name not in self._names:
+                hint = suggest(new.name, self._names)
                 raise DataError(
-                    f"there is no query `{one.name}`, and version {one.number} is one of it",
+                    f"there is no query `{new.name}`, and version {new.number} is one of it",
                     hint=hint,
                     code="query_change",
                 )
-            place = self._names.index(one.name)
+            index = self._names.index(new.name)
             try:
-                query = _parsed(one.text, versions[place][-1].query)
-                begin = _begin(one, since, versions[place][-1], self._schema, back)
+                query = _parsed(new.text, versions[index][-1].query)
+                begin = _begin(new, since, versions[index][-1], self._schema, back)
                 if begin is not None and since is not None and begin < since:
-                    versions[place] = revise_query(versions[place], query, begin, self._schema, certain)
-                    earliest = changed.get(place)
-                    changed[place] = begin if earliest is None else min(begin, earliest)
+                    versions[index] = revise_query(versions[index], query, begin, self._schema, certain)
+                    earliest = changed.get(index)
+                    changed[index] = begin if earliest is None else min(begin, earliest)
                 else:
-                    versions[place] = replace_query(versions[place], query, begin, self._schema, certain)
-                    changed.setdefault(place, None)
-                self._check_columns(compile_versions(versions[place], self._schema, certain))
+                    versions[index] = replace_query(versions[index], query, begin, self._schema, certain)
+                    changed.setdefault(index, None)
+                self._check_columns(compile_versions(versions[index], self._schema, certain))
             except AcepError as bad:
                 raise QueryError(
-                    f"version {one.number} of the query: {bad.message}", hint=bad.hint, code=bad.code
+                    f"version {new.number} of the query: {bad.message}", hint=bad.hint, code=bad.code
                 ) from None
         self.versions, self.newest, self.over = versions, newest, certain
         return changed
@@ -268,17 +268,21 @@ class RunningQueries:
 
     def dump(self) -> Any:
         """Return the versions as JSON-like data."""
-        return [self.newest, [versions_data(one) for one in self.versions], [one[-1].since for one in self.versions]]
+        return [
+            self.newest,
+            [versions_data(versions) for versions in self.versions],
+            [versions_of_query[-1].since for versions_of_query in self.versions],
+        ]
 
     def load(self, data: Any) -> None:
         """Restore the data of :meth:`dump`. Raises :class:`QueryError`, :class:`KeyError`, :class:`TypeError` or
         :class:`ValueError` for other data."""
-        newest, versions, begun = data
-        if not all(since is None or type(since) is int for since in begun):
+        newest, versions, begins = data
+        if not all(since is None or type(since) is int for since in begins):
             raise ValueError("since")
-        for place, (query, one, since) in enumerate(zip(self._first, versions, begun, strict=True)):
-            *before, last = versions_of(query, one)
-            self.versions[place] = (*before, replace(last, since=since))
+        for index, (query, stored, since) in enumerate(zip(self._first, versions, begins, strict=True)):
+            *before, last = versions_of(query, stored)
+            self.versions[index] = (*before, replace(last, since=since))
         self.newest = int(newest)
 
 
@@ -292,15 +296,15 @@ def _begin(new: NewVersion, since: int | None, last: QueryVersion, schema: Schem
                 "it would hold for events that are final", hint="give a later time, or a longer delay of the watermark"
             )
         return begin
-    least = max((tick for tick in (since, last.since) if tick is not None), default=None)
-    if least is not None and (begin is None or begin < least):
+    earliest = max((tick for tick in (since, last.since) if tick is not None), default=None)
+    if earliest is not None and (begin is None or begin < earliest):
         if moment is not None:
             raise QueryError(
                 "it would hold for events that have come, or before the version before it",
                 hint="give a later time, or leave out `since:` for the next time that is possible",
                 code="query_change",
             )
-        begin = least
+        begin = earliest
     return begin
 
 
@@ -313,5 +317,5 @@ def _parsed(text: str, old: Query) -> Query:
 
 def with_columns(plan: Plan, columns: Iterable[str], schema: Schema) -> Plan:
     """Return a plan that reads these columns, too, as far as a query can use them: a later version may."""
-    more = {one for one in columns if schema.kind(one) is not None} - {schema.ts, schema.type}
-    return replace(plan, columns=tuple(sorted({*plan.columns, *more})))
+    added = {column for column in columns if schema.kind(column) is not None} - {schema.ts, schema.type}
+    return replace(plan, columns=tuple(sorted({*plan.columns, *added})))

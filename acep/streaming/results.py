@@ -42,9 +42,9 @@ MATCH, LATE = "match", "late"  # values of KIND
 # Rows -------------------------------------------------------------------------------------------
 
 
-def match_rows(job: Job, plans: Sequence[Plan], query: int, found: Sequence[Found]) -> pa.Table:
+def match_rows(job: Job, plans: Sequence[Plan], query: int, matches: Sequence[Found]) -> pa.Table:
     """Return matches of one query as rows of the result."""
-    return _fitted(job, query, _table(job, plans[query], found))
+    return _fitted(job, query, _table(job, plans[query], matches))
 
 
 def without_pairs(first: Sequence[pa.Table], then: Sequence[pa.Table]) -> list[pa.Table]:
@@ -58,25 +58,25 @@ def without_pairs(first: Sequence[pa.Table], then: Sequence[pa.Table]) -> list[p
     if not {"id", "op"} <= {*first[0].column_names}:  # as changes of points and counts, which are summed
         return [*first, *then]
     come, gone = _ids_of(first, 1), _ids_of(then, -1)
-    rest = [_without(table, 1, gone) for table in first] + [_without(table, -1, come) for table in then]
-    return [table for table in rest if table.num_rows]
+    tables = [_without(table, 1, gone) for table in first] + [_without(table, -1, come) for table in then]
+    return [table for table in tables if table.num_rows]
 
 
 def _ids_of(tables: Sequence[pa.Table], op: int) -> dict[str | None, pa.Table]:
     """Return the ids of the matches of each query that come or go."""
-    found = dict[str | None, list[pa.Table]]()
+    id_tables = dict[str | None, list[pa.Table]]()
     for table in tables:
-        found.setdefault(_query_of(table), []).append(table.filter(pc.equal(table.column("op"), op)).select(["id"]))
-    return {name: pa.concat_tables(parts) for name, parts in found.items()}
+        id_tables.setdefault(_query_of(table), []).append(table.filter(pc.equal(table.column("op"), op)).select(["id"]))
+    return {name: pa.concat_tables(parts) for name, parts in id_tables.items()}
 
 
 def _without(rows: pa.Table, op: int, ids: dict[str | None, pa.Table]) -> pa.Table:
     """Leave out the matches of these ids that come or go."""
-    among = ids.get(_query_of(rows))
-    if among is None:
+    listed_ids = ids.get(_query_of(rows))
+    if listed_ids is None:
         return rows
-    there = pc.is_in(rows.column("id"), value_set=among.column("id").combine_chunks())
-    return rows.filter(pc.invert(pc.and_(pc.equal(rows.column("op"), op), there)))
+    is_listed = pc.is_in(rows.column("id"), value_set=listed_ids.column("id").combine_chunks())
+    return rows.filter(pc.invert(pc.and_(pc.equal(rows.column("op"), op), is_listed)))
 
 
 def _query_of(rows: pa.Table) -> str | None:
@@ -97,8 +97,8 @@ def late_rows(job: Job, rows: pa.Table) -> pa.Table:
             column = rows.column(job.schema.ts)
         elif field.name == "key":
             names = [inner.name for inner in field.type]
-            held = pa.StructArray.from_arrays([rows.column(name).combine_chunks() for name in names], names=names)
-            column = _widened(pa.table({"key": held}), field, job)
+            key_array = pa.StructArray.from_arrays([rows.column(name).combine_chunks() for name in names], names=names)
+            column = _widened(pa.table({"key": key_array}), field, job)
         else:
             column = pa.nulls(rows.num_rows, field.type)
         columns.append(column.cast(field.type))
@@ -107,13 +107,13 @@ def late_rows(job: Job, rows: pa.Table) -> pa.Table:
 
 def group_rows(job: Job, plans: Sequence[Plan], query: int, groups: Sequence[WaitingGroup]) -> pa.Table:
     """Return match points or bundles of one query as rows of the result."""
-    found = [Found(g.key, g.start, g.end, g.best, (), g.start) for g in groups]
-    table = _table(job, plans[query], found)
+    matches = [Found(g.key, g.start, g.end, g.best, (), g.start) for g in groups]
+    table = _table(job, plans[query], matches)
     if job.output == "bundles":
-        most = max(g.matches for g in groups)
-        if most >= 2**63:
+        max_matches = max(g.matches for g in groups)
+        if max_matches >= 2**63:
             raise DataError(
-                f"{most} matches in a bundle are more than fit in 64 bits",
+                f"{max_matches} matches in a bundle are more than fit in 64 bits",
                 hint="ask for points instead",
                 code="data_value",
             )
@@ -125,10 +125,10 @@ def group_rows(job: Job, plans: Sequence[Plan], query: int, groups: Sequence[Wai
     return _fitted(job, query, table)
 
 
-def change_rows(job: Job, plans: Sequence[Plan], query: int, found: Sequence[Found]) -> pa.Table | None:
+def change_rows(job: Job, plans: Sequence[Plan], query: int, matches: Sequence[Found]) -> pa.Table | None:
     """Return the changes of the match points of one query, whose matches may be taken back, as rows of the result;
     ``None``: there are none."""
-    groups = [WaitingGroup(g.key, g.first, g.last, g.matches, g.best) for g in point_changes(found)]
+    groups = [WaitingGroup(g.key, g.first, g.last, g.matches, g.best) for g in point_changes(matches)]
     return group_rows(job, plans, query, groups) if groups else None
 
 
@@ -137,13 +137,13 @@ def result_schema(job: Job, plans: Sequence[Plan]) -> pa.Schema:
 
     Raises :class:`QueryError` where two queries give one name to values of different types.
     """
-    given = [_table(job, plan, []).schema for plan in plans]
+    schemas = [_table(job, plan, []).schema for plan in plans]
     fields = {"query": pa.string()} if job.several else {}
     if job.output == "count":
         fields["count"] = pa.int64()
     else:
-        fields |= _all_of(given, "key")
-        time, error = given[0].field("end").type, pa.float64()
+        fields |= _all_of(schemas, "key")
+        time, error = schemas[0].field("end").type, pa.float64()
         if all(plan.automaton.costs.scale == 1 for plan in plans):
             error = pa.int64()
         if job.output == "points":
@@ -151,18 +151,18 @@ def result_schema(job: Job, plans: Sequence[Plan]) -> pa.Schema:
         elif job.output == "bundles":
             fields |= {"start": time, "end": time, "matches": pa.int64(), "best": error}
         else:
-            fields |= {"start": time, "end": time, "error": error, "bindings": given[0].field("bindings").type}
-            fields |= {"bundle": time} | _all_of(given, "values")
-            fields |= {name: given[0].field(name).type for name in (("op", "id") if job.revised else ())}
+            fields |= {"start": time, "end": time, "error": error, "bindings": schemas[0].field("bindings").type}
+            fields |= {"bundle": time} | _all_of(schemas, "values")
+            fields |= {name: schemas[0].field(name).type for name in (("op", "id") if job.revised else ())}
             if job.late:
                 fields |= {KIND: pa.string(), EVENT: fields["bindings"].item_type.value_type}
     return pa.schema(list((fields | ({EXACT: pa.bool_()} if job.budget is not None else {})).items()))
 
 
-def _all_of(given: Sequence[pa.Schema], name: str) -> dict[str, pa.DataType]:
+def _all_of(schemas: Sequence[pa.Schema], name: str) -> dict[str, pa.DataType]:
     """Return a column of structs with the fields of all queries; return no column if there are no fields."""
     types: dict[str, pa.DataType] = {}
-    for schema in given:
+    for schema in schemas:
         for field in schema.field(name).type if name in schema.names else ():
             if types.setdefault(field.name, field.type) != field.type:
                 raise QueryError(
@@ -173,20 +173,20 @@ def _all_of(given: Sequence[pa.Schema], name: str) -> dict[str, pa.DataType]:
     return {name: pa.struct(list(types.items()))} if types else {}
 
 
-def _table(job: Job, plan: Plan, found: Sequence[Found]) -> pa.Table:
+def _table(job: Job, plan: Plan, matches: Sequence[Found]) -> pa.Table:
     schema: Schema = plan.schema if plan.sources else job.schema
     returns = plan.return_names
-    if not (found.values if isinstance(found, FoundColumns) else all(one.values for one in found)):
+    if not (matches.values if isinstance(matches, FoundColumns) else all(match.values for match in matches)):
         returns = ()
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if returns:
-        given = {
+        options = {
             "return_kinds": plan.return_kinds,
             "return_scales": plan.return_scales,
             "return_times": plan.return_times,
         }
-    given |= {"ops": job.revised, "revised": job.ahead != 0}
-    return matches_table(Matches(found, schema=schema, keys=plan.keys, returns=returns, **given))
+    options |= {"ops": job.revised, "revised": job.ahead != 0}
+    return matches_table(Matches(matches, schema=schema, keys=plan.keys, returns=returns, **options))
 
 
 def _fitted(job: Job, query: int, table: pa.Table) -> pa.Table:
@@ -213,28 +213,32 @@ def _widened(table: pa.Table, field: pa.Field, job: Job) -> pa.ChunkedArray:
     chunks = table.column(field.name).chunks if field.name in table.column_names else []
     structs = []
     for chunk in chunks or [pa.Array.from_buffers(pa.struct([]), table.num_rows, [None])]:
-        given = {inner.name: chunk.field(i) for i, inner in enumerate(chunk.type)}
+        arrays = {inner.name: chunk.field(i) for i, inner in enumerate(chunk.type)}
         size, fields = len(chunk), list(field.type)
-        parts = [_cast(given[f.name], f.type, job) if f.name in given else pa.nulls(size, f.type) for f in fields]
+        parts = [_cast(arrays[f.name], f.type, job) if f.name in arrays else pa.nulls(size, f.type) for f in fields]
         structs.append(pa.StructArray.from_arrays(parts, fields=fields))
     return pa.chunked_array(structs)
 
 
-def _cast(values: pa.Array, held: pa.DataType, job: Job) -> pa.Array:
-    if not pa.types.is_integer(values.type) or pa.types.is_integer(held) or not pa.types.is_temporal(held):
-        return values.cast(held)
+def _cast(values: pa.Array, target_type: pa.DataType, job: Job) -> pa.Array:
+    if (
+        not pa.types.is_integer(values.type)
+        or pa.types.is_integer(target_type)
+        or not pa.types.is_temporal(target_type)
+    ):
+        return values.cast(target_type)
     # If `ts` is an integer of unknown unit, times are in ticks of the finest time column of the job.
-    types = [kept for name, kept in job.schema.times if name in job.columns]
-    units = [unit for kept in types if (unit := tick_of(kept)) is not None]
+    types = [arrow_type for name, arrow_type in job.schema.times if name in job.columns]
+    units = [unit for time_type in types if (unit := tick_of(time_type)) is not None]
     stamps = pc.multiply(values, min(units) // 1000) if min(units) >= 1000 else values
-    return stamps.cast(pa.timestamp("us")).cast(held)
+    return stamps.cast(pa.timestamp("us")).cast(target_type)
 
 
-def number_of(found: Sequence[Found] | Counted) -> int:
+def number_of(matches: Sequence[Found] | Counted) -> int:
     """Count matches; for counted match points, sum up their matches."""
-    if isinstance(found, Counted) and len(found.matches):
-        return int(sum(found.matches.tolist()))
-    return len(found)
+    if isinstance(matches, Counted) and len(matches.matches):
+        return int(sum(matches.matches.tolist()))
+    return len(matches)
 
 
 # Groups -----------------------------------------------------------------------------------------
@@ -275,11 +279,13 @@ class WaitingGroups:
             # A later match point within the window belongs to the bundle.
             self._wait = self._wait + window.span if timed and window.span is not None else None
 
-    def add(self, found: Sequence[Found] | Counted) -> list[WaitingGroup]:
+    def add(self, matches: Sequence[Found] | Counted) -> list[WaitingGroup]:
         """Add matches, or counted ones, in the order of their match points; return the groups that are now complete."""
-        by = "bundle" if self.bundles else "end"
-        whole_now = []
-        for new in groups_of_counts(found, by) if isinstance(found, Counted) else grouped(found, by):
+        group_kind = "bundle" if self.bundles else "end"
+        complete = []
+        for new in (
+            groups_of_counts(matches, group_kind) if isinstance(matches, Counted) else grouped(matches, group_kind)
+        ):
             group = self._open.get(new.key)
             if group is not None and group.start == new.first:
                 group.end = max(group.end, new.last)
@@ -287,9 +293,9 @@ class WaitingGroups:
                 group.best = min(group.best, new.best)
                 continue
             if group is not None:
-                whole_now.append(group)
+                complete.append(group)
             self._open[new.key] = WaitingGroup(new.key, new.first, new.last, new.matches, new.best)
-        return whole_now
+        return complete
 
     def advance(self, clock: int) -> list[WaitingGroup]:
         """Return the groups that are complete because no event with ``ts <= clock`` will come."""

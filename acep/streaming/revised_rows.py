@@ -55,8 +55,8 @@ class RevisedRows:
             self._load(unseal(data, job.fingerprint))
 
     def __len__(self) -> int:
-        kept = self.stream.held if isinstance(self.stream, RevisedStream) else 0
-        return kept + (0 if self._arrivals is None else len(self._arrivals))
+        n_kept = self.stream.held if isinstance(self.stream, RevisedStream) else 0
+        return n_kept + (0 if self._arrivals is None else len(self._arrivals))
 
     @property
     def duplicates(self) -> int:
@@ -75,8 +75,8 @@ class RevisedRows:
         if self._arrivals is None:
             self._begin(rows.schema)
         assert self._arrivals is not None
-        found = self._fed(self._arrivals.push(rows))
-        return found, 0 if self.late is None else self.late.num_rows
+        matches = self._fed(self._arrivals.push(rows))
+        return matches, 0 if self.late is None else self.late.num_rows
 
     @property
     def late(self) -> pa.Table | None:
@@ -116,9 +116,9 @@ class RevisedRows:
         assert isinstance(self.stream, RevisedStream)
         if self._arrivals is not None and self._arrivals.final is not None and since < self._arrivals.final:
             raise QueryError("a version would hold for events that are final", hint="give it a later time")
-        found = self.stream.change_since(number, plan, since)
+        matches = self.stream.change_since(number, plan, since)
         self.plans = self.stream.plans
-        return found
+        return matches
 
     def live_of(self, number: int) -> int:
         """Return how many partial matches of a plan that may change are in states of its last version."""
@@ -132,7 +132,7 @@ class RevisedRows:
         return final if oldest is None or final is None else min(oldest, final)
 
     @property
-    def kept(self) -> tuple[pa.Table | None, Batch | None]:
+    def kept_events(self) -> tuple[pa.Table | None, Batch | None]:
         """Return the events that may still change something, all that are not final among them: those that were not
         matched yet, and the others. Only for a job whose events are not taken back."""
         waiting = None if self._arrivals is None else self._arrivals.held_rows
@@ -140,14 +140,14 @@ class RevisedRows:
 
     def kept_ids(self) -> list[tuple[pa.Array, npt.NDArray[np.int64]] | None]:
         """Return the ids and times, in ticks, of the events that may still change something."""
-        held = None if self._arrivals is None else self._arrivals.kept(str(self.job.schema.id))
-        whole = self.stream.events() if isinstance(self.stream, RevisedStream) else None
-        return [held, None if whole is None else (pa.array(whole.ids), whole.ts)]
+        waiting_ids = None if self._arrivals is None else self._arrivals.kept(str(self.job.schema.id))
+        batch = self.stream.events() if isinstance(self.stream, RevisedStream) else None
+        return [waiting_ids, None if batch is None else (pa.array(batch.ids), batch.ts)]
 
     def finish(self) -> list[Sequence[Found]]:
         """End the stream; return the matches that come and go."""
-        rest = self._nothing() if self._arrivals is None else self._fed(self._arrivals.finish())
-        return [merge_matches(parts) for parts in zip(rest, self.stream.finish(), strict=True)]
+        last_matches = self._nothing() if self._arrivals is None else self._fed(self._arrivals.finish())
+        return [merge_matches(parts) for parts in zip(last_matches, self.stream.finish(), strict=True)]
 
     def take_counted(self, plan: int) -> None:  # noqa: ARG002 - as of other streams
         """Return ``None``: matches are made."""
@@ -184,8 +184,8 @@ class RevisedRows:
                     self.stream.change(number, plan)
                 self.stream.restore(state["stream"])
             else:
-                given = (self.job.engine, "matches", self.job.limits)
-                self.stream = Stream.restore(self.plans, state["stream"], *given, first=self.first)
+                options = (self.job.engine, "matches", self.job.limits)
+                self.stream = Stream.restore(self.plans, state["stream"], *options, first=self.first)
         except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException, OSError):
             raise SnapshotError(
                 "the state of a bucket does not hold a stream that may be revised", code="state_damaged"

@@ -24,7 +24,7 @@ from acep.streaming.query_versions import NewVersion
 from acep.streaming.revised_rows import RevisedRows
 from acep.streaming.time_spent import Stopwatch
 from acep.streaming.times import before, begin_after, passed
-from acep.streaming.totals import TOLD
+from acep.streaming.totals import METRICS_COLUMN
 
 __all__ = [
     "BUCKET",
@@ -86,8 +86,8 @@ def by_bucket(rows: pa.Table, column: str) -> Iterator[tuple[int, pa.Table]]:
     codes = codes if order is None else codes[order]
     starts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist()] if len(codes) else []
     for start, end in zip(starts, [*starts[1:], len(codes)], strict=False):
-        own = rows.slice(start, end - start) if order is None else rows.take(pa.array(order[start:end]))
-        yield int(codes[start]), own
+        bucket_rows = rows.slice(start, end - start) if order is None else rows.take(pa.array(order[start:end]))
+        yield int(codes[start]), bucket_rows
 
 
 def take_in(bucket: Bucket, rows: pa.Table, watermark: int, now: int | None, watch: Stopwatch) -> None:
@@ -109,7 +109,7 @@ def decided(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> li
     if ended:
         return late + bucket.finish()
     tick_ms = bucket.job.tick_ms
-    bound = before(max(watermark, passed(bucket.held.greatest, delay_ms, tick_ms)), tick_ms)
+    bound = before(max(watermark, passed(bucket.hold_back.greatest, delay_ms, tick_ms)), tick_ms)
     if bucket.job.revised:
         return late + bucket.revise(bound, at_once=bucket.job.at_once(delay_ms))
     return late + bucket.advance(bound)
@@ -118,7 +118,7 @@ def decided(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> li
 def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
     """Return the metrics of a bucket as JSON. ``state`` is its size in bytes, ``watermark`` in milliseconds; ``watch``
     was started with the micro-batch. Warn if most of its rows came late, unless those of the one before did too."""
-    job, newest = bucket.job, bucket.held.greatest
+    job, newest = bucket.job, bucket.hold_back.greatest
     late, already = mostly_late(watch.late, watch.rows), bucket.mostly_late
     bucket.mostly_late = late or (already and not watch.rows)
     if late and not already:
@@ -130,7 +130,7 @@ def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
             stacklevel=2,
         )
     now = {
-        "held": len(bucket.held) + (len(bucket.stream) if isinstance(bucket.stream, RevisedRows) else 0),
+        "held": len(bucket.hold_back) + (len(bucket.stream) if isinstance(bucket.stream, RevisedRows) else 0),
         "state": state,
         "live": bucket.stream.live,
         "reference": int(job.engine == "auto" and why_not() is not None),
@@ -161,14 +161,14 @@ class BucketRows:
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """A micro-batch of a job whose state is in files: its number, the state versions that it begins with (``there``),
-    the delay of the watermark, when it began (``now``, in milliseconds, if the job needs a clock), and the greatest
-    time ``seen`` in earlier micro-batches in rows that no bucket has, in ticks."""
+    """A micro-batch of a job whose state is in files: its number, the state versions that it begins with
+    (``old_versions``), the delay of the watermark, when it began (``now``, in milliseconds, if the job needs a clock),
+    and the greatest time ``seen`` in earlier micro-batches in rows that no bucket has, in ticks."""
 
     job: Job
     versions: Versions
     batch: int
-    there: Mapping[int, Version]
+    old_versions: Mapping[int, Version]
     delay_ms: int
     now: int | None
     seen: int | None = None
@@ -180,8 +180,8 @@ class MicroBatch:
 
     @property
     def _greatest(self) -> int | None:
-        every = (self.seen, *(one.greatest for one in self.there.values()))
-        return max((one for one in every if one is not None), default=None)
+        every = (self.seen, *(version.greatest for version in self.old_versions.values()))
+        return max((tick for tick in every if tick is not None), default=None)
 
     @property
     def final(self) -> int | None:
@@ -196,7 +196,7 @@ class MicroBatch:
 
 def bucket_of(micro_batch: MicroBatch, number: int) -> Bucket:
     """Return a bucket as it is before a micro-batch, from its state."""
-    job, old = micro_batch.job, micro_batch.there.get(number)
+    job, old = micro_batch.job, micro_batch.old_versions.get(number)
     return make_bucket(job, number, None if old is None else micro_batch.versions.read(old))
 
 
@@ -220,7 +220,7 @@ class SteppedBucket:
 
 
 def step_bucket(
-    micro_batch: MicroBatch, number: int, given: BucketRows, watch: Stopwatch
+    micro_batch: MicroBatch, number: int, bucket_rows: BucketRows, watch: Stopwatch
 ) -> tuple[list[pa.Table], str]:
     """Process a micro-batch in a bucket whose state is in files; return the result rows and the metrics as JSON.
 
@@ -228,12 +228,12 @@ def step_bucket(
 
     Raises :class:`DataError` or :class:`SnapshotError`.
     """
-    step = take_step(micro_batch, number, given, watch)
+    step = take_step(micro_batch, number, bucket_rows, watch)
     return step.out, end_step(micro_batch, step, write_step(micro_batch, step), watch)
 
 
 def take_step(
-    micro_batch: MicroBatch, number: int, given: BucketRows, watch: Stopwatch, *, is_sure: bool = True
+    micro_batch: MicroBatch, number: int, bucket_rows: BucketRows, watch: Stopwatch, *, is_sure: bool = True
 ) -> SteppedBucket:
     """Process a micro-batch in a bucket without writing its state. If it ``is_sure`` that the number of the bucket is
     right, there are the result rows that are certain now.
@@ -241,22 +241,24 @@ def take_step(
     Raises :class:`DataError` or :class:`SnapshotError`.
     """
     job, versions, watermark = micro_batch.job, micro_batch.versions, micro_batch.watermark
-    old = micro_batch.there.get(number)
+    old = micro_batch.old_versions.get(number)
     place = live_place(job, f"{versions.call} {number}")
     bucket = (None if old is None else take_live(place, versions.named(old))) or bucket_of(micro_batch, number)
     if micro_batch.now is not None:
         bucket.begin(micro_batch.now)
     with watch.matching():
-        if given.versions:
-            watch.went_on += bucket.replace(given.versions, micro_batch.since, micro_batch.final)
-        if given.rows is not None and given.rows.num_rows:
-            take_in(bucket, given.rows, watermark, micro_batch.now, watch)
-        bucket.totals.duplicates += given.duplicates
-        if given.newest is not None:
-            bucket.held.see(given.newest)
-        out = decided(bucket, watermark, micro_batch.delay_ms, ended=given.ended) if is_sure else []
+        if bucket_rows.versions:
+            watch.went_on += bucket.replace(bucket_rows.versions, micro_batch.since, micro_batch.final)
+        if bucket_rows.rows is not None and bucket_rows.rows.num_rows:
+            take_in(bucket, bucket_rows.rows, watermark, micro_batch.now, watch)
+        bucket.totals.duplicates += bucket_rows.duplicates
+        if bucket_rows.newest is not None:
+            bucket.hold_back.see(bucket_rows.newest)
+        out = decided(bucket, watermark, micro_batch.delay_ms, ended=bucket_rows.ended) if is_sure else []
     data = bucket.dumps()
-    digest = hashlib.blake2b(f"{old and old.digest} {given.digest} {given.ended}".encode(), digest_size=16).hexdigest()
+    digest = hashlib.blake2b(
+        f"{old and old.digest} {bucket_rows.digest} {bucket_rows.ended}".encode(), digest_size=16
+    ).hexdigest()
     return SteppedBucket(number, bucket, out, data, digest)
 
 
@@ -265,7 +267,7 @@ def write_step(micro_batch: MicroBatch, step: SteppedBucket) -> Version:
 
     Raises :class:`SnapshotError`.
     """
-    versions, greatest = micro_batch.versions, step.bucket.held.greatest
+    versions, greatest = micro_batch.versions, step.bucket.hold_back.greatest
     new = versions.write(micro_batch.batch, step.number, greatest, step.digest, step.data)
     if step.number == 0:
         versions.clean(micro_batch.batch)
@@ -277,12 +279,12 @@ def end_step(micro_batch: MicroBatch, step: SteppedBucket, new: Version, watch: 
     job, versions, bucket = micro_batch.job, micro_batch.versions, step.bucket
     if bucket.pace is None:  # with a pace, an earlier attempt may have written other measurements
         keep_live(live_place(job, f"{versions.call} {step.number}"), versions.named(new), bucket)
-    reached = max(micro_batch.watermark, passed(bucket.held.greatest, micro_batch.delay_ms, job.tick_ms))
+    reached = max(micro_batch.watermark, passed(bucket.hold_back.greatest, micro_batch.delay_ms, job.tick_ms))
     return told(bucket, len(step.data), reached, watch)
 
 
 def telling(job: Job, rows: pa.Table, texts: list[str]) -> pa.Table:
-    """Return one table of result rows and of rows with the metrics of buckets in the column :data:`TOLD`."""
+    """Return one table of result rows and of rows with the metrics of buckets in the column :data:`METRICS_COLUMN`."""
     columns = [pa.chunked_array([*rows.column(f.name).chunks, pa.nulls(len(texts), f.type)]) for f in job.result]
     last = pa.chunked_array([pa.nulls(rows.num_rows, pa.string()), pa.array(texts, pa.string())])
-    return pa.table([*columns, last], [*job.result.names, TOLD])
+    return pa.table([*columns, last], [*job.result.names, METRICS_COLUMN])

@@ -99,12 +99,12 @@ class Spent:
         >>> str(Spent(spark=1, matching=1, outside="files"))
         '50 % files, 0 % transfer, 50 % matching'
         """
-        whole = (self.spark + self.transfer + self.matching) or 1.0
+        total = (self.spark + self.transfer + self.matching) or 1.0
         parts = {self.outside: self.spark, "transfer": self.transfer, "matching": self.matching}
-        return ", ".join(f"{100 * seconds / whole:.0f} % {name}" for name, seconds in parts.items())
+        return ", ".join(f"{100 * seconds / total:.0f} % {name}" for name, seconds in parts.items())
 
 
-def spent_of(told: Sequence[Mapping[str, Any]], seconds: float) -> Spent:
+def spent_of(metrics: Sequence[Mapping[str, Any]], seconds: float) -> Spent:
     """Split the ``seconds`` of a micro-batch by the spans of its buckets, which may overlap on several cores.
 
     >>> first = {"spans": [[0.0, 2.0]], "matching": 1.0, "partition": 0}
@@ -112,16 +112,16 @@ def spent_of(told: Sequence[Mapping[str, Any]], seconds: float) -> Spent:
     >>> spent_of([first, second], 5.0)
     Spent(spark=2.0, transfer=2.25, matching=0.75, busiest=2.0, outside='Spark')
     """
-    spans = sorted((begin, end) for one in told for begin, end in one["spans"])
+    spans = sorted((begin, end) for bucket in metrics for begin, end in bucket["spans"])
     busy, upto = 0.0, float("-inf")
     for begin, end in spans:
         busy += max(0.0, end - max(begin, upto))
         upto = max(upto, end)
     work = sum(end - begin for begin, end in spans)
     busy = min(busy, seconds)
-    matching = busy * min(1.0, sum(one["matching"] for one in told) / work) if work else 0.0
+    matching = busy * min(1.0, sum(bucket["matching"] for bucket in metrics) / work) if work else 0.0
     partitions: dict[int, float] = {}
-    for one in told:
-        taken = sum(end - begin for begin, end in one["spans"])
-        partitions[one["partition"]] = partitions.get(one["partition"], 0.0) + taken
+    for bucket in metrics:
+        bucket_seconds = sum(end - begin for begin, end in bucket["spans"])
+        partitions[bucket["partition"]] = partitions.get(bucket["partition"], 0.0) + bucket_seconds
     return Spent(seconds - busy, busy - matching, matching, max(partitions.values(), default=0.0))

@@ -76,14 +76,14 @@ def begin_after(greatest: int | None, tick_ms: tuple[int, int]) -> int | None:
     return None if greatest is None else after(passed(greatest, 0, tick_ms), tick_ms)
 
 
-def first_end_tick(held: pa.DataType, schema: InputSchema) -> int:
+def first_end_tick(arrow_type: pa.DataType, schema: InputSchema) -> int:
     """Return the first tick that marks the end of a stream, for a time column of this Arrow type.
 
     >>> first_end_tick(pa.int8(), InputSchema((), tick_ns=None))
     127
     """
-    if pa.types.is_integer(held):
-        return int(np.iinfo(held.to_pandas_dtype()).max)
+    if pa.types.is_integer(arrow_type):
+        return int(np.iinfo(arrow_type.to_pandas_dtype()).max)
     assert schema.tick_ns is not None
     return min(int(END_MS * 10**6 / schema.tick_ns), 2**63 - 1)
 
@@ -105,12 +105,12 @@ def delay_ms_of(watermark: Any, schema: InputSchema, named: str = "watermark") -
         )
     if isinstance(watermark, str):
         check_delay_text(watermark, schema, named)
-        if (found := _DELAY.fullmatch(watermark)) is None:
+        if (parts := _DELAY.fullmatch(watermark)) is None:
             raise DataError(
                 f"{named}={watermark!r} is no span of time", hint=f'write {named}="10 minutes"', code="option_invalid"
             )
         try:
-            return -int(-exact_number(found[1]) * unit_ns(found[2]) // 10**6)
+            return -int(-exact_number(parts[1]) * unit_ns(parts[2]) // 10**6)
         except QueryError as wrong:
             raise DataError(f"{named}={watermark!r}: {wrong.message}", hint=wrong.hint, code="option_invalid") from None
     if watermark < 0:

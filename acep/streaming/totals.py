@@ -11,17 +11,17 @@ from typing import Any
 from acep.learning.estimation.recall import Tally
 from acep.matches.records import Counts
 
-__all__ = ["COMPACT", "MOST", "TOLD", "Totals", "counts_in", "summed", "told_in"]
+__all__ = ["COMPACT", "MAX_COUNT", "METRICS_COLUMN", "Totals", "counts_in", "summed", "told_in"]
 
-MOST = 2**63 - 1
+MAX_COUNT = 2**63 - 1
 COUNTS = ("matches", "nodes", "deciding", "shed", "skipped", "withheld", "touches", "retracted")  # for each query
 TALLIES = ("points", "bundles")
-SUMS = tuple(one.name for one in fields(Tally))
+SUMS = tuple(attribute.name for attribute in fields(Tally))
 
 SINCE = ("events", "late", "ahead", "duplicates", "memory", "allowance")  # since the stream began
 NOW = ("held", "state", "live", "reference")  # after a micro-batch
 COMPACT = (",", ":")  # JSON separators: more than 8 KB reach the driver some 40 ms later
-TOLD = "__told"  # column with the metrics of buckets, as JSON
+METRICS_COLUMN = "__told"  # column with the metrics of buckets, as JSON
 
 
 @dataclass
@@ -29,8 +29,8 @@ class Totals:
     """Counts of a bucket since the stream began, part of its state: events accepted, ``late`` events and events too far
     ``ahead`` that were refused, rows left out as ``duplicates``, the greatest number of bytes of ``memory`` under a
     memory budget, and the ``allowance`` of transition evaluations (0 without a budget). Each of the job's ``queries``
-    has its work, what was shed, the sums for its recall, and its matches (at most :data:`MOST`; match points where only
-    these are counted)."""
+    has its work, what was shed, the sums for its recall, and its matches (at most :data:`MAX_COUNT`; match points where
+    only these are counted)."""
 
     events: int = 0
     late: int = 0
@@ -42,26 +42,26 @@ class Totals:
 
     def sum(self, name: str) -> int:
         """Sum one of :data:`COUNTS` over all queries."""
-        return sum(getattr(one, name) for one in self.queries)
+        return sum(getattr(counts, name) for counts in self.queries)
 
     def told(self, now: Mapping[str, Any]) -> str:
         """Return the totals as JSON, with current metrics (``now``): rows ``held``, the ``state`` in bytes, ``live``
         partial matches, whether the ``reference`` runtime runs, the ``watermark`` in milliseconds, and others."""
-        since = {name: getattr(self, name) for name in SINCE} | {"allowance": round(min(self.allowance, MOST / 2))}
+        since = {name: getattr(self, name) for name in SINCE} | {"allowance": round(min(self.allowance, MAX_COUNT / 2))}
         queries = [
-            {name: getattr(one, name) for name in COUNTS}
-            | {tally: _sums(_tally(one, tally)) for tally in TALLIES}
-            | {"unknown": one.unknown}
-            for one in self.queries
+            {name: getattr(counts, name) for name in COUNTS}
+            | {tally: _sums(_tally(counts, tally)) for tally in TALLIES}
+            | {"unknown": counts.unknown}
+            for counts in self.queries
         ]
         return json.dumps(since | dict(now) | {"queries": queries}, separators=COMPACT)
 
     def dump(self) -> dict[str, Any]:
         """Return the totals as JSON-like data."""
         queries = [
-            {name: getattr(one, name) for name in (*COUNTS, "unknown")}
-            | {name: _tally(one, name).to_arrays() for name in TALLIES}
-            for one in self.queries
+            {name: getattr(counts, name) for name in (*COUNTS, "unknown")}
+            | {name: _tally(counts, name).to_arrays() for name in TALLIES}
+            for counts in self.queries
         ]
         return {name: getattr(self, name) for name in SINCE} | {"queries": queries}
 
@@ -72,10 +72,10 @@ class Totals:
         if len(data["queries"]) != queries:
             raise ValueError("totals of other queries")
         counts = []
-        for one in data["queries"]:
-            numbers = {name: int(one.get(name, 0)) for name in COUNTS}  # the first versions had fewer
-            tallies = [Tally.from_arrays(one[name]) for name in TALLIES]
-            counts.append(_counts(numbers, tallies, str(one["unknown"])))
+        for stored in data["queries"]:
+            numbers = {name: int(stored.get(name, 0)) for name in COUNTS}  # the first versions had fewer
+            tallies = [Tally.from_arrays(stored[name]) for name in TALLIES]
+            counts.append(_counts(numbers, tallies, str(stored["unknown"])))
         events, late, memory = (int(data[name]) for name in ("events", "late", "memory"))
         ahead, duplicates = (int(data.get(name, 0)) for name in ("ahead", "duplicates"))  # earlier versions had none
         return cls(events, late, ahead, duplicates, memory, float(data["allowance"]), counts)
@@ -92,7 +92,7 @@ def _tally(counts: Counts, name: str) -> Tally:
 
 
 def _counts(numbers: Mapping[str, int], tallies: Sequence[Tally], unknown: str) -> Counts:
-    counts = Counts(known=(tallies[0], tallies[1]), unknown=unknown)
+    counts = Counts(tallies=(tallies[0], tallies[1]), unknown=unknown)
     for name, number in numbers.items():
         setattr(counts, name, number)
     return counts
@@ -101,23 +101,23 @@ def _counts(numbers: Mapping[str, int], tallies: Sequence[Tally], unknown: str) 
 def summed(row: Mapping[str, Any]) -> dict[str, int]:
     """Sum the metrics of all buckets in a row (``told``, a line each); return the sums with the number of ``buckets``
     and the greatest ``watermark``."""
-    told = told_in(row)
-    sums = {name: sum(one.get(name, 0) for one in told) for name in (*SINCE, *NOW)}
-    return sums | {"buckets": len(told), "watermark": max((one["watermark"] for one in told), default=0)}
+    metrics = told_in(row)
+    sums = {name: sum(bucket.get(name, 0) for bucket in metrics) for name in (*SINCE, *NOW)}
+    return sums | {"buckets": len(metrics), "watermark": max((bucket["watermark"] for bucket in metrics), default=0)}
 
 
 def counts_in(row: Mapping[str, Any]) -> list[tuple[str, Counts]]:
     """Return the name and the summed counts of each query over all buckets in a row with the ``names`` as JSON."""
-    told, sums = told_in(row), summed(row)
-    found = []
+    metrics, sums = told_in(row), summed(row)
+    counts = []
     for i, name in enumerate(json.loads(row["names"])):
-        each = [one["queries"][i] for one in told]
-        numbers = {count: sum(one.get(count, 0) for one in each) for count in COUNTS}
+        parts = [bucket["queries"][i] for bucket in metrics]
+        numbers = {count: sum(part.get(count, 0) for part in parts) for count in COUNTS}
         numbers |= {count: sums[count] for count in ("events", "late", "ahead", "duplicates", "memory")}
-        every = [[one[tally] for one in each if one[tally]] for tally in TALLIES]
-        tallies = [Tally(*map(math.fsum, zip(*some, strict=True))) for some in every]
-        found.append((name, _counts(numbers, tallies, max((one["unknown"] for one in each), default=""))))
-    return found
+        every = [[part[tally] for part in parts if part[tally]] for tally in TALLIES]
+        tallies = [Tally(*map(math.fsum, zip(*stored_tallies, strict=True))) for stored_tallies in every]
+        counts.append((name, _counts(numbers, tallies, max((part["unknown"] for part in parts), default=""))))
+    return counts
 
 
 def told_in(row: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ from acep.streaming import live_buckets
 from acep.streaming.job import EXACT
 from acep.streaming.step import BUCKET
 from acep.streaming.times import passed
-from acep.streaming.totals import TOLD
+from acep.streaming.totals import METRICS_COLUMN
 from tests.complaints import difference
 
 __all__ = [
@@ -185,7 +185,7 @@ def stream(
                 assert bytes(again["rows"][0]) == bytes(stepped["rows"][0])
                 if rng.random() < 0.5:  # one state is as good as the other
                     state.data = after
-            said = json.loads(stepped[TOLD][0])
+            said = json.loads(stepped[METRICS_COLUMN][0])
             told = {name: said[name] for name in COUNTED}
             told["matches"] = sum(query["matches"] for query in said["queries"])
             totals.update({name: totals[name] + number for name, number in told.items()})

@@ -24,7 +24,7 @@ from acep.spark.times import end_of_stream
 from acep.streaming import live_buckets
 from acep.streaming.job import Job
 from acep.streaming.step import BUCKET, newest_tick
-from acep.streaming.totals import TOLD
+from acep.streaming.totals import METRICS_COLUMN
 from tests.spark.by_hand import COUNTED, spread, with_versions
 
 __all__ = ["FileStream"]
@@ -119,17 +119,17 @@ class FileStream:
         found: list[dict[str, Any]] = []
         told = {}
         buckets = iter(range(partition, self.job.buckets, self.place.partitions))
-        held = 200 if self._chance(0.3) else bucket_rows.HELD  # many rows go to files
-        with self._on(partition), mock.patch.object(bucket_rows, "HELD", held):
+        held = 200 if self._chance(0.3) else bucket_rows.MAX_HELD_BYTES  # many rows go to files
+        with self._on(partition), mock.patch.object(bucket_rows, "MAX_HELD_BYTES", held):
             part, place = rows.take(pa.array(mine, pa.int64())), self.place
             if self.way != "files":
-                place = replace(place, known=(self.batch, self.query, str(self.run)))
+                place = replace(place, batch_ids=(self.batch, self.query, str(self.run)))
             if self.way == "each" and place.partitions > 1:
                 part = pa.concat_tables([part, marking_row(self.job, place.partitions, partition, part.schema)])
             cores = 2 if self.way == "driver" else 1
             for batch in step_in_files(self.job, place, part.to_batches(max_chunksize=5), cores):
                 for row in batch.to_pylist(maps_as_pydicts="strict"):
-                    text = row.pop(TOLD)
+                    text = row.pop(METRICS_COLUMN)
                     if text is None:
                         found.append(row)
                     else:

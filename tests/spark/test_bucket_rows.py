@@ -48,7 +48,7 @@ def test_rows_in_files_are_those_in_memory(monkeypatch: pytest.MonkeyPatch) -> N
     whole = rows_of_partition(job, batches, marked=False)
     assert not whole.files
     for held in (1, 20_000):
-        monkeypatch.setattr(bucket_rows, "HELD", held)
+        monkeypatch.setattr(bucket_rows, "MAX_HELD_BYTES", held)
         parts = rows_of_partition(job, batches, marked=False)
         assert set(parts.files) == parts.numbers == whole.numbers == {0, 1, 2, 3}
         assert parts.now == whole.now == 77
@@ -69,8 +69,8 @@ def test_a_row_of_a_bucket_too_great_says_which_partition_it_is(monkeypatch: pyt
     codes = rows.column(BUCKET).to_pylist()
     codes[40] = 6
     marked = rows.set_column(rows.schema.get_field_index(BUCKET), BUCKET, pa.array(codes, pa.int32()))
-    for held in (bucket_rows.HELD, 1):
-        monkeypatch.setattr(bucket_rows, "HELD", held)
+    for held in (bucket_rows.MAX_HELD_BYTES, 1):
+        monkeypatch.setattr(bucket_rows, "MAX_HELD_BYTES", held)
         found = rows_of_partition(job_of(rows), [rows, marked, rows], marked=True)
         assert found.mark == 6
         assert sum(len(one.ticks) for n in range(4) if (one := found.of(n)) is not None) == 299
@@ -80,7 +80,7 @@ def test_a_row_of_a_bucket_too_great_says_which_partition_it_is(monkeypatch: pyt
 
 def test_no_more_rows_are_in_memory_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     size = rows_of(20_000, 0).nbytes
-    monkeypatch.setattr(bucket_rows, "HELD", 2 * size)
+    monkeypatch.setattr(bucket_rows, "MAX_HELD_BYTES", 2 * size)
     job, most, before = job_of(rows_of(10, 0)), [0], pa.total_allocated_bytes()
 
     def given() -> Iterator[pa.RecordBatch]:

@@ -32,7 +32,7 @@ from acep.streaming import live_buckets
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
 from acep.streaming.results import match_rows
-from acep.streaming.totals import TOLD
+from acep.streaming.totals import METRICS_COLUMN
 from tests.spark.by_hand import (
     State,
     as_rows,
@@ -387,7 +387,7 @@ def test_a_batch_that_is_tried_again_is_given_the_same(monkeypatch: pytest.Monke
             frame = pd.DataFrame({name: [packed_rows[name]] for name in ("rows", "newest")})
             frame = frame.assign(ended=False, packed=0.0, packing=0.0)
             (out,) = step(job, 0, (0,), iter([frame]), state)  # type: ignore[arg-type]
-            told = json.loads(out[TOLD][0])
+            told = json.loads(out[METRICS_COLUMN][0])
             tries.append((bytes(out["rows"][0]), state.get[0], told["allowance"], told["queries"][-1]["touches"]))
         assert (tries[0][0], *tries[0][2:]) == (tries[1][0], *tries[1][2:])
         assert tries[0][1] != tries[1][1], "what was measured is not in the state"

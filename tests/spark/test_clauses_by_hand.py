@@ -90,7 +90,7 @@ def bucket_results(job: Job, batches: list[pa.Table], delay: int) -> Iterator[pa
         bucket.begin(0)
         take_in(bucket, rows, watermark, None, Stopwatch(0))
         yield from decided(bucket, watermark, delay, ended=number == len(batches) - 1)
-        greatest = bucket.held.greatest
+        greatest = bucket.hold_back.greatest
         watermark = 0 if greatest is None else max(watermark, greatest - delay)
         data = bucket.dumps()
 
@@ -137,7 +137,7 @@ def test_a_state_of_another_clause_is_refused() -> None:
     bucket = make_bucket(first, 0, None)
     take_in(bucket, table, 0, None, Stopwatch(0))
     data = bucket.dumps()
-    assert make_bucket(first, 0, data).held.rows is not None
+    assert make_bucket(first, 0, data).hold_back.rows is not None
     with pytest.raises(AcepError, match="another query"):
         make_bucket(second, 0, data)
     damaged = bytearray(data)

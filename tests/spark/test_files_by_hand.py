@@ -23,7 +23,7 @@ from acep.spark import file_state_worker
 from acep.streaming.job import Job
 from acep.streaming.latest_time import Latest
 from acep.streaming.step import BUCKET, write_step
-from acep.streaming.totals import TOLD
+from acep.streaming.totals import METRICS_COLUMN
 from tests.complaints import difference, fail_if_wrong
 from tests.corpus import Case
 from tests.random_cases import Case as RandomCase
@@ -294,7 +294,7 @@ def test_no_result_is_given_before_the_state_of_its_bucket_is_written(tmp_path: 
 
     def read() -> None:
         for batch in file_state_worker.step_in_files(job, files.place, coded(job, table, 1).to_batches()):
-            told.extend([len(written)] * (batch.num_rows - batch.column(TOLD).null_count))
+            told.extend([len(written)] * (batch.num_rows - batch.column(METRICS_COLUMN).null_count))
 
     with (
         files._on(0),

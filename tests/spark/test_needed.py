@@ -19,7 +19,7 @@ from acep.plan.compile import compile_query
 from acep.spark.fields import CHAR_KEY, with_fields
 from acep.spark.job import job_of
 from acep.spark.metrics import report_of
-from acep.spark.needed_rows import MOST, needed_events
+from acep.spark.needed_rows import MAX_COMPARISONS, needed_events
 from tests.case_counts import CaseCounts
 
 pytestmark = pytest.mark.long
@@ -182,12 +182,12 @@ def test_what_stays_behind_no_query_can_use(spark: Any, tmp_path: Path, cases: C
 
 def test_many_conditions_are_translated_in_part(spark: Any) -> None:
     frame = spark.range(10).selectExpr("id", "id AS ts", "id AS n", "if(id < 8, 'A', 'B') AS type")
-    schema, many = schema_in(frame), " OR ".join(f"a.n = {n}" for n in range(3, MOST + 4))
+    schema, many = schema_in(frame), " OR ".join(f"a.n = {n}" for n in range(3, MAX_COMPARISONS + 4))
     looked_up = ", ".join(map(str, range(3, 1_000)))
     wanted = {
         many: set(range(8)),  # too many comparisons
         f"({many}) AND a.n > 5": {6, 7},
-        many.removesuffix(f" OR a.n = {MOST + 3}"): {3, 4, 5, 6, 7},
+        many.removesuffix(f" OR a.n = {MAX_COMPARISONS + 3}"): {3, 4, 5, 6, 7},
         f"a.n IN ({looked_up}) AND a.n != 5": {3, 4, 6, 7},
     }
     columns = [column_of(frame, schema, f"PATTERN A a WHERE {text}") for text in wanted]

@@ -22,7 +22,7 @@ from acep.streaming import live_buckets
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
 from acep.streaming.step import BUCKET
-from acep.streaming.totals import SUMS, TALLIES, TOLD
+from acep.streaming.totals import METRICS_COLUMN, SUMS, TALLIES
 from tests.spark.by_hand import FRAME, State, the_job
 from tests.spark.streams import quiet_match
 from tests.spark.test_budget import BUCKETS, QUERY, events, in_one_process
@@ -56,7 +56,7 @@ def in_a_batch(job: Job, table: pa.Table) -> tuple[list[dict[str, Any]], pa.Tabl
     """What each bucket tells, and the result."""
     rows = wide(job, table).sort_by([(BUCKET, "ascending"), ("ts", "ascending")])
     found = pa.Table.from_batches(match_partition(job, rows.to_batches(1000), tells=True, at_once=3000))
-    told = found.column(TOLD)
+    told = found.column(METRICS_COLUMN)
     return [json.loads(text) for text in told.drop_null().to_pylist()], found.filter(told.is_null())
 
 
@@ -76,7 +76,7 @@ def on_a_stream(job: Job, table: pa.Table, rng: random.Random) -> list[dict[str,
                     live_buckets.forget_live()
                 frames = iter([pd.DataFrame({n: [row[n]] for n in FRAME}).assign(ended=end == len(table))])
                 (stepped,) = step(job, 0, (row["bucket"],), frames, state)  # type: ignore[arg-type]
-            told[row["bucket"]] = json.loads(stepped[TOLD][0])
+            told[row["bucket"]] = json.loads(stepped[METRICS_COLUMN][0])
     return [told[number] for number in sorted(told)]
 
 

@@ -70,8 +70,8 @@ def test_rows_as_they_come_give_the_counts_and_rows_of_computed_columns(spark: A
         assert {"late": 0, **all_counts(given)} == {"late": 0, **counted}
         assert counted["rows"] == 601
         assert columns.every or before is None or counted["late"] > 0
-    some = frame if unshed.kept is None else frame.where(unshed.kept)
-    travel = [sent_rows(made.where(columns.kept), columns.sent), sent_rows(some, unshed.sent)]
+    some = frame if unshed.travels is None else frame.where(unshed.travels)
+    travel = [sent_rows(made.where(columns.travels), columns.sent), sent_rows(some, unshed.sent)]
     one, other = (sorted(map(str, rows.collect())) for rows in travel)
     assert one == other
     assert len(one) > 40

@@ -166,8 +166,8 @@ def test_a_state_goes_on_where_it_stood() -> None:
     job, table, data = half_way(acep.regex("abc", within=20))
     for _ in range(2):
         bucket = Bucket.loads(job, job.pass_of(0), data)
-        assert len(bucket.held) == 7
-        assert (bucket.held.released, bucket.held.greatest) == (13, 19)
+        assert len(bucket.hold_back) == 7
+        assert (bucket.hold_back.released, bucket.hold_back.greatest) == (13, 19)
         assert (bucket.totals.events, bucket.totals.late) == (20, 0)
         bucket.add(table.slice(12, 2).select(job.columns))
         assert bucket.totals.late == 1

@@ -98,7 +98,7 @@ def test_a_history_says_which_events_matter() -> None:
     assert 0.28 < len(some) / len(other) < 0.45
     every, found = (len(acep.match(one, RISING, output="points")) for one in (other, some))
     assert found > 0.8 * every
-    assert 0.5 < np.interp(kept, utility.kept, utility.recall) < found / every + 0.05  # what is promised is kept
+    assert 0.5 < np.interp(kept, utility.n_kept, utility.recall) < found / every + 0.05  # what is promised is kept
 
 
 def test_where_values_say_nothing_equal_chances_stay() -> None:
@@ -139,16 +139,16 @@ def test_a_damaged_section_is_refused(damage: dict[str, Any]) -> None:
 
 def test_a_choice_keeps_the_first_cells_and_explores_the_rest() -> None:
     choice = EventChoice().choose(UTILITY, 0.7)
-    assert choice.kept == 6
+    assert choice.n_cells == 6
     assert choice.share(UTILITY) == pytest.approx(6 / 9 + 3 / 9 / EXPLORED, rel=1e-4)
-    assert choice.choose(UTILITY, 0.02).kept is None
-    assert choice.choose(UTILITY, 1.0).kept is None
+    assert choice.choose(UTILITY, 0.02).n_cells is None
+    assert choice.choose(UTILITY, 1.0).n_cells is None
     counts = np.zeros(260, np.int64)
     counts[[8, 0]] = 900, 100  # now nearly all events are in the first cell
     moved = EventChoice().after(counts)
-    assert moved.choose(UTILITY, 0.95).kept == 1 or moved.choose(UTILITY, 0.95).kept is None
+    assert moved.choose(UTILITY, 0.95).n_cells == 1 or moved.choose(UTILITY, 0.95).n_cells is None
     again = EventChoice.load(json.loads(json.dumps(moved.dump())))
-    assert (again.kept, again.recent.tolist()) == (moved.kept, moved.recent.tolist())
+    assert (again.n_cells, again.recent.tolist()) == (moved.n_cells, moved.recent.tolist())
 
 
 @pytest.mark.parametrize("damage", [{"kept": -1}, {"kept": 300}, {"recent": [-1.0]}, {"recent": [[1.0]]}])
@@ -180,5 +180,5 @@ def test_explored_units_estimate_the_recall_without_bias() -> None:
 
 
 def test_nothing_explored_is_no_estimate() -> None:
-    assert Explored(events=10, found=1).tally() is None
+    assert Explored(events=10, points_found=1).tally() is None
     assert replace(Explored(), events=0.0).tally() is not None

@@ -44,9 +44,9 @@ def test_an_older_state_of_a_bucket_is_dropped() -> None:
 
 
 def test_the_oldest_buckets_are_dropped() -> None:
-    for number in range(live_buckets.MOST + 2):
+    for number in range(live_buckets.MAX_BUCKETS + 2):
         keep_live(f"place {number}", "state", bucket())
         keep_live("place 0", "state", bucket())
-    assert len(live_buckets._LIVE) == live_buckets.MOST
+    assert len(live_buckets._LIVE) == live_buckets.MAX_BUCKETS
     assert take_live("place 0", "state") is not None
     assert take_live("place 2", "state") is None

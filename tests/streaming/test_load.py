@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from acep.overload.load import LEAST, Load, Measured
+from acep.overload.load import MIN_SHARE, Load, Measured
 
 
 def run(load: Load, share: float, batches: list[tuple[int, float]], target: float) -> tuple[Load, list[float]]:
@@ -29,7 +29,7 @@ def test_the_least_share_is_left_when_there_is_time_again() -> None:
     """At the least share each micro-batch was taken for one after a change, which tells nothing, and nothing was
     learned any more."""
     load, shares = run(Load(), 1.0, [(200_000, 1e-4)] * 12, target=0.3)
-    assert shares[-1] == pytest.approx(LEAST, rel=0.02)
+    assert shares[-1] == pytest.approx(MIN_SHARE, rel=0.02)
     _, shares = run(load, shares[-1], [(200_000, 2e-6)] * 30, target=0.3)
     assert shares[-1] == pytest.approx(0.18 / 0.4, rel=0.15)
 

@@ -206,7 +206,7 @@ def test_a_run_may_have_two_orders(tmp_path: Path) -> None:
 
 
 def test_only_so_many_runs_keep_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "KEPT", 5)
+    monkeypatch.setattr(runs, "KEPT_RUNS", 5)
     for run in range(1, 20):
         micro_batch(tmp_path, 0, run=run)
         runs._begun.clear()

@@ -43,7 +43,7 @@ def any_match_repetition(looked: Looked) -> Iterator[Remark]:
     for node in _long_repetitions(looked):
         bound = with_bound(looked.query, node)
         yield Remark(
-            f"`{_shown(looked, node)}` under skip till any match: each choice of the events that it can bind is a "
+            f"`{_node_text(looked, node)}` under skip till any match: each choice of the events that it can bind is a "
             "match of its own, up to 2^n matches for n events in a window",
             f"use skip till next match, or give the repetition a small upper bound such as {bound.name}: "
             f"{EACH_ANOTHER}",
@@ -64,7 +64,7 @@ def last_repetition(looked: Looked) -> Iterator[Remark]:
             if looked.query.output is Output.ALL:
                 changes.append(ChangedQuery("NON OVERLAP", replace(looked.query, output=Output.NON_OVERLAP)))
             yield Remark(
-                f"`{_shown(looked, node)}` ends the pattern: each event that it binds ends another match, for each "
+                f"`{_node_text(looked, node)}` ends the pattern: each event that it binds ends another match, for each "
                 "beginning, up to n^2/2 matches for n events in a window",
                 f"give the repetition an upper bound such as {bound.name}, let an event follow that must be there, or "
                 f"choose with OUTPUT NON OVERLAP: {EACH_ANOTHER}",
@@ -95,21 +95,21 @@ def chosen_from_all(looked: Looked) -> Iterator[Remark]:
 
 def repetitions_share_events(looked: Looked) -> Iterator[Remark]:
     """Warn of two long repetitions that can bind the same events, and of repetitions with ambiguous iterations."""
-    for one, two in combinations(_long_repetitions(looked), 2):
-        nested = two in list(nodes(one))
-        if not nested and _share_types(one, two):
+    for first, second in combinations(_long_repetitions(looked), 2):
+        nested = second in list(nodes(first))
+        if not nested and _share_types(first, second):
             yield Remark(
-                f"`{_shown(looked, one)}` and `{_shown(looked, two)}` can bind the same events: n of them can be "
-                "divided between the two in n ways",
+                f"`{_node_text(looked, first)}` and `{_node_text(looked, second)}` can bind the same events: n of them "
+                "can be divided between the two in n ways",
                 f"tell their events apart by type or by a condition, or make them one repetition: {EACH_ANOTHER}",
-                looked.place(components(two)[0].var),
+                looked.place(components(second)[0].var),
             )
-    again: dict[str, None] = {}
-    for here in looked.plan.arcs.arcs:
-        for one_arc, two_arc in combinations([arc for arc in here if arc.weight == 0], 2):
+    ambiguous: dict[str, None] = {}
+    for state_arcs in looked.plan.arcs.arcs:
+        for one_arc, two_arc in combinations([arc for arc in state_arcs if arc.weight == 0], 2):
             if one_arc.var == two_arc.var and one_arc.resets != two_arc.resets:
-                again.setdefault(one_arc.var)
-    for var in again:
+                ambiguous.setdefault(one_arc.var)
+    for var in ambiguous:
         yield Remark(
             f"an event bound to `{var}` may go on with the iteration or begin a new one: n events can be cut into "
             "iterations in up to 2^n ways",
@@ -122,7 +122,7 @@ def repetitions_share_events(looked: Looked) -> Iterator[Remark]:
 def no_window(looked: Looked) -> Iterator[Remark]:
     """Warn of a missing window, without which partial matches never expire."""
     query, plan = looked.query, looked.plan
-    waits = any(here for here in plan.arcs.arcs[1:])
+    waits = any(state_arcs for state_arcs in plan.arcs.arcs[1:])
     # Under contiguity a run ends unless the next event extends it, so only unbounded repetitions are long.
     brief = query.strategy.contiguous and not any(
         isinstance(n, Repeat) and n.high is None for n in nodes(query.pattern)
@@ -140,10 +140,11 @@ def large_set(looked: Looked) -> Iterator[Remark]:
     for node in nodes(looked.query.pattern):
         if not isinstance(node, EventSet):
             continue
-        places = prod(_most(item) + 1 for item in node.items)
+        places = prod(_distinct_counts(item) + 1 for item in node.items)
         if places > MANY_PLACES:
             yield Remark(
-                f"the set `{_shown(looked, node)}` needs {places:,} places: one for each combination of what has come",
+                f"the set `{_node_text(looked, node)}` needs {places:,} places: one for each combination of what has "
+                "come",
                 f"use fewer items or smaller repetitions, or split the set into a sequence of sets: {EACH_ANOTHER}",
                 looked.place(components(node)[0].var),
             )
@@ -163,19 +164,19 @@ def many_states(looked: Looked) -> Iterator[Remark]:
 def single_events_match(looked: Looked) -> Iterator[Remark]:
     """Warn of an error budget that lets a single event match."""
     arcs, costs = looked.plan.arcs, looked.plan.automaton.costs
-    least: dict[str, int] = {}  # by variable, the error of a match of this one event
+    min_errors: dict[str, int] = {}  # by variable, the error of a match of this one event
     for arc in arcs.arcs[0]:
         for accept in arcs.states[arc.target].accepts:
             missing = arc.weight + accept.cost
-            least[arc.var] = min(missing, least.get(arc.var, missing))
-    if not least or not 0 < min(least.values()) <= costs.budget:
+            min_errors[arc.var] = min(missing, min_errors.get(arc.var, missing))
+    if not min_errors or not 0 < min(min_errors.values()) <= costs.budget:
         return
-    var = min(least, key=lambda v: least[v])
+    var = min(min_errors, key=lambda v: min_errors[v])
     errors = costs.unscaled(costs.budget)
     fewer = max(looked.query.errors - 1, Fraction(0))
     yield Remark(
         f"with {errors} error{'' if errors == 1 else 's'} a single event matches: "
-        f"`{var}` alone misses only {costs.unscaled(least[var])}",
+        f"`{var}` alone misses only {costs.unscaled(min_errors[var])}",
         f"allow fewer errors, or give more weight to the letters that must be there: {EACH_ANOTHER}",
         looked.place(var),
         (ChangedQuery(f"errors={float(fewer):g}", replace(looked.query, errors=fewer)),),
@@ -202,7 +203,7 @@ def begins_anywhere(looked: Looked) -> Iterator[Remark]:
 def decided_late(looked: Looked) -> Iterator[Remark]:
     """Warn of conditions on a whole repetition, which are decided only when it has been left."""
     program = looked.plan.program
-    steps = [step for here in program.steps for step in here]
+    steps = [step for state_steps in program.steps for step in state_steps]
     late = {check.predicate for step in steps for check in step.leaving}
     late |= {check.predicate for checks in program.ending for check in checks}
     for number in sorted(late - {check.predicate for step in steps for check in step.binding}):
@@ -218,12 +219,12 @@ def decided_late(looked: Looked) -> Iterator[Remark]:
 
 def each_value_kept(looked: Looked) -> Iterator[Remark]:
     """Warn of conditions that compare each event of a repetition with a later variable."""
-    kept: dict[int, dict[str, None]] = {}
+    kept_variables: dict[int, dict[str, None]] = {}
     for layout in looked.plan.program.layouts:
         for register in layout:
             if register.kind == "frames":
-                kept.setdefault(register.number, {}).setdefault(register.var)
-    for number, names in sorted(kept.items()):
+                kept_variables.setdefault(register.number, {}).setdefault(register.var)
+    for number, names in sorted(kept_variables.items()):
         expr = looked.plan.predicates[number].expr
         listed = " and ".join(f"`{var}`" for var in names)
         yield Remark(
@@ -255,7 +256,7 @@ def bare_name_in_set(looked: Looked) -> Iterator[Remark]:
 # ---- Helpers for parts of patterns.
 
 
-def _shown(looked: Looked, node: Node) -> str:
+def _node_text(looked: Looked, node: Node) -> str:
     return letters_text(node) if looked.query.letters else pattern_text(node)
 
 
@@ -267,13 +268,13 @@ def _long_repetitions(looked: Looked) -> list[Repeat]:
     ]
 
 
-def _share_types(one: Node, two: Node) -> bool:
+def _share_types(first: Node, second: Node) -> bool:
     """Return whether some event could be bound in both nodes."""
-    types = [[c.types for c in components(node) if isinstance(c, Component)] for node in (one, two)]
+    types = [[c.types for c in components(node) if isinstance(c, Component)] for node in (first, second)]
     return any(not a or not b or set(a) & set(b) for a in types[0] for b in types[1])
 
 
-def _most(item: Component | Repeat) -> int:
+def _distinct_counts(item: Component | Repeat) -> int:
     """Return the largest number of events of an item that its places distinguish."""
     if isinstance(item, Component):
         return 1

@@ -42,18 +42,18 @@ def one_order(looked: Looked) -> Iterator[Remark]:
 def nearly_partitioned(looked: Looked) -> Iterator[Remark]:
     """Warn of an attribute that is equal in most variables, but not in all, so events of other values are looked at."""
     query = looked.query
-    every, negated = set(variables(query.pattern)), negated_variables(query.pattern)
-    known, grouped = (*query.ties, *tied_attributes(query)), group_variables(query.pattern)
+    all_variables, negated = set(variables(query.pattern)), negated_variables(query.pattern)
+    tied, grouped = (*query.ties, *tied_attributes(query)), group_variables(query.pattern)
     for group in equality_classes(query):
         members = [m for m in group.members if isinstance(m, Attribute)]
-        for name in dict.fromkeys(m.name for m in members if m.name not in known):
+        for name in dict.fromkeys(m.name for m in members if m.name not in tied):
             present = {m.var for m in members if m.name == name}
             full = {m.var for m in members if m.name == name and m.index is None and m.var not in grouped}
             missing = [v for v in variables(query.pattern) if v not in full]
-            if not missing or len(every) < 2 or not every - negated <= present:
+            if not missing or len(all_variables) < 2 or not all_variables - negated <= present:
                 continue
             var, added = missing[0], None
-            other = next(v for v in every if v != var and v in present)
+            other = next(v for v in all_variables if v != var and v in present)
             if var not in present:
                 added = Attribute(var, None, name)
                 why = f"`{name}` ties every variable but the negated `{var}`"

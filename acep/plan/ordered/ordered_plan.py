@@ -7,7 +7,7 @@ from functools import cached_property
 
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
-from acep.pattern.expressions import Span, error_at, placed
+from acep.pattern.expressions import Span, error_at, locate_errors
 from acep.pattern.sql.clause_tree import (
     Clause,
     MatchSpan,
@@ -167,8 +167,8 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
     leaves.time_key = order[0].column if order else None
     sources = (*clause.partition, *(key.expression for key in clause.order))
     for column, source in zip((*partition, *(key.column for key in order)), sources, strict=True):
-        with placed(source.span):
-            columns.typed(column)  # the values of a key can be compared
+        with locate_errors(source.span):
+            columns.typed_column(column)  # the values of a key can be compared
     converted = [(d.variable.casefold(), leaves.convert(d.condition, d.variable.casefold()))
                  for d in clause.definitions]  # fmt: skip
     if clause.errors:
@@ -201,7 +201,7 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
         skip_to = leaves.variable_set(clause.skip.variable, clause.skip.span)
     plan = OrderedPlan(
         clause, columns.names, schema, tuple(columns.computed.items()), tuple(columns.mapped.items()), partition, order,
-        allow_missing(_compiled(clause), clause.errors),
+        allow_missing(_compile_pattern(clause), clause.errors),
         conditions, tuple(leaves.references), types, measures, tuple(variables.items()), skip_to,
         checked_window(clause, order[0].column if order else None, columns), frozenset(columns.dates),
         tuple(columns.windows.items()),
@@ -210,17 +210,17 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
     return plan
 
 
-def _compiled(clause: Clause) -> PatternStates:
+def _compile_pattern(clause: Clause) -> PatternStates:
     """Return the states of the pattern; an error is about all of it."""
     spans = [variable.span for variable in variables_of(clause.pattern)]
     if not spans:
         return compile_pattern(clause.pattern)
-    with placed(Span(min(span.start for span in spans), max(span.end for span in spans))):
+    with locate_errors(Span(min(span.start for span in spans), max(span.end for span in spans))):
         return compile_pattern(clause.pattern)
 
 
 def _placed_type(reference: RowReference, span: Span, columns: ClauseColumns) -> Typed | None:
-    with placed(span):
+    with locate_errors(span):
         return type_of_reference(reference, columns)
 
 

@@ -99,7 +99,7 @@ class ClauseColumns:
         self.windows[window] = typed
         return window.name
 
-    def typed(self, name: str) -> Typed:
+    def typed_column(self, name: str) -> Typed:
         """Return a column with its type; it is an attribute of one row."""
         for window, typed in self.windows.items():
             if window.name == name:

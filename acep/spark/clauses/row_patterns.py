@@ -91,7 +91,8 @@ def plan_for_spark(columns: StructType, clause: str, called: str = "", *, is_str
         time_column(plan)
     types = {field.name: field.dataType for field in all_columns(columns).fields}
     names = (*dict.fromkeys((*plan.columns_read, *(n for n in plan.output_names if n in plan.names))),)
-    names = names or tuple(name for name, of in types.items() if arrow_type(of) is not None)[:1]  # rows are counted
+    if not names:  # rows are counted
+        names = tuple(name for name, column_type in types.items() if arrow_type(column_type) is not None)[:1]
     travelling = pa.schema([(name, _arrow_type(name, types[name])) for name in names])
     sample = match_table(plan, travelling.empty_table()).schema
     fields, casts = [], []

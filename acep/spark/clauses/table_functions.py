@@ -118,14 +118,14 @@ def call_columns(name: str, clause: SentClause, types: tuple[pa.DataType, ...], 
     """Return the columns that a clause reads, of the table of a call.
 
     Raises :class:`DataError` for a column that is missing or has another type."""
-    places = {column.casefold(): place for place, column in enumerate(rows.schema.names)}
+    places = {column.casefold(): index for index, column in enumerate(rows.schema.names)}
     arrays = []
     for column, wanted in zip(clause.columns, types, strict=True):
-        place = places.get(column.casefold())
-        if place is None:
+        index = places.get(column.casefold())
+        if index is None:
             hint = suggest(column, rows.schema.names)
             raise DataError(f"{name}: the table has no column `{column}`", hint=hint, code="data_column")
-        array = rows.column(place)
+        array = rows.column(index)
         if not _is_alike(array.type, wanted):
             hint = "cast it, or register the clause for its type"
             raise DataError(f"{name}: column `{column}` is {array.type}, not {wanted}", hint=hint, code="data_type")

@@ -99,11 +99,11 @@ def for_each_batch(
             "for_each_batch keeps its state in files", hint="state= names a folder for it", code="option_invalid"
         )
     check_flat(flat, dynamic=bool(options.get("dynamic")))
-    known = {*RevisedKeywords.__annotations__, "output", "buckets", "latest", "late", "dynamic"} - {"budget"}
-    if unknown := sorted(set(options) - known):
+    option_names = {*RevisedKeywords.__annotations__, "output", "buckets", "latest", "late", "dynamic"} - {"budget"}
+    if unknown := sorted(set(options) - option_names):
         raise QueryError(
             f"for_each_batch has no option {unknown[0]}=",
-            hint=f"there are {', '.join(sorted(known))}",
+            hint=f"there are {', '.join(sorted(option_names))}",
             code="option_invalid",
         )
     return ForEachBatch(query, sink, state, watermark, budget, progress, options, on_driver=on_driver, flat=flat)
@@ -165,10 +165,10 @@ class ForEachBatch:
         with self._lock:
             if self._queries is None or self._waiting:
                 self._queries, self._times = call.queries(batch, decision)
-            found = _numbered(self._waiting, self._queries.newest)
+            new_versions = _numbered(self._waiting, self._queries.newest)
             self._waiting = []
-            self._queries.take(found, *self._times)
-        return dataclasses.replace(decision, versions=tuple(found), version=self._queries.newest)
+            self._queries.take(new_versions, *self._times)
+        return dataclasses.replace(decision, versions=tuple(new_versions), version=self._queries.newest)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Match one micro-batch, and hand the matches to the sink."""
@@ -191,28 +191,28 @@ class ForEachBatch:
                 decision = self._with_versions(call, batch, decision)
             decision = call.log.begin(batch, call.decided(decision))
         sink = self._flat_sink(call) if self._flat else self._sink
-        seen, told = call.run(frame, batch, decision, sink)
+        seen, metrics = call.run(frame, batch, decision, sink)
         self._ended = time.monotonic()
         seconds = self._ended - began + min(self._gaps, default=0.0)
-        done = call.log.end(batch, call.after(decision, seen, told, seconds))
+        done = call.log.end(batch, call.after(decision, seen, metrics, seconds))
         with self._lock:
             self._times = call.times(done.carried.seen)
         if call.bound is not None:
             self._say(call, done, seconds)
         if self._progress is not None:
-            self._progress(call.progress(batch, done.carried, told, seen, seconds))
+            self._progress(call.progress(batch, done.carried, metrics, seen, seconds))
 
     def _flat_sink(self, call: BatchCall) -> Callable[[Any, int], None]:
-        return lambda found, batch: self._sink(flattened(found, call.job), batch)
+        return lambda matches, batch: self._sink(flattened(matches, call.job), batch)
 
     def _say(self, call: BatchCall, done: Decision, seconds: float) -> None:
         """Warn when micro-batches begin to take too long although no more can be shed; this one took ``seconds``."""
         assert call.bound is not None
-        target = call.bound.target(done.left)
+        target = call.bound.target(done.core_time)
         behind = call.admission is not None and done.load.behind(target)
         if behind and not self._behind:
             warnings.warn(
-                f"the stream falls behind {call.bound.named(done.left)}: a micro-batch took {seconds:.2g} s though"
+                f"the stream falls behind {call.bound.named(done.core_time)}: a micro-batch took {seconds:.2g} s though"
                 " next to nothing could be shed any more (fewer events a micro-batch, or more cores)",
                 stacklevel=3,
             )

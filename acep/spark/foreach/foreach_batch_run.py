@@ -50,7 +50,7 @@ from acep.streaming.query_versions import RunningQueries, Times
 from acep.streaming.step import BUCKET, MicroBatch, bucket_of
 from acep.streaming.time_spent import spent_of
 from acep.streaming.times import before, begin_after, passed
-from acep.streaming.totals import TOLD
+from acep.streaming.totals import METRICS_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -81,18 +81,18 @@ class BatchCall:
 
     def decided(self, decision: Decision) -> Decision:
         """Decide which events are admitted from now on."""
-        share, events = 1.0, dataclasses.replace(decision.events, kept=None)
+        share, events = 1.0, dataclasses.replace(decision.events, n_cells=None)
         if self.admission is not None and self.bound is not None:
             last, exploring = decision.admission or self.admission, self.place.exploring
             now = share_of(last.now, last.favoured[-1], decision.utility.events)
             now *= 1.0 if exploring is None else decision.events.share(exploring.utility)
-            share = decision.load.share(self.bound.target(decision.left), now)
+            share = decision.load.share(self.bound.target(decision.core_time), now)
             if exploring is not None and share < 1:
                 events = decision.events if share == now else events.choose(exploring.utility, share)
             if share != now:
                 decision = dataclasses.replace(decision, load=decision.load.changed())
         decision = dataclasses.replace(decision, events=events)
-        share = 1.0 if events.kept is not None else share
+        share = 1.0 if events.n_cells is not None else share
         decided = decide(decision, self.admission, share, _delay_ticks(self.job, self.place.delay_ms))
         bound = None if self.latest is None else self.latest.bound(round(time.time() * 1000), self.job.tick_ms)
         return dataclasses.replace(decided, latest=bound)
@@ -100,11 +100,11 @@ class BatchCall:
     def queries(self, batch: int, decision: Decision) -> tuple[RunningQueries, Times]:
         """Return the queries of the stream with all versions before a micro-batch, and the times of versions that come
         with it."""
-        there, seen = self.versions.before(batch), decision.carried.seen
-        micro_batch = MicroBatch(self.job, self.versions, batch, there, self.place.delay_ms, None, seen)
-        found = bucket_of(micro_batch, 0).queries
-        assert found is not None
-        return found, (micro_batch.since, None, self.job.back_to(micro_batch.final))
+        old_versions, seen = self.versions.before(batch), decision.carried.seen
+        micro_batch = MicroBatch(self.job, self.versions, batch, old_versions, self.place.delay_ms, None, seen)
+        queries = bucket_of(micro_batch, 0).queries
+        assert queries is not None
+        return queries, (micro_batch.since, None, self.job.back_to(micro_batch.final))
 
     def times(self, seen: int | None) -> Times:
         """Return the times of versions that come with a micro-batch, if ``seen`` is the greatest tick before it."""
@@ -146,17 +146,17 @@ class BatchCall:
             raise _untold(batch)
         place = dataclasses.replace(self._place(batch, decision), newest=seen["seen"])
         stepped = step_in_files(self.job, place, events.to_batches(), self._cores)
-        both = pa.Table.from_batches(stepped, self.job.result.append(pa.field(TOLD, pa.string())))
-        matches = pc.is_null(both.column(TOLD))
-        found = both.filter(matches).drop_columns([TOLD])
+        both = pa.Table.from_batches(stepped, self.job.result.append(pa.field(METRICS_COLUMN, pa.string())))
+        is_match = pc.is_null(both.column(METRICS_COLUMN))
+        matches = both.filter(is_match).drop_columns([METRICS_COLUMN])
         if self.admission is not None:
-            exact = pa.array([self._whole(decision)] * len(found), pa.bool_())
-            if EXACT in found.column_names:
-                exact = pc.and_(found.column(EXACT), exact)
-                found = found.drop_columns([EXACT])
-            found = found.append_column(EXACT, exact)
-        sink(found, batch)
-        return seen, both.column(TOLD).drop_null().to_pylist()
+            exact = pa.array([self._whole(decision)] * len(matches), pa.bool_())
+            if EXACT in matches.column_names:
+                exact = pc.and_(matches.column(EXACT), exact)
+                matches = matches.drop_columns([EXACT])
+            matches = matches.append_column(EXACT, exact)
+        sink(matches, batch)
+        return seen, both.column(METRICS_COLUMN).drop_null().to_pylist()
 
     @property
     def _cores(self) -> int:
@@ -179,16 +179,16 @@ class BatchCall:
         late = before(passed(decision.carried.seen, self.place.delay_ms, self.job.tick_ms), self.job.tick_ms)
         frame = with_fields(frame, self.job.columns)
         if columns.all_go(decision):
-            whole = columns.unshed
+            unshed = columns.unshed
             if self._counts_itself(decision):
-                return frame, whole.sent, None
-            frame = frame.observe(observed.rows, *whole.counted(late))
-            frame = announced(frame, whole.ticks) if columns.announced_to else frame
-            return (frame if whole.kept is None else frame.where(whole.kept)), whole.sent, observed
+                return frame, unshed.sent, None
+            frame = frame.observe(observed.rows, *unshed.counted(late))
+            frame = announced(frame, unshed.ticks) if columns.announced_to else frame
+            return (frame if unshed.travels is None else frame.where(unshed.travels)), unshed.sent, observed
         frame = columns.made(frame, self.job, decision)
         frame = frame.observe(observed.rows, *columns.counted(late, decision.latest))
         frame = announced(frame, sf.col(TICKS)) if columns.announced_to else frame
-        return frame.where(columns.kept), columns.sent, observed
+        return frame.where(columns.travels), columns.sent, observed
 
     def _place(self, batch: int, decision: Decision) -> StatePlace:
         sampled = decision.admission is not None
@@ -196,7 +196,7 @@ class BatchCall:
             self.place,
             seen=decision.carried.seen,
             sampled=sampled,
-            known=(batch, *self.ids),
+            batch_ids=(batch, *self.ids),
             newer=decision.versions,
         )
 
@@ -205,7 +205,7 @@ class BatchCall:
         rows, sent, observed = self._going(frame, decision)
         assert observed is not None
         both = in_files(rows, self.job, self.result, self._place(batch, decision), sent, self.marks)
-        both = both.observe(observed.buckets, *self.columns.told)
+        both = both.observe(observed.buckets, *self.columns.metrics)
         return both.observe(observed.points, *self.columns.points), observed
 
     def _told(
@@ -213,38 +213,38 @@ class BatchCall:
     ) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Return the counts of rows and the metrics of buckets. If the sink did not read all matches, some buckets have
         not been processed; the whole micro-batch is then run again."""
-        told = observed.told(self.job.buckets, PATIENCE if self.versions.written(batch) else 0.0)
-        if told is None:
+        observations = observed.told(self.job.buckets, PATIENCE if self.versions.written(batch) else 0.0)
+        if observations is None:
             both, observed = self._matched(frame, batch, decision)
             run_whole(both)
-            told = observed.told(self.job.buckets, PATIENCE)
-        if told is None:
+            observations = observed.told(self.job.buckets, PATIENCE)
+        if observations is None:
             raise _untold(batch)
-        return told
+        return observations
 
     def _given(self, both: DataFrame, decision: Decision) -> DataFrame:
         """Return the DataFrame for the sink."""
         from pyspark.sql import functions as sf
 
-        found = both.where(sf.col(TOLD).isNull()).drop(TOLD)
+        matches = both.where(sf.col(METRICS_COLUMN).isNull()).drop(METRICS_COLUMN)
         if self.admission is None:
-            return found
-        whole = self._whole(decision)
-        exact = sf.lit(whole) & sf.col(EXACT) if EXACT in found.columns else sf.lit(whole)
-        return found.withColumn(EXACT, exact)
+            return matches
+        is_exact = self._whole(decision)
+        exact = sf.lit(is_exact) & sf.col(EXACT) if EXACT in matches.columns else sf.lit(is_exact)
+        return matches.withColumn(EXACT, exact)
 
     def _whole(self, decision: Decision) -> bool:
         """Return whether no event has been shed before it travelled."""
-        whole = decision.admission is not None and decision.admission.whole and decision.events.kept is None
-        return whole and decision.carried.shed == 0
+        admits_all = decision.admission is not None and decision.admission.whole and decision.events.n_cells is None
+        return admits_all and decision.carried.shed == 0
 
-    def after(self, decision: Decision, seen: Mapping[str, Any], told: Sequence[str], seconds: float) -> Decision:
+    def after(self, decision: Decision, seen: Mapping[str, Any], metrics: Sequence[str], seconds: float) -> Decision:
         """Return the decision with which the next micro-batch begins."""
         so_far, went = decision.carried, int(seen["carried"])
         shed, greatest, late = int(seen["needed"]) - went, seen["seen"], int(seen.get("late", 0))
-        counts, length, explored, known = points_in(told)
+        counts, length, explored, has_points_by_key = points_in(metrics)
         came, _, points, _ = counts
-        chances, single = np.ones(CELLS), decision.events.kept is not None
+        chances, single = np.ones(CELLS), decision.events.n_cells is not None
         if decision.admission is not None and greatest is not None:
             middle = greatest if so_far.seen is None else (so_far.seen + greatest) // 2
             chances = decision.admission.chances(middle)
@@ -259,28 +259,30 @@ class BatchCall:
             events=so_far.events + int(seen["events"]),
             idle=so_far.idle + int(seen["events"]) - int(seen["needed"]) - late,
             shed=so_far.shed + shed,
-            seen=max((one for one in (so_far.seen, greatest) if one is not None), default=None),
+            seen=max((tick for tick in (so_far.seen, greatest) if tick is not None), default=None),
             points=so_far.points + tally,
-            known=so_far.known and known,
+            has_points_by_key=so_far.has_points_by_key and has_points_by_key,
             late=so_far.late + late,
             ahead=so_far.ahead + int(seen.get("ahead", 0)),
             explored=so_far.explored + inside,
         )
         carrying = seconds
         if self.paced:  # the workers bound the time of matching themselves
-            lines = [json.loads(text) for text in told if not text.startswith(POINTS)]
+            lines = [json.loads(text) for text in metrics if not text.startswith(POINTS)]
             carrying = spent_of(lines, seconds).carrying
         load = decision.load.paced(seconds) if self.paced else decision.load
         load = load.after(Measured(int(seen["rows"]), int(seen["needed"]), went, carrying))
         utility = decision.utility
         if self.place.cells and not single:
             utility = utility.after(came, points, chances)
-        left = decision.left
+        core_time = decision.core_time
         if self.bound is not None and greatest is not None:
             ticks = 0 if so_far.seen is None else max(0, greatest - so_far.seen)
-            left = self.bound.paid(left, ticks=ticks, seconds=seconds)
+            core_time = self.bound.paid(core_time, ticks=ticks, seconds=seconds)
         events = decision.events.after(explored)
-        return Decision(decision.admission, load, carried, utility, left=left, events=events, version=decision.version)
+        return Decision(
+            decision.admission, load, carried, utility, core_time=core_time, events=events, version=decision.version
+        )
 
     def _crossing(self, points: int, length: int) -> float:
         """Estimate the chance that a match crosses into the next sampling unit, from the sum of match lengths."""
@@ -290,10 +292,10 @@ class BatchCall:
         return min(usual / self.admission.length, 1.0)
 
     def progress(
-        self, batch: int, carried: Carried, told: Sequence[str], seen: Mapping[str, Any], seconds: float
+        self, batch: int, carried: Carried, metrics: Sequence[str], seen: Mapping[str, Any], seconds: float
     ) -> Progress:
         """Return the progress so far, including events that were shed before they travelled."""
-        lines = [text for text in told if not text.startswith(POINTS)]
+        lines = [text for text in metrics if not text.startswith(POINTS)]
         row = {"told": "\n".join(lines), "names": json.dumps(self.job.names)}
         done = progress_of(
             {
@@ -305,15 +307,17 @@ class BatchCall:
             }
         )
         assert done is not None
-        more = carried.idle + carried.shed
-        if not more + carried.late + carried.ahead:
+        not_carried = carried.idle + carried.shed
+        if not not_carried + carried.late + carried.ahead:
             return done
         several = self.job.several
         report = with_shed(done.report, carried, several=several)
-        reports = {name: with_shed(one, carried, several=several) for name, one in done.reports.items()}
+        reports = {
+            name: with_shed(query_report, carried, several=several) for name, query_report in done.reports.items()
+        }
         return dataclasses.replace(
             done,
-            events=done.events + more,
+            events=done.events + not_carried,
             late=done.late + carried.late,
             ahead=done.ahead + carried.ahead,
             late_now=done.late_now + int(seen.get("late", 0)),
@@ -360,9 +364,11 @@ def call_of(
             # Under skip till any match, matching dominates, and shedding partial matches costs less recall than keys.
             paced = bound.cpu is None and all(plan.query.strategy is Strategy.SKIP_TILL_ANY_MATCH for plan in plans)
             if not paced:  # admission keeps the bound of time; the workers have only the other bounds
-                rest = dataclasses.replace(budget, latency=None, cpu=None)
-                own = {name for name in options if rest.limited or name not in ("policy", "history")}
-                job, result = job_of(frame.schema, query, budget=rest, **{name: options[name] for name in own})
+                other_bounds = dataclasses.replace(budget, latency=None, cpu=None)
+                option_names = {name for name in options if other_bounds.limited or name not in ("policy", "history")}
+                job, result = job_of(
+                    frame.schema, query, budget=other_bounds, **{name: options[name] for name in option_names}
+                )
     warn_of(job)
     latest, job = job.latest, dataclasses.replace(job, latest=None)  # the driver enforces it
     spark = frame.sparkSession
@@ -412,16 +418,16 @@ def _untold(batch: int) -> EngineError:
 
 def _delay_ms(frame: DataFrame, job: SentJob, watermark: Any) -> int:
     """Return the delay of the watermark. Raises :class:`DataError` if there is none, or two."""
-    known = (frame.schema[job.schema.ts].metadata or {}).get(DELAY_KEY) if "." not in job.schema.ts else None
+    own_delay = (frame.schema[job.schema.ts].metadata or {}).get(DELAY_KEY) if "." not in job.schema.ts else None
     if watermark is None:
-        if known is None:
+        if own_delay is None:
             raise DataError(
                 "a stream needs a watermark",
                 hint='say how late events may come: watermark="10 minutes"',
                 code="option_invalid",
             )
-        return int(known)
-    if known is not None:
+        return int(own_delay)
+    if own_delay is not None:
         raise DataError(
             f"`{job.schema.ts}` has a watermark already", hint="leave watermark= out", code="option_invalid"
         )

@@ -19,7 +19,7 @@ from acep.spark.job_run import bucket_numbers, codes_of, observed_columns, sent_
 from acep.spark.needed_rows import needed_events
 from acep.spark.newest_time import ANNOUNCES, with_announcements
 from acep.spark.times import end_column, ticks_of_row
-from acep.streaming.totals import TOLD
+from acep.streaming.totals import METRICS_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -38,7 +38,7 @@ class RowColumns:
     """Expressions that are reused in every micro-batch, because building them takes Spark a while.
 
     ``read`` are columns of each row, ``observed`` aggregates of all rows, ``sent`` columns of the rows for which
-    ``kept`` is true. ``told`` collects the metrics of buckets, and ``points`` the texts on match points. In each of
+    ``travels`` is true. ``metrics`` collects those of buckets, and ``points`` the texts on match points. In each of
     some ``passes`` a row has a bucket. ``unshed`` is for micro-batches of which nothing is shed. ``every`` tells
     whether all events are needed. Rows that have the newest time go to so many partitions: ``announced_to``.
     ``exploring`` says which single events may be shed. ``chosen`` caches the last micro-batch's expressions that select
@@ -48,9 +48,9 @@ class RowColumns:
     read: tuple[Column, ...]
     observed: tuple[Column, ...]
     passes: int
-    kept: Column
+    travels: Column
     sent: tuple[Column, ...]
-    told: tuple[Column, ...]
+    metrics: tuple[Column, ...]
     points: tuple[Column, ...]
     unshed: UnshedColumns
     every: bool
@@ -80,7 +80,7 @@ class RowColumns:
     def all_go(self, decision: Decision) -> bool:
         """Return whether all needed events travel, and none is too far ahead."""
         sheds = decision.admission is not None and not decision.admission.whole
-        return not sheds and decision.latest is None and (self.exploring is None or decision.events.kept is None)
+        return not sheds and decision.latest is None and (self.exploring is None or decision.events.n_cells is None)
 
     def made(self, frame: DataFrame, job: SentJob, decision: Decision) -> DataFrame:
         """Return the columns ``read`` of the rows of ``frame``, with the numbers of the buckets to which each
@@ -92,16 +92,16 @@ class RowColumns:
         if decision.latest is not None:
             latest = varying([decision.latest], sf.col(TICKS))(decision.latest)
             near = sf.coalesce(sf.col(TICKS) <= latest, sf.lit(True))
-            own = {name: sf.col(name) & near for name in (EVENT, NEEDED)}
-            rows = rows.withColumns(own | {TICKS: sf.when(near, sf.col(TICKS)), AHEAD: ~near})
+            near_columns = {name: sf.col(name) & near for name in (EVENT, NEEDED)}
+            rows = rows.withColumns(near_columns | {TICKS: sf.when(near, sf.col(TICKS)), AHEAD: ~near})
         pieces = [] if admission is None or admission.whole else admission.pieces(decision.carried.seen)
-        kept = None if self.exploring is None else decision.events.kept
-        same = repr((pieces, kept))
+        n_cells = None if self.exploring is None else decision.events.n_cells
+        same = repr((pieces, n_cells))
         if admission is not None and pieces:
             same += repr((admission.span, admission.seed, admission.favoured))
         if same not in self.chosen:
             self.chosen.clear()
-            single = None if self.exploring is None or kept is None else _kept(job, self.exploring, kept)
+            single = None if self.exploring is None or n_cells is None else _kept(job, self.exploring, n_cells)
             self.chosen[same] = _chosen(job, admission if pieces else None, pieces, single)
         first, going = self.chosen[same]
         return (rows.select("*", *first) if first else rows).select("*", *going)
@@ -121,11 +121,11 @@ def row_columns(
     """
     from pyspark.sql import functions as sf
 
-    ts, held = sf.col(quoted(job.schema.ts)), frame.schema[job.schema.ts].dataType
-    event = ts.isNotNull() & ~(ts >= end_column(held))
+    ts, time_type = sf.col(quoted(job.schema.ts)), frame.schema[job.schema.ts].dataType
+    event = ts.isNotNull() & ~(ts >= end_column(time_type))
     usable = needed_events(frame.schema, uses, job.schema.type)
     needed = event if usable is None else event & usable
-    ticks = sf.when(event, ticks_of_row(job.schema.ts, held, job.schema))
+    ticks = sf.when(event, ticks_of_row(job.schema.ts, time_type, job.schema))
     numbers = bucket_numbers(frame, job)
     names = sorted({*job.columns, *(key for part in job.passes for key in part.keys)})
     # Only the columns that are needed: otherwise Spark would read the others for the observation, too.
@@ -133,9 +133,9 @@ def row_columns(
     read += [event.alias(EVENT), needed.alias(NEEDED), ticks.alias(TICKS)]
     read += [number.alias(f"{NUMBER}{i}") for i, number in enumerate(numbers)]
     number, going = ([sf.col(f"{name}{i}") for i in range(len(numbers))] for name in (NUMBER, GOING))
-    count = [sf.count(sf.when(sf.col(EVENT), one)) for one in number]
-    wanted = [sf.count(sf.when(sf.col(NEEDED), one)) for one in number]
-    went = [sf.count(sf.when(sf.col(EVENT), one)) for one in going]
+    count = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in number]
+    wanted = [sf.count(sf.when(sf.col(NEEDED), bucket)) for bucket in number]
+    went = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in going]
     observed = (
         sf.count(sf.lit(1)).alias("rows"),
         added(count).alias("events"),
@@ -148,11 +148,11 @@ def row_columns(
     if announced_to:
         travels, codes = travels | sf.col(ANNOUNCES), with_announcements(codes, announced_to)
     sent = sent_columns(frame, job, codes)
-    points = sf.col(TOLD).startswith(POINTS)
-    told = observed_columns(job.names, sf.when(~points, sf.col(TOLD)))
-    counted = observed_columns(job.names, sf.when(points, sf.col(TOLD)))
+    points = sf.col(METRICS_COLUMN).startswith(POINTS)
+    metrics = observed_columns(job.names, sf.when(~points, sf.col(METRICS_COLUMN)))
+    counted = observed_columns(job.names, sf.when(points, sf.col(METRICS_COLUMN)))
     unshed = unshed_columns(frame, job, event, usable, announced_to)
-    columns = (tuple(read), observed, len(numbers), travels, tuple(sent), tuple(told), tuple(counted), unshed)
+    columns = (tuple(read), observed, len(numbers), travels, tuple(sent), tuple(metrics), tuple(counted), unshed)
     return RowColumns(*columns, usable is None, announced_to, exploring)
 
 
@@ -205,7 +205,7 @@ def _admitted(admission: Admission, pieces: Pieces, keys: Sequence[str], number:
     hashed = sf.xxhash64(*(sf.col(quoted(key)) for key in keys), begin, sf.lit(admission.seed))
     # The end of a unit may exceed 64 bits; `try_add` is then null, and `least` ignores it.
     last = sf.least(ticks, sf.try_add(begin, sf.lit(admission.length - admission.span - 1)))
-    numbers = [bound for bound, _ in pieces] + [one for _, steps in pieces for one in _numbers(steps)]
+    numbers = [bound for bound, _ in pieces] + [figure for _, steps in pieces for figure in _numbers(steps)]
     number_of = varying(numbers, ticks)
     admitted = sf.lit(True)
     for table, favoured in enumerate(admission.favoured):
@@ -224,23 +224,23 @@ def _admitted(admission: Admission, pieces: Pieces, keys: Sequence[str], number:
     return admitted
 
 
-def _kept(job: SentJob, exploring: Exploring, kept: int) -> Column:
+def _kept(job: SentJob, exploring: Exploring, n_cells: int) -> Column:
     """Build the column that tells whether a single event is kept: its cell is among the first, or its unit explored."""
     from pyspark.sql import functions as sf
 
     utility, ticks = exploring.utility, sf.col(TICKS)
     kind = sf.col(quoted(job.schema.type or ""))
-    types = sf.array(*(sf.lit(one) for one in utility.types))
-    place = sf.coalesce(sf.array_position(types, kind.cast("string")), sf.lit(0)).cast("int")
-    cell = sf.when(place > 0, place - 1).otherwise(len(utility.types))
+    types = sf.array(*(sf.lit(type_name) for type_name in utility.types))
+    position = sf.coalesce(sf.array_position(types, kind.cast("string")), sf.lit(0)).cast("int")
+    cell = sf.when(position > 0, position - 1).otherwise(len(utility.types))
     for name, edges in utility.bins:
         value = sf.col(quoted(name)).cast("double")
         reached = [sf.when(~sf.isnan(value) & (value >= edge), 1).otherwise(0) for edge in edges]
         cell = cell * (len(edges) + 1) + sum(reached[1:], reached[0])
     rank = [0] * len(utility.order)
-    for number, one in enumerate(utility.order):
-        rank[one] = number
-    first = sf.get(sf.array(*map(sf.lit, rank)), cell) < varying([kept], ticks)(kept)
+    for number, cell_number in enumerate(utility.order):
+        rank[cell_number] = number
+    first = sf.get(sf.array(*map(sf.lit, rank)), cell) < varying([n_cells], ticks)(n_cells)
     begin = ticks - sf.pmod(ticks, sf.lit(exploring.length))
     texts = [*(sf.col(quoted(key)).cast("string") for key in exploring.keys), begin.cast("string")]
     hashed = sf.crc32(sf.concat_ws(SEPARATOR, *texts, sf.lit(str(exploring.seed))))
@@ -255,8 +255,8 @@ def cell_keys(frame: DataFrame, job: SentJob) -> tuple[str, ...]:
     if job.several or len(job.passes) != 1:
         return ()
     keys = job.passes[0].keys
-    known = (ByteType(), ShortType(), IntegerType(), LongType(), StringType())
-    return tuple(keys) if all(frame.schema[key].dataType in known for key in keys) else ()
+    hashable_types = (ByteType(), ShortType(), IntegerType(), LongType(), StringType())
+    return tuple(keys) if all(frame.schema[key].dataType in hashable_types for key in keys) else ()
 
 
 def _cell(keys: Sequence[str]) -> Column:

@@ -25,14 +25,14 @@ class UnshedColumns:
     ``observed`` are aggregates of all rows; a count that equals another is left out
     (:meth:`acep.spark.foreach.observed_batches.Observed.told` adds it). ``ticks`` is the time of an event, and
     ``nought`` is 0, which only the row tells. ``idle`` tells for each pass whether an event has a bucket, but no use.
-    ``sent`` are columns of the rows for which ``kept`` is true, or of all rows.
+    ``sent`` are columns of the rows for which ``travels`` is true, or of all rows.
     """
 
     observed: tuple[Column, ...]
     ticks: Column
     nought: Column
     idle: tuple[Column, ...]
-    kept: Column | None
+    travels: Column | None
     sent: tuple[Column, ...]
 
     def counted(self, before: int | None) -> list[Column]:
@@ -43,7 +43,7 @@ class UnshedColumns:
             return list(self.observed)
         # As for `varying`, but with few calls of the JVM, since each micro-batch has another number.
         late = self.ticks < sf.get(sf.expr(f"array(CAST('{before}' AS BIGINT))"), self.nought)
-        return [*self.observed, added([sf.count_if(one & late) for one in self.idle]).alias("late")]
+        return [*self.observed, added([sf.count_if(is_idle & late) for is_idle in self.idle]).alias("late")]
 
 
 def unshed_columns(
@@ -56,12 +56,12 @@ def unshed_columns(
     """
     from pyspark.sql import functions as sf
 
-    there = [event & has_bucket(frame, job, part) for part in job.passes]
+    in_buckets = [event & has_bucket(frame, job, part) for part in job.passes]
     ticks = sf.when(event, ticks_of_row(job.schema.ts, frame.schema[job.schema.ts].dataType, job.schema))
     nought = sf.pmod(ticks, sf.lit(1))
     observed = (
         sf.count(sf.lit(1)).alias("rows"),
-        added([sf.count_if(one) for one in there]).alias("events"),
+        added([sf.count_if(in_bucket) for in_bucket in in_buckets]).alias("events"),
         sf.max(ticks).alias("seen"),
     )
     codes = codes_of(frame, job, bucket_numbers(frame, job))
@@ -72,8 +72,8 @@ def unshed_columns(
     sent = tuple(sent_columns(frame, job, codes))
     if usable is None:
         return UnshedColumns(observed, ticks, nought, (), None, sent)
-    needed = added([sf.count_if(one & usable) for one in there]).alias("needed")
-    idle = tuple(one & ~usable for one in there)
+    needed = added([sf.count_if(in_bucket & usable) for in_bucket in in_buckets]).alias("needed")
+    idle = tuple(in_bucket & ~usable for in_bucket in in_buckets)
     return UnshedColumns((*observed, needed), ticks, nought, idle, travels, sent)
 
 
@@ -91,7 +91,7 @@ def varying(numbers: Sequence[int], ticks: Column) -> Callable[[int], Column]:
     """
     from pyspark.sql import functions as sf
 
-    known = sorted(set(numbers))
-    every = sf.array(*(sf.lit(one).cast("long") for one in known))
+    distinct = sorted(set(numbers))
+    every = sf.array(*(sf.lit(number).cast("long") for number in distinct))
     nought = sf.pmod(ticks, sf.lit(1))
-    return lambda one: sf.get(every, nought + sf.lit(known.index(one)))
+    return lambda number: sf.get(every, nought + sf.lit(distinct.index(number)))
