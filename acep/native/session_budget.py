@@ -185,7 +185,9 @@ class SessionBudget:
             recovery.grant(rate / recovery.share, len(rows[0]))
         arrays = self.core.take(number)
         before = recovery.lent
-        recovery.saw(rows, events, self.decoders[number].found(arrays), arrays["keys"], self._shed_count(number))
+        recovery.saw(
+            rows, events, self.decoders[number].decode_matches(arrays), arrays["keys"], self._shed_count(number)
+        )
         if rate is not None and recovery.lent != before:
             self.choosing[number].lend(self.core, rate if recovery.lent else 0.0)
 
@@ -193,7 +195,7 @@ class SessionBudget:
         """Pass the matches that the end of the stream has decided to the recovery of bundles."""
         for number, recovery in self.recoveries.items():
             arrays = self.core.take(number)
-            recovery.finish(self.decoders[number].found(arrays), arrays["keys"], self._shed_count(number))
+            recovery.finish(self.decoders[number].decode_matches(arrays), arrays["keys"], self._shed_count(number))
 
     def learn(self) -> None:
         """End the epoch here: each policy learns from the events since the last one."""

@@ -17,7 +17,7 @@ from acep.pattern.walk import indexes, means_each, steps_back
 from acep.plan.compile import Plan
 from acep.reference.engine import CrossingHistory, Event, bound_events, path_of
 
-__all__ = ["breaks", "crossings_of", "failing_values", "having_holds", "returned"]
+__all__ = ["count_breaks", "crossings_of", "failing_values", "having_holds", "return_values"]
 
 Steps = list[tuple[Event, str]]
 
@@ -28,7 +28,7 @@ def having_holds(plan: Plan, steps: Steps, part: Compiled | None = None) -> bool
     return condition is None or _evaluate(plan, condition, steps) is True
 
 
-def returned(plan: Plan, steps: Steps) -> tuple[Any, ...]:
+def return_values(plan: Plan, steps: Steps) -> tuple[Any, ...]:
     """Return the values of RETURN for a binding."""
     return tuple(_evaluate(plan, c, steps) for _, c in plan.returns)
 
@@ -110,7 +110,7 @@ def crossings_of(history: CrossingHistory | None) -> list[tuple[int, Crossing]]:
     return [(j, c) for j, (crossings, _) in enumerate(path_of(history)) for c in crossings]
 
 
-def breaks(
+def count_breaks(
     plan: Plan, steps: Steps, history: CrossingHistory | None, j: int, crossing: Crossing, events: Sequence[Event]
 ) -> int:
     """Count the ``events`` that break a negation walked past just before step ``j``.

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from acep.explain.partition_meaning import meaning_without, with_partition
 from acep.matches.found_columns import FoundColumns, concatenate
-from acep.native.compiled import chosen
+from acep.native.compiled import choose_engine
 from acep.pattern.expressions import Attribute
 from acep.pattern.printing import expression_text
 from acep.pattern.times import window_text
@@ -104,7 +104,7 @@ def _candidates(
 def shared_attributes(table: pa.Table, plan: Plan, columns: Mapping[str, Any]) -> list[tuple[str, float]]:
     """Return the attributes that are no partition attributes and are equal in all events of nearly every match, each
     with the share of the matches; at most so many matches are looked at."""
-    if plan.query.graph is not None or chosen(plan.finer or plan).engine == "reference":
+    if plan.query.graph is not None or choose_engine(plan.finer or plan).engine == "reference":
         return []  # whose matches do not come as columns
     blocks = [*first_matches(table, plan.query, columns, LOOKED_AT)]
     if not blocks:
