@@ -90,7 +90,7 @@ def quotas(p: Floats, share: Floats, costs: Floats, live: Ints, budget: float) -
     >>> quotas(p, np.array([0.4, 0.3, 0.3]), np.ones(2), np.array([[3, 3]]), budget=3).keep.tolist()
     [[2, 1]]
     """
-    p, share, costs, live = _checked(p, share, costs, live)
+    p, share, costs, live = _check_arguments(p, share, costs, live)
     if not budget >= 0:
         raise ValueError(f"a budget is not negative, as {budget}")
     keep = np.zeros_like(live)
@@ -136,7 +136,7 @@ def quotas(p: Floats, share: Floats, costs: Floats, live: Ints, budget: float) -
     return Quotas(keep, total, spent, threshold if refused else 0.0)
 
 
-def _checked(p: Floats, share: Floats, costs: Floats, live: Ints) -> tuple[Floats, Floats, Floats, Ints]:
+def _check_arguments(p: Floats, share: Floats, costs: Floats, live: Ints) -> tuple[Floats, Floats, Floats, Ints]:
     p, share, costs = (np.asarray(array, dtype=np.float64) for array in (p, share, costs))
     live = np.asarray(live, dtype=np.int64)
     if p.ndim != 2 or share.shape != p.shape[1:] or costs.shape != p.shape[:1] or live.shape[1:] != costs.shape:
