@@ -155,7 +155,7 @@ class EventChoice:
         """Return the share of the events that travels."""
         if self.kept is None:
             return 1.0
-        first = float(utility.upto(self.events(utility))[self.kept])
+        first = float(utility.cumulative_shares(self.events(utility))[self.kept])
         return first + (1 - first) / EXPLORED
 
     def choose(self, utility: EventUtility, share: float) -> EventChoice:

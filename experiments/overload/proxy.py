@@ -93,7 +93,7 @@ def _points(found: FoundColumns, partitions: Partitions) -> Ints:
     """Return partition, time, bundle, and number of matches, of neighbours together."""
     if not len(found):
         return np.zeros((0, 4), np.int64)
-    rows = np.stack([partitions.of(found.keys, len(found)), found.end, found.bundle], axis=1)
+    rows = np.stack([partitions.number_rows(found.keys, len(found)), found.end, found.bundle], axis=1)
     begins = np.flatnonzero(np.append(True, (rows[1:] != rows[:-1]).any(axis=1)))
     return np.column_stack([rows[begins], np.diff(np.append(begins, len(rows)))])
 
