@@ -24,7 +24,7 @@ from acep.runtime.options import StreamOptions
 from acep.runtime.table_stream import TableStream
 from acep.training.match_points import Ints, Partitions, points_of, recall_of
 
-__all__ = ["MATCHES", "Fit", "Meter", "SampleRun", "bundles_in", "draws_text", "keys_in", "replay", "replayed"]
+__all__ = ["MATCHES", "Fit", "Meter", "SampleRun", "bundles_in", "draws_text", "keys_in", "measure_fit", "replay"]
 
 PART = 1024  # events that are pushed together
 CHOOSING_TOUCHES = 1_000_000  # touches of a replay that chooses its output among the matches, as these take memory
@@ -129,7 +129,7 @@ def replay(
     )  # fmt: skip
 
 
-def replayed(
+def measure_fit(
     table: pa.Table,
     query: Query,
     columns: Mapping[str, Any],
@@ -242,6 +242,6 @@ def _points(matches: Sequence[Found], partitions: Partitions) -> Ints:
     if isinstance(matches, FoundColumns):
         return points_of(matches, partitions)
     rows = {(match.key, match.end, match.bundle): None for match in matches}
-    numbers_of = partitions.known
+    numbers_of = partitions.numbers
     numbers = [(numbers_of.setdefault(key, len(numbers_of)) if key else 0, end, bundle) for key, end, bundle in rows]
     return np.array(numbers, np.int64).reshape(-1, 3)
