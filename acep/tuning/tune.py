@@ -95,12 +95,12 @@ def tune(
     plan = compile_query(parsed, schema_of(table.schema, **columns))
     native = not plan.sources and choose_engine(plan.finer or plan, engine).engine != "reference"
     meter = Meter(int(effort) if native else int(effort) // SLOW)
-    return _tuned(
+    return _tune_table(
         table, plan, columns, meter, native, sample, target_recall, of, cpu, policy, seed, engine, int(effort)
     )
 
 
-def _tuned(
+def _tune_table(
     table: pa.Table, plan: Plan, columns: dict[str, Any], meter: Meter, native: bool, size: float | None,
     target: float, kind: str, cpu: Sequence[float], policy: Any, seed: int, engine: str, effort: int,
 ) -> Tuning:  # fmt: skip
