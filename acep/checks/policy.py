@@ -314,7 +314,7 @@ def _shift_log(trajectories: Trajectories, time: int, number: int, span: int) ->
     expiry = np.maximum(open_partials.start + span, open_partials.made)
     ended = ended.append(Ended(open_partials.trajectory, expiry, zeros + EXPIRED, zeros))
     parents = [np.where(table.parent >= 0, table.parent + number, table.parent) for table in (partials, runs)]
-    start, made_at = partials.start + time, partials.made + time
+    numbers, start, made_at = partials.trajectory + number, partials.start + time, partials.made + time
     return Trajectories(
         replace(partials, trajectory=numbers, parent=parents[0], start=start, made=made_at),
         replace(ended, trajectory=ended.trajectory + number, when=ended.when + time),
