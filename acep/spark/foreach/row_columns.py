@@ -91,9 +91,9 @@ class RowColumns:
         rows, admission = frame.select(*self.read), decision.admission
         if decision.latest is not None:
             latest = varying_column([decision.latest], sf.col(TICKS))(decision.latest)
-            near = sf.coalesce(sf.col(TICKS) <= latest, sf.lit(True))
-            near_columns = {name: sf.col(name) & near for name in (EVENT, NEEDED)}
-            rows = rows.withColumns(near_columns | {TICKS: sf.when(near, sf.col(TICKS)), AHEAD: ~near})
+            is_near = sf.coalesce(sf.col(TICKS) <= latest, sf.lit(True))
+            near_columns = {name: sf.col(name) & is_near for name in (EVENT, NEEDED)}
+            rows = rows.withColumns(near_columns | {TICKS: sf.when(is_near, sf.col(TICKS)), AHEAD: ~is_near})
         pieces = [] if admission is None or admission.admits_all else admission.pieces(decision.carried.seen)
         n_cells = None if self.exploring is None else decision.events.n_cells
         same = repr((pieces, n_cells))
@@ -133,14 +133,14 @@ def row_columns(
     read += [event.alias(EVENT), needed.alias(NEEDED), ticks.alias(TICKS)]
     read += [number.alias(f"{NUMBER}{i}") for i, number in enumerate(numbers)]
     number, going = ([sf.col(f"{name}{i}") for i in range(len(numbers))] for name in (NUMBER, GOING))
-    count = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in number]
-    wanted = [sf.count(sf.when(sf.col(NEEDED), bucket)) for bucket in number]
-    went = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in going]
+    event_counts = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in number]
+    needed_counts = [sf.count(sf.when(sf.col(NEEDED), bucket)) for bucket in number]
+    carried_counts = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in going]
     observed = (
         sf.count(sf.lit(1)).alias("rows"),
-        add_columns(count).alias("events"),
-        add_columns(wanted).alias("needed"),
-        add_columns(went).alias("carried"),
+        add_columns(event_counts).alias("events"),
+        add_columns(needed_counts).alias("needed"),
+        add_columns(carried_counts).alias("carried"),
         sf.max(TICKS).alias("seen"),
     )
     travels = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()
