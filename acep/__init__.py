@@ -123,9 +123,9 @@ _WHERE = {name: module for module, names in _NAMES.items() for name in names.spl
 
 
 # A notebook shows queries with their automata, which rooms after theirs draw.
-def _query_page(shown: Any) -> str:
-    made: str = importlib.import_module("acep.explain.pages").query_page(shown)
-    return made
+def _query_page(query: Any) -> str:
+    page: str = importlib.import_module("acep.explain.pages").query_page(query)
+    return page
 
 
 # The text of a query is written by a module that reads its tree.

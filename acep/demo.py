@@ -20,7 +20,7 @@ from acep.errors import AcepError, DataError
 
 __all__ = ["main", "ticker"]
 
-SHOWN = 8
+SHOWN_MATCHES = 8
 CHUNKS = 12
 
 DIP = """\
@@ -70,8 +70,8 @@ def ticker(rows: int, seed: int = 1, rise: float = 0.7) -> pa.Table:
     symbol = rng.integers(0, 2, rows)
     step = np.where(rng.random(rows) < rise, 1, -rng.integers(0, 2, rows))
     price = np.empty(rows, np.int64)
-    for one in (0, 1):
-        price[symbol == one] = (500 + np.cumsum(step[symbol == one]) - 1) % 1000 + 1
+    for share in (0, 1):
+        price[symbol == share] = (500 + np.cumsum(step[symbol == share]) - 1) % 1000 + 1
     return pa.table(
         {
             "ts": np.arange(rows),
@@ -111,13 +111,13 @@ def _stream(args: argparse.Namespace) -> tuple[pa.Table, str, str, Any, str]:
     """Return the events, their description, and the query's text, weights and description."""
     from acep.events.files.reading import read_events
 
-    found = next((p for p in _places() if p.is_file()), None)
+    recorded = next((p for p in _places() if p.is_file()), None)
     if args.events is not None:
         table, what = read_events(args.events, ts=args.ts, type=args.type), args.events
         text, weights, words = DIP, DIP_WEIGHTS, DIP_WORDS
-    elif found is not None:
-        what, text, weights, words = RECORDED[found.name]
-        table, what = read_events(found), f"{what}, {found.name}"
+    elif recorded is not None:
+        what, text, weights, words = RECORDED[recorded.name]
+        table, what = read_events(recorded), f"{what}, {recorded.name}"
     else:
         table, what = ticker(args.rows or 200_000), "a made-up ticker of two shares"
         text, weights, words = SWING, SWING_WEIGHTS, SWING_WORDS
@@ -130,9 +130,9 @@ def _stream(args: argparse.Namespace) -> tuple[pa.Table, str, str, Any, str]:
 
 
 def _places() -> list[Path]:
-    given = os.environ.get("ACEP_DATA")
+    folder_name = os.environ.get("ACEP_DATA")
     roots = (Path(__file__).resolve().parents[1], Path.cwd())
-    folders = [Path(given)] if given else [root.parent / "shared" / "data" for root in roots]
+    folders = [Path(folder_name)] if folder_name else [root.parent / "shared" / "data" for root in roots]
     shipped = [root / "examples" / "data" for root in roots]
     return [folder / name for name in RECORDED for folder in (*folders, *shipped)]
 
@@ -151,24 +151,24 @@ def _demo(args: argparse.Namespace) -> None:
     print(f"\nOf the steps, {args.errors} may be missing{but}.\n" if args.errors else "\nNothing may be missing.\n")
     print("Replaying through Spark Structured Streaming ...", flush=True)
     chunk = max(2_000, -(-table.num_rows // CHUNKS))
-    done = replay(query, table, ts=args.ts, type=args.type, unit=args.unit, chunk=chunk, progress=True)
-    rows = done.table(SHOWN).to_pylist(maps_as_pydicts="strict")
+    summary = replay(query, table, ts=args.ts, type=args.type, unit=args.unit, chunk=chunk, progress=True)
+    rows = summary.table(SHOWN_MATCHES).to_pylist(maps_as_pydicts="strict")
     if rows:
         print("\nThe first matches:")
     for row in rows:
         print(f"  {_line(row)}")
-    print(f"\n{done}")
-    if args.errors and done.matches:
-        exact = done.frame().where("error = 0").count()
-        print(f"{exact:,} of them have nothing missing: {done.matches - exact:,} came by the error budget")
+    print(f"\n{summary}")
+    if args.errors and summary.matches:
+        exact = summary.frame().where("error = 0").count()
+        print(f"{exact:,} of them have nothing missing: {summary.matches - exact:,} came by the error budget")
 
 
 def _line(row: dict[str, Any]) -> str:
     key = " ".join(str(value) for value in (row.get("key") or {}).values())
-    bound = "  ".join(f"{var}={','.join(map(str, ids))}" for var, ids in row["bindings"].items())
+    bindings = "  ".join(f"{var}={','.join(map(str, ids))}" for var, ids in row["bindings"].items())
     values = ", ".join(f"{name} {value}" for name, value in (row.get("values") or {}).items())
     missing = f"{row['error']} missing" if row["error"] else "complete"
-    return f"{key:6} {row['start']} to {row['end']}  {missing:9}  events {bound}{'  ' + values if values else ''}"
+    return f"{key:6} {row['start']} to {row['end']}  {missing:9}  events {bindings}{'  ' + values if values else ''}"
 
 
 if __name__ == "__main__":

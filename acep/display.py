@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 ROWS = 10  # results that are shown, and entries of a list or dict
-COLUMNS, MOST = 30, 50  # columns and rows of any table
+COLUMNS, MAX_ROWS = 30, 50  # columns and rows of any table
 LONGEST = 80  # characters of a text
 MOST_TEXT = 20_000  # characters of an answer of many lines
 LARGEST = 200_000  # characters of a picture
@@ -54,13 +54,13 @@ _QUOTED = re.compile(r"--[^\r\n]*|'(?:[^']|'')*'|`(?:[^`]|``)*`")
 # Text ------------------------------------------------------------------------------------------
 
 
-def clipped(text: str, most: int = LONGEST) -> str:
+def clipped(text: str, limit: int = LONGEST) -> str:
     r"""Return the beginning of a text, with its length if something is left out; controls are written as escapes.
 
     >>> clipped("a\nb"), clipped("x" * 1000, 3)
     ('a\\nb', 'xxx... (1,000 characters)')
     """
-    return printable(text[:most]) + _cut(text, most)
+    return printable(text[:limit]) + _cut(text, limit)
 
 
 def marked_breaks(text: str, *, quoted: bool = True) -> str:
@@ -100,7 +100,7 @@ def bounded(value: Any) -> str:
     if type(value) is dict:
         return f"{{{_some(value, [f'{bounded(k)}: {bounded(v)}' for k, v in islice(value.items(), ROWS)])}}}"
     if type(value) in (list, tuple):
-        inside = _some(value, [bounded(one) for one in value[:ROWS]])
+        inside = _some(value, [bounded(element) for element in value[:ROWS]])
         return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
     return clipped(repr(value), 2 * LONGEST)
 
@@ -111,8 +111,8 @@ def _some(value: Any, begin: list[str]) -> str:
 
 def fields_text(record: Any, names: Sequence[str] | None = None) -> str:
     """Return a dataclass as ``repr`` does, bounded; ``names``: only these of its fields."""
-    shown = [one.name for one in fields(record) if one.repr] if names is None else names
-    inside = ", ".join(f"{name}={bounded(getattr(record, name))}" for name in shown)
+    shown_names = [field.name for field in fields(record) if field.repr] if names is None else names
+    inside = ", ".join(f"{name}={bounded(getattr(record, name))}" for name in shown_names)
     return f"{type(record).__name__}({inside})"
 
 
@@ -167,24 +167,24 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], total: int | None
     total = len(rows) if total is None else total
     cut = len(heads) > COLUMNS
     head = _cells("th", [*heads[:COLUMNS], *([f"... {len(heads) - COLUMNS:,} more columns"] if cut else [])])
-    shown = rows[:MOST]
-    body = "".join(f"<tr>{_cells('td', [*row[:COLUMNS], *(['...'] if cut else [])])}</tr>" for row in shown)
-    more = f"<p>... and {total - len(shown):,} more</p>" if total > len(shown) else ""
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+    shown_rows = rows[:MAX_ROWS]
+    body = "".join(f"<tr>{_cells('td', [*row[:COLUMNS], *(['...'] if cut else [])])}</tr>" for row in shown_rows)
+    note = f"<p>... and {total - len(shown_rows):,} more</p>" if total > len(shown_rows) else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
 
 def _cells(tag: str, texts: Sequence[str]) -> str:
     return "".join(f"<{tag}>{escape(clipped(text, 3 * LONGEST))}</{tag}>" for text in texts)
 
 
-def preformatted(text: str, most: int = 2_000) -> str:
+def preformatted(text: str, limit: int = 2_000) -> str:
     """Return the HTML of a text of several lines, in letters of one width.
 
     >>> preformatted("a < b").partition(">")[2]
     'a &lt; b</pre>'
     """
-    cut = f"\n... ({len(text):,} characters)" if len(text) > most else ""
-    return f'<pre style="{MONOSPACED}">{escape(text[:most])}{cut}</pre>'
+    cut = f"\n... ({len(text):,} characters)" if len(text) > limit else ""
+    return f'<pre style="{MONOSPACED}">{escape(text[:limit])}{cut}</pre>'
 
 
 def picture(svg: str, otherwise: str) -> str:
@@ -217,7 +217,7 @@ def show_with(pages: Mapping[str, Callable[[Any], str]]) -> None:
     _PAGES.update(pages)
 
 
-def page_of(shown: Any) -> str | None:
+def page_of(value: Any) -> str | None:
     """Return the HTML of an object, as :func:`show_with` told; ``None``: it has none."""
-    made = _PAGES.get(type(shown).__name__)
-    return None if made is None else made(shown)
+    render = _PAGES.get(type(value).__name__)
+    return None if render is None else render(value)

@@ -144,16 +144,16 @@ class AcepError(Exception):
         first = text.rfind("\n", 0, start) + 1
         last = text.find("\n", start)
         source = text[first:] if last < 0 else text[first:last]
-        at = start - first
+        offset = start - first
         before = after = ""
         if len(source) > WIDEST:
-            left = max(0, min(at - WIDEST // 3, len(source) - WIDEST))
-            before, after = "..." * (left > 0), "..." * (left + WIDEST < len(source))
-            source, at = source[left : left + WIDEST], at - left
-        width = max(1, min((self.end or start + 1) - start, len(source) - at))
-        indent = "".join("\t" if c == "\t" else " " for c in before + source[:at])
-        shown = "".join(c if c.isprintable() or c == "\t" else UNSHOWN for c in source.rstrip("\r"))
-        return ["  " + before + shown + after, "  " + indent + "^" * width]
+            begin = max(0, min(offset - WIDEST // 3, len(source) - WIDEST))
+            before, after = "..." * (begin > 0), "..." * (begin + WIDEST < len(source))
+            source, offset = source[begin : begin + WIDEST], offset - begin
+        width = max(1, min((self.end or start + 1) - start, len(source) - offset))
+        indent = "".join("\t" if c == "\t" else " " for c in before + source[:offset])
+        line = "".join(c if c.isprintable() or c == "\t" else UNSHOWN for c in source.rstrip("\r"))
+        return ["  " + before + line + after, "  " + indent + "^" * width]
 
     def __str__(self) -> str:
         return self.render()
@@ -250,22 +250,22 @@ def check_installed(package: str, purpose: str, extra: str) -> None:
         )
 
 
-def suggest(name: str, known: Iterable[str], *, most: int = 12) -> str | None:
-    """Return a hint with the nearest known names, else at most ``most`` of all names; ``None`` if there are none.
+def suggest(name: str, candidates: Iterable[str], *, limit: int = 12) -> str | None:
+    """Return a hint with the nearest known names, else at most ``limit`` of all names; ``None`` if there are none.
 
     >>> suggest("pirce", ["price", "volume"])
     'did you mean `price`?'
     """
-    names = list(known)
+    names = list(candidates)
     if close := slip(name, names):
         return close
     if names:
-        listed = ", ".join(f"`{n}`" for n in sorted(names)[:most])
-        return f"known: {listed}" + (", ..." if len(names) > most else "")
+        listed = ", ".join(f"`{n}`" for n in sorted(names)[:limit])
+        return f"known: {listed}" + (", ..." if len(names) > limit else "")
     return None
 
 
-def slip(name: str, known: Iterable[str]) -> str | None:
+def slip(name: str, candidates: Iterable[str]) -> str | None:
     """Return a hint with the known names that ``name`` may be a misspelling of, or ``None``.
 
     >>> slip("Fail", ["FAIL", "KILL"]), slip("Fail", ["x"])
@@ -273,8 +273,8 @@ def slip(name: str, known: Iterable[str]) -> str | None:
     """
     import difflib  # needed for error messages only
 
-    names = list(known)
-    close = [one for one in names if one.casefold() == name.casefold()][:2]
+    names = list(candidates)
+    close = [candidate for candidate in names if candidate.casefold() == name.casefold()][:2]
     close = close or difflib.get_close_matches(name, names, n=2, cutoff=0.6)
     return "did you mean " + " or ".join(f"`{c}`" for c in close) + "?" if close else None
 

@@ -27,9 +27,9 @@ def check_pattern(pattern: str) -> None:
     except pa.ArrowInvalid as error:
         why = str(error).splitlines()[0].removeprefix("Invalid regular expression: ")
         hint = "RE2 has no look-ahead, no look-behind and no back references"
-        shown = " ".join(pattern[:40].split())
+        excerpt = " ".join(pattern[:40].split())
         raise QueryError(
-            f"`{shown}` is no regular expression of RE2: {why[:80]}", hint=hint, code="query_syntax"
+            f"`{excerpt}` is no regular expression of RE2: {why[:80]}", hint=hint, code="query_syntax"
         ) from None
 
 
@@ -42,8 +42,8 @@ def matching(texts: Sequence[str], pattern: str) -> list[bool]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found: list[bool] = pc.match_substring_regex(pa.array(texts, pa.string()), pattern).to_pylist()
-    return found
+    matches: list[bool] = pc.match_substring_regex(pa.array(texts, pa.string()), pattern).to_pylist()
+    return matches
 
 
 @lru_cache(maxsize=100_000)

@@ -99,10 +99,10 @@ class Term:
         >>> Term(TermKind.HELD, bounds=np.array([1.0, 5.0])).bin(np.array([0.0, 1.0, 7.0, np.nan])).tolist()
         [0, 1, 2, 3]
         """
-        known = ~np.isnan(numbers)
-        filled = np.where(known, numbers, 0.0)
-        places = filled.astype(np.int64) if self.hashed else np.searchsorted(self.bounds, filled, side="right")
-        return np.where(known, places, self.bins).astype(np.int64)
+        is_present = ~np.isnan(numbers)
+        filled = np.where(is_present, numbers, 0.0)
+        bins = filled.astype(np.int64) if self.hashed else np.searchsorted(self.bounds, filled, side="right")
+        return np.where(is_present, bins, self.bins).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -166,8 +166,8 @@ class SheddingTable:
     def _came_to(self, rate: float, column: int) -> float:
         if not self.prices:
             return 0.0
-        rates, *others = (np.array(one) for one in zip(*self.prices, strict=True))
-        return float(np.interp(np.log2(max(rate, 1e-9)), np.log2(rates), others[column - 1]))
+        rates, *columns = (np.array(numbers) for numbers in zip(*self.prices, strict=True))
+        return float(np.interp(np.log2(max(rate, 1e-9)), np.log2(rates), columns[column - 1]))
 
     def to_arrays(self) -> dict[str, Any]:
         """Return plain data, without the grid and the sampling shares."""
@@ -181,14 +181,14 @@ class SheddingTable:
             "ties": int(self.ties),
             "noise": self.noise,
             "clears": self.clears,
-            "prices": [list(price) for price in self.prices],
+            "prices": [list(trial) for trial in self.prices],
         }
 
     @classmethod
     def from_arrays(cls, grid: Grid, data: Mapping[str, Any]) -> SheddingTable:
         """Read the table of :meth:`to_arrays`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for
         other data."""
-        terms = tuple(tuple(Term.from_data(*one) for one in state) for state in data["terms"])
+        terms = tuple(tuple(Term.from_data(*term_data) for term_data in state) for state in data["terms"])
         level, later = np.asarray(data["level"]), np.asarray(data["later"])
         decay, admit, noise = finite(data["decay"]), np.asarray(data["admit"]), int(data["noise"])
         if level.shape != (grid.vectors,) or level.dtype != np.uint8 or later.shape != (grid.states, AGES):
@@ -198,13 +198,15 @@ class SheddingTable:
         good &= admit.ndim == 2 and admit.dtype == np.uint8 and isinstance(data["clears"], bool)
         if not good:
             raise ValueError("orders")
-        prices = tuple((float(rate), float(price), float(found)) for rate, price, found in data["prices"])
-        told = np.array(prices, np.float64).reshape(-1, 3)
-        rates, found = told[:, 0], told[:, 2]
-        if not (np.isfinite(told).all() and (rates > 0).all() and (np.diff(rates) > 0).all() and (found >= 0).all()):
+        trials = tuple((float(rate), float(threshold), float(points)) for rate, threshold, points in data["prices"])
+        numbers = np.array(trials, np.float64).reshape(-1, 3)
+        rates, points = numbers[:, 0], numbers[:, 2]
+        if not (
+            np.isfinite(numbers).all() and (rates > 0).all() and (np.diff(rates) > 0).all() and (points >= 0).all()
+        ):
             raise ValueError("prices")
         ties = Ties(int(data["ties"]))
-        return cls(grid, level, decay, later, terms, admit, ties, noise, data["clears"], prices=prices)
+        return cls(grid, level, decay, later, terms, admit, ties, noise, data["clears"], prices=trials)
 
     def for_native_core(self, context: PolicyContext, rate: float | None = None) -> dict[str, Any]:
         """Return the table in the form of the native core; ``rate``: the allowance in touches per event."""
@@ -235,10 +237,10 @@ class SheddingTable:
 
 def finite(values: Any) -> Floats:
     """Return numbers as an array. Raises :class:`ValueError` if one is not finite."""
-    found = np.asarray(values, np.float64)
-    if not np.isfinite(found).all():
+    numbers = np.asarray(values, np.float64)
+    if not np.isfinite(numbers).all():
         raise ValueError("numbers that are none")
-    return found
+    return numbers
 
 
 def as_utility_buckets(worth: Floats, *, top: int = 200, best: float | None = None) -> Bytes:
@@ -256,7 +258,7 @@ def as_utility_buckets(worth: Floats, *, top: int = 200, best: float | None = No
     return np.where(worth > 0, np.clip(levels, 1, HIGHEST), 0).astype(np.uint8)
 
 
-def as_table(given: Any) -> Any:
+def as_table(table: Any) -> Any:
     """Return what a policy gave as its shedding table; one of :mod:`acep.learning.orders` gets the present fields."""
-    convert = getattr(given, "shedding_table", None)
-    return given if convert is None else convert()
+    convert = getattr(table, "shedding_table", None)
+    return table if convert is None else convert()

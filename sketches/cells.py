@@ -12,9 +12,9 @@ from acep.sketches import words as maps
 from acep.sketches.protocol import Bits, Ints, VectorMemory, Words, pairs
 from acep.storage.arrays import Stored, check, pack, unpack
 
-__all__ = ["MOST", "CellMemory", "check_cells", "rows_at", "usable"]
+__all__ = ["MAX_SIZE", "CellMemory", "check_cells", "rows_at", "usable"]
 
-MOST = 2**16
+MAX_SIZE = 2**16
 """Largest number of columns, and of slots of a ring."""
 
 
@@ -27,8 +27,8 @@ class CellMemory(VectorMemory):
     _words: Words
 
     def __init__(self, columns: int, ring: int) -> None:
-        if not (0 <= columns <= MOST and 0 <= ring <= MOST):
-            raise ValueError(f"{columns} columns and a ring of {ring}: from 0 to {MOST}")
+        if not (0 <= columns <= MAX_SIZE and 0 <= ring <= MAX_SIZE):
+            raise ValueError(f"{columns} columns and a ring of {ring}: from 0 to {MAX_SIZE}")
         self.columns, self.ring = columns, ring
 
     @property
@@ -85,8 +85,8 @@ def check_cells(sums: NDArray[Any], words: Words, ring: int) -> None:
     check(bool(np.all((sums >= 0) & np.isfinite(sums))) and not np.any(spare))
 
 
-def rows_at(table: NDArray[Any], where: Ints, known: Bits) -> NDArray[Any]:
-    """Return the rows ``where`` of a table; zeros where a row is not ``known``."""
-    found = np.zeros((len(where), table.shape[1]), table.dtype)
-    found[known] = table[where[known]]
-    return found
+def rows_at(table: NDArray[Any], row_index: Ints, present: Bits) -> NDArray[Any]:
+    """Return the rows ``row_index`` of a table; zeros where a row is not ``present``."""
+    rows = np.zeros((len(row_index), table.shape[1]), table.dtype)
+    rows[present] = table[row_index[present]]
+    return rows

@@ -14,7 +14,7 @@ from acep.storage.arrays import check, pack, unpack
 __all__ = ["CountMin"]
 
 KIND = "count-min"
-MOST = 2**62
+MAX_TOTAL = 2**62
 """Largest total of all counts. No cell exceeds the total, so no cell overflows."""
 
 
@@ -49,9 +49,9 @@ class CountMin:
     def add(self, key: Key, amount: int = 1) -> None:
         """Count a key. Raise ``ValueError`` if the amount is negative, or the total would exceed 2**62."""
         self._admit(amount, amount)
-        at = self._at(key)
-        held = self.table[at]
-        self.table[at] = np.maximum(held, held.min() + amount) if self.conservative else held + amount
+        positions = self._at(key)
+        counts = self.table[positions]
+        self.table[positions] = np.maximum(counts, counts.min() + amount) if self.conservative else counts + amount
 
     def count(self, key: Key) -> int:
         """Return the estimated count of a key."""
@@ -65,24 +65,24 @@ class CountMin:
             raise ValueError(f"{amounts.shape} amounts do not fit {keys.shape} keys")
         # A sum of doubles cannot wrap round. If it is small enough, the integer sum cannot either.
         about = float(amounts.sum(dtype=np.float64))
-        self._admit(int(amounts.sum()) if about <= MOST else MOST + 1, int(amounts.min(initial=0)))
+        self._admit(int(amounts.sum()) if about <= MAX_TOTAL else MAX_TOTAL + 1, int(amounts.min(initial=0)))
         if self.conservative:
-            keys, where = np.unique(keys, return_inverse=True)
-            summed = np.zeros_like(keys)
-            np.add.at(summed, where, amounts)
-            at = cells(keys, self.width, self.depth, self.seed)
-            least = np.min(np.take_along_axis(self.table, at, axis=1), axis=0) + summed
-            for row, own in enumerate(at):
-                np.maximum.at(self.table[row], own, least)
+            keys, key_index = np.unique(keys, return_inverse=True)
+            totals = np.zeros_like(keys)
+            np.add.at(totals, key_index, amounts)
+            positions = cells(keys, self.width, self.depth, self.seed)
+            new_counts = np.min(np.take_along_axis(self.table, positions, axis=1), axis=0) + totals
+            for row, row_cells in enumerate(positions):
+                np.maximum.at(self.table[row], row_cells, new_counts)
         else:
-            for row, own in enumerate(cells(keys, self.width, self.depth, self.seed)):
-                np.add.at(self.table[row], own, amounts)
+            for row, row_cells in enumerate(cells(keys, self.width, self.depth, self.seed)):
+                np.add.at(self.table[row], row_cells, amounts)
 
     def counts(self, keys: Ints) -> Ints:
         """Return the estimated counts of integer keys, int64[n]."""
-        at = cells(np.asarray(keys, dtype=np.int64), self.width, self.depth, self.seed)
-        found: Ints = np.min(np.take_along_axis(self.table, at, axis=1), axis=0)
-        return found
+        positions = cells(np.asarray(keys, dtype=np.int64), self.width, self.depth, self.seed)
+        estimates: Ints = np.min(np.take_along_axis(self.table, positions, axis=1), axis=0)
+        return estimates
 
     def merge(self, other: CountMin) -> None:
         """Add another sketch of the same size, seed and update rule; raise ``ValueError`` for one that differs.
@@ -108,7 +108,7 @@ class CountMin:
         table, seed = stored.array("table", "<i8", (depth, width)), stored.number("seed", 0, 2**32 - 1)
         sketch = cls(width, depth, seed=seed, conservative=bool(stored.number("conservative", 0, 1)))
         sketch.table = table
-        sketch.total = stored.number("total", 0, MOST)
+        sketch.total = stored.number("total", 0, MAX_TOTAL)
         check(table.min() >= 0 and table.max() <= sketch.total)
         rows = table.sum(axis=1, dtype=object)
         check(all(r <= sketch.total if sketch.conservative else r == sketch.total for r in rows))
@@ -121,10 +121,10 @@ class CountMin:
     def _settings(self) -> dict[str, int]:
         return {"width": self.width, "depth": self.depth, "seed": self.seed, "conservative": int(self.conservative)}
 
-    def _admit(self, amount: int, least: int) -> None:
-        """Add an amount to the total; raise ``ValueError`` if ``least`` is negative or the total too large."""
-        if least < 0:
+    def _admit(self, amount: int, smallest: int) -> None:
+        """Add an amount to the total; raise ``ValueError`` if ``smallest`` is negative or the total too large."""
+        if smallest < 0:
             raise ValueError("an amount is negative")
-        if self.total + amount > MOST:
+        if self.total + amount > MAX_TOTAL:
             raise ValueError("all counts come to more than 2**62")
         self.total += amount

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acep.sketches import words as maps
-from acep.sketches.cells import MOST, CellMemory, check_cells, rows_at
+from acep.sketches.cells import MAX_SIZE, CellMemory, check_cells, rows_at
 from acep.sketches.protocol import Bits, Floats, Ints, VectorMemory, Words, pairs, rows
 from acep.storage.arrays import Stored, check
 
@@ -45,9 +45,9 @@ class DenseMemory(CellMemory):
 
     def add(self, vectors: Ints, amounts: Floats) -> None:
         """Add ``amounts`` to the sums of ``vectors``."""
-        distinct, summed = rows(vectors, amounts, self.columns)
-        where = self._known(distinct)  # may replace the arrays
-        self._sums[where] += summed
+        distinct, totals = rows(vectors, amounts, self.columns)
+        row_index = self._known(distinct)  # may replace the arrays
+        self._sums[row_index] += totals
 
     def look(self, vectors: Ints) -> Floats:
         """Return the sums of ``vectors``."""
@@ -68,14 +68,17 @@ class DenseMemory(CellMemory):
         if not isinstance(other, DenseMemory) or self._settings() != other._settings():
             raise ValueError("a dense memory is merged with one of as many columns and slots")
         added = maps.moved(other._words, slots, self.ring)
-        sums, where = other._sums.copy(), self._known(other.vectors)  # copied, because the other memory may be this one
-        self._sums[where] += sums
-        self._words[where] |= added
+        sums, row_index = (
+            other._sums.copy(),
+            self._known(other.vectors),
+        )  # copied, because the other memory may be this one
+        self._sums[row_index] += sums
+        self._words[row_index] |= added
 
     @classmethod
     def from_stored(cls, stored: Stored) -> Self:
         """Return the memory held by unpacked bytes."""
-        memory = cls(stored.number("columns", 0, MOST), stored.number("ring", 0, MOST))
+        memory = cls(stored.number("columns", 0, MAX_SIZE), stored.number("ring", 0, MAX_SIZE))
         count = len(stored.arrays.get("vectors", ()))
         memory.vectors = stored.array("vectors", "<i8", (count,))
         memory._sums = stored.array("sums", "<f8", (count, memory.columns))
@@ -90,18 +93,18 @@ class DenseMemory(CellMemory):
     def _find(self, vectors: Ints) -> tuple[Ints, Bits]:
         """Return the row of each vector, and whether the vector has one (otherwise the row is meaningless)."""
         vectors = np.asarray(vectors, dtype=np.int64)
-        where = np.searchsorted(self.vectors, vectors)
+        row_index = np.searchsorted(self.vectors, vectors)
         if not len(self.vectors):
-            return where, np.zeros(len(where), dtype=np.bool_)
-        return where, self.vectors[np.minimum(where, len(self.vectors) - 1)] == vectors
+            return row_index, np.zeros(len(row_index), dtype=np.bool_)
+        return row_index, self.vectors[np.minimum(row_index, len(self.vectors) - 1)] == vectors
 
     def _known(self, distinct: Ints) -> Ints:
         """Return the rows of distinct ascending vectors, and add the missing rows."""
-        where, known = self._find(distinct)
-        if not known.all():
-            at, new = where[~known], distinct[~known]
-            self.vectors = np.insert(self.vectors, at, new)
-            self._sums = np.insert(self._sums, at, 0, axis=0)
-            self._words = np.insert(self._words, at, 0, axis=0)
-            where = np.searchsorted(self.vectors, distinct)
-        return where
+        row_index, is_present = self._find(distinct)
+        if not is_present.all():
+            positions, new = row_index[~is_present], distinct[~is_present]
+            self.vectors = np.insert(self.vectors, positions, new)
+            self._sums = np.insert(self._sums, positions, 0, axis=0)
+            self._words = np.insert(self._words, positions, 0, axis=0)
+            row_index = np.searchsorted(self.vectors, distinct)
+        return row_index

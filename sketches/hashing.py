@@ -60,23 +60,23 @@ def cells_of(key: Key, width: int, depth: int, seed: int) -> list[int]:
     """
     import mmh3  # imported here: the vectorised path does not need it
 
-    data = key.to_bytes(8, "little", signed=True) if isinstance(key, int) else key
-    found: list[int] = []
+    encoded = key.to_bytes(8, "little", signed=True) if isinstance(key, int) else key
+    row_cells: list[int] = []
     for row in range(depth):
-        low, high = mmh3.hash64(data, (seed + row // PIECES * STEP) % 2**32, x64arch=True, signed=False)
-        found.append(((low | high << 64) >> 32 * (row % PIECES)) % 2**32 * width >> 32)
-    return found
+        low, high = mmh3.hash64(encoded, (seed + row // PIECES * STEP) % 2**32, x64arch=True, signed=False)
+        row_cells.append(((low | high << 64) >> 32 * (row % PIECES)) % 2**32 * width >> 32)
+    return row_cells
 
 
 def cells(keys: Ints, width: int, depth: int, seed: int) -> Ints:
     """Return the cells of integer keys, int64[depth, n]; they equal those of :func:`cells_of`."""
-    found = np.empty((depth, len(keys)), dtype=np.int64)
+    row_cells = np.empty((depth, len(keys)), dtype=np.int64)
     for row in range(depth):
         if row % PIECES == 0:
-            both = halves(keys, (seed + row // PIECES * STEP) % 2**32)
-        piece = (both[row % PIECES // 2] >> np.uint64(32 * (row % 2))) & np.uint64(2**32 - 1)
-        found[row] = (piece * np.uint64(width)) >> np.uint64(32)
-    return found
+            key_halves = halves(keys, (seed + row // PIECES * STEP) % 2**32)
+        piece = (key_halves[row % PIECES // 2] >> np.uint64(32 * (row % 2))) & np.uint64(2**32 - 1)
+        row_cells[row] = (piece * np.uint64(width)) >> np.uint64(32)
+    return row_cells
 
 
 def halves(keys: Ints, seed: int) -> tuple[Words, Words]:

@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 
 from acep.sketches import words as maps
-from acep.sketches.cells import MOST, CellMemory, check_cells
+from acep.sketches.cells import MAX_SIZE, CellMemory, check_cells
 from acep.sketches.hashing import DEEPEST, WIDEST, cells, checked_size, sized
 from acep.sketches.protocol import Floats, Ints, VectorMemory, Words, pairs, rows
 from acep.storage.arrays import Stored
@@ -60,15 +60,15 @@ class MatchMap(CellMemory):
 
     def add(self, vectors: Ints, amounts: Floats) -> None:
         """Add ``amounts`` to the sums of ``vectors``, all at once like :class:`acep.sketches.count_min.CountMin`."""
-        distinct, summed = rows(vectors, amounts, self.columns)
-        at = cells(distinct, self.width, self.depth, self.seed)
-        least = self._least(at) + summed
-        for row, own in enumerate(at):
+        distinct, totals = rows(vectors, amounts, self.columns)
+        positions = cells(distinct, self.width, self.depth, self.seed)
+        new_sums = self._least(positions) + totals
+        for row, row_cells in enumerate(positions):
             for column in range(self.columns):
                 if self.conservative:
-                    np.maximum.at(self._sums[row, column], own, least[:, column])
+                    np.maximum.at(self._sums[row, column], row_cells, new_sums[:, column])
                 else:
-                    np.add.at(self._sums[row, column], own, summed[:, column])
+                    np.add.at(self._sums[row, column], row_cells, totals[:, column])
 
     def look(self, vectors: Ints) -> Floats:
         """Return the sums of ``vectors``."""
@@ -77,14 +77,16 @@ class MatchMap(CellMemory):
     def set_bits(self, vectors: Ints, slots: Ints) -> None:
         """Set one bit in the map of each of ``vectors``."""
         vectors, slots = pairs(vectors, slots, self.ring)
-        for row, own in enumerate(self._cells(vectors)):
-            np.bitwise_or.at(self._words[row], (own, slots // 64), maps.bit(slots))
+        for row, row_cells in enumerate(self._cells(vectors)):
+            np.bitwise_or.at(self._words[row], (row_cells, slots // 64), maps.bit(slots))
 
     def words(self, vectors: Ints) -> Words:
         """Return the maps of ``vectors``, packed into words."""
-        at = self._cells(vectors)
-        found: Words = np.bitwise_and.reduce([own[cell] for own, cell in zip(self._words, at, strict=True)])
-        return found
+        positions = self._cells(vectors)
+        common_words: Words = np.bitwise_and.reduce(
+            [row_words[cell] for row_words, cell in zip(self._words, positions, strict=True)]
+        )
+        return common_words
 
     def merge(self, other: VectorMemory, slots: Ints | None = None) -> None:
         """Add another sketch of the same size, seed and update rule.
@@ -101,7 +103,7 @@ class MatchMap(CellMemory):
     @classmethod
     def from_stored(cls, stored: Stored) -> Self:
         """Return the sketch held by unpacked bytes."""
-        columns, ring = stored.number("columns", 0, MOST), stored.number("ring", 0, MOST)
+        columns, ring = stored.number("columns", 0, MAX_SIZE), stored.number("ring", 0, MAX_SIZE)
         width, depth = stored.number("width", 1, WIDEST), stored.number("depth", 1, DEEPEST)
         sums = stored.array("sums", "<f8", (depth, columns, width))
         words = stored.array("words", "<u8", (depth, width, maps.width(ring)))
@@ -115,10 +117,10 @@ class MatchMap(CellMemory):
     def _cells(self, vectors: Ints) -> Ints:
         return cells(np.asarray(vectors, dtype=np.int64), self.width, self.depth, self.seed)
 
-    def _least(self, at: Ints) -> Floats:
-        """Return the minimum of the sums over the cells ``at[row]`` of all rows, float64[n, columns]."""
-        found = np.min([own[:, cell] for own, cell in zip(self._sums, at, strict=True)], axis=0)
-        return np.ascontiguousarray(found.T)
+    def _least(self, positions: Ints) -> Floats:
+        """Return the minimum of the sums over the cells ``positions[row]`` of all rows, float64[n, columns]."""
+        smallest = np.min([row_sums[:, cell] for row_sums, cell in zip(self._sums, positions, strict=True)], axis=0)
+        return np.ascontiguousarray(smallest.T)
 
     def _settings(self) -> dict[str, int]:
         size = {"width": self.width, "depth": self.depth, "seed": self.seed}

@@ -10,7 +10,9 @@ from acep.storage.arrays import unpack
 
 __all__ = ["read_memory"]
 
-KINDS: dict[str, type[CellMemory]] = {one.kind: one for one in (DenseMemory, MatchMap, NeighbourMap)}
+KINDS: dict[str, type[CellMemory]] = {
+    memory_class.kind: memory_class for memory_class in (DenseMemory, MatchMap, NeighbourMap)
+}
 
 
 def read_memory(data: bytes) -> CellMemory:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acep.sketches import words as maps
-from acep.sketches.cells import MOST, CellMemory, check_cells, rows_at, usable
+from acep.sketches.cells import MAX_SIZE, CellMemory, check_cells, rows_at, usable
 from acep.sketches.protocol import Bits, Floats, Ints, Singles, VectorMemory, Words, pairs, rows
 from acep.storage.arrays import Stored, check
 
@@ -24,7 +24,7 @@ LARGEST = 2**48
 ACROSS = 2.0
 """Cost of merging across groups. It exceeds all other costs, so merges within groups come first."""
 LIGHTER = 1e-6  # among equally similar pairs, prefer the lighter one
-GONE = -2
+MERGED = -2
 
 
 class NeighbourMap(CellMemory):
@@ -45,8 +45,8 @@ class NeighbourMap(CellMemory):
 
     def __init__(self, columns: int, ring: int, *, nbytes: int, step: int = 1, size: int = 1) -> None:
         super().__init__(columns, ring)
-        if not (1 <= step <= MOST**2 and 1 <= size <= MOST**2 and step * size <= MOST**2):
-            raise ValueError(f"groups of {size} vectors {step} apart: each from 1, and {MOST**2} together at most")
+        if not (1 <= step <= MAX_SIZE**2 and 1 <= size <= MAX_SIZE**2 and step * size <= MAX_SIZE**2):
+            raise ValueError(f"groups of {size} vectors {step} apart: each from 1, and {MAX_SIZE**2} together at most")
         self.step, self.size, self.most_bytes = step, size, nbytes
         self._low: Ints = np.zeros(0, dtype=np.int16)  # the narrowest dtype that holds the borders
         self._high: Ints = self._low.copy()
@@ -62,9 +62,9 @@ class NeighbourMap(CellMemory):
 
     def add(self, vectors: Ints, amounts: Floats) -> None:
         """Add ``amounts`` to the sums of ``vectors``; raise ``ValueError`` if a sum overflows single precision."""
-        distinct, summed = rows(vectors, amounts, self.columns)
-        at = self._positions(distinct)
-        self._join(at, at, summed, np.zeros((len(at), self._words.shape[1]), np.uint64))
+        distinct, totals = rows(vectors, amounts, self.columns)
+        positions = self._positions(distinct)
+        self._join(positions, positions, totals, np.zeros((len(positions), self._words.shape[1]), np.uint64))
 
     def look(self, vectors: Ints) -> Floats:
         """Return the sums of ``vectors``: for each, the sums of all vectors in its cell."""
@@ -79,8 +79,8 @@ class NeighbourMap(CellMemory):
         vectors, slots = pairs(vectors, slots, self.ring)
         words = np.zeros((len(vectors), self._words.shape[1]), np.uint64)
         words[np.arange(len(vectors)), slots // 64] = maps.bit(slots)
-        at = self._positions(vectors)
-        self._join(at, at, np.zeros((len(at), self.columns)), words)
+        positions = self._positions(vectors)
+        self._join(positions, positions, np.zeros((len(positions), self.columns)), words)
 
     def words(self, vectors: Ints) -> Words:
         """Return the maps of ``vectors``, packed into words."""
@@ -96,13 +96,13 @@ class NeighbourMap(CellMemory):
     @classmethod
     def from_stored(cls, stored: Stored) -> Self:
         """Return the map held by unpacked bytes."""
-        columns, ring = stored.number("columns", 0, MOST), stored.number("ring", 0, MOST)
-        step, size = stored.number("step", 1, MOST**2), stored.number("size", 1, MOST**2)
+        columns, ring = stored.number("columns", 0, MAX_SIZE), stored.number("ring", 0, MAX_SIZE)
+        step, size = stored.number("step", 1, MAX_SIZE**2), stored.number("size", 1, MAX_SIZE**2)
         count = len(stored.arrays.get("low", ()))
         low, high = (stored.array(name, "<i8", (count,)) for name in ("low", "high"))
         sums = stored.array("sums", "<f4", (count, columns))
         words = stored.array("words", "<u8", (count, maps.width(ring)))
-        check(step * size <= MOST**2 and np.all(low <= high) and np.all(high[:-1] < low[1:]))
+        check(step * size <= MAX_SIZE**2 and np.all(low <= high) and np.all(high[:-1] < low[1:]))
         check_cells(sums, words, ring)
         nbytes = stored.number("nbytes", 0, LARGEST)
         check(nbytes >= 16 + 4 * columns + 8 * maps.width(ring))
@@ -124,23 +124,23 @@ class NeighbourMap(CellMemory):
     def _positions(self, vectors: Ints) -> Ints:
         """Return the positions of vectors, at which neighbours are consecutive, and so are groups and blocks."""
         vectors = np.asarray(vectors, dtype=np.int64)
-        rest = vectors % (self.step * self.size)
-        found: Ints = vectors - rest + rest % self.step * self.size + rest // self.step
-        return found
+        offset = vectors % (self.step * self.size)
+        positions: Ints = vectors - offset + offset % self.step * self.size + offset // self.step
+        return positions
 
     def _find(self, vectors: Ints) -> tuple[Ints, Bits]:
         """Return the cell of each vector, and whether the vector has one (otherwise the cell is meaningless)."""
-        at = self._positions(vectors)
-        where = np.searchsorted(self._low, at, side="right") - 1
+        positions = self._positions(vectors)
+        cell_index = np.searchsorted(self._low, positions, side="right") - 1
         if not len(self._low):
-            return where, np.zeros(len(where), dtype=np.bool_)
-        return where, (where >= 0) & (at <= self._high[where])
+            return cell_index, np.zeros(len(cell_index), dtype=np.bool_)
+        return cell_index, (cell_index >= 0) & (positions <= self._high[cell_index])
 
     def _join(self, low: Ints, high: Ints, sums: Floats, words: Words) -> None:
         """Add runs with their sums and maps. Merge runs that overlap, and others until all fit into memory."""
         if not len(low):
             return
-        low, high = (np.concatenate([own, new]) for own, new in ((self._low, low), (self._high, high)))
+        low, high = (np.concatenate([old, new]) for old, new in ((self._low, low), (self._high, high)))
         order = np.argsort(low, kind="stable")
         low, high = low[order], high[order]
         first = np.flatnonzero(np.append(True, low[1:] > np.maximum.accumulate(high)[:-1]))
@@ -152,42 +152,44 @@ class NeighbourMap(CellMemory):
 
     def _fewer(self, low: Ints, high: Ints, sums: Floats, words: Words) -> tuple[Ints, Ints, Floats, Words]:
         """Merge adjacent runs, in each step the pair of least cost, until the runs fit into the memory."""
-        most = self.most_bytes // self._cell(_narrow(low, high).itemsize)
-        if len(low) <= most:
+        max_runs = self.most_bytes // self._cell(_narrow(low, high).itemsize)
+        if len(low) <= max_runs:
             return low, high, sums, words
         total = sums.sum(axis=0) * max(self.columns, 1)
         shares = np.divide(sums, total, out=np.zeros_like(sums), where=total > 0)
-        apart = np.count_nonzero(low[:-1] // self.size != high[1:] // self.size)
-        heavy = 2 / (most - apart) if most > apart else np.inf
+        n_borders = np.count_nonzero(low[:-1] // self.size != high[1:] // self.size)
+        heavy = 2 / (max_runs - n_borders) if max_runs > n_borders else np.inf
 
-        def costs(one: Ints, other: Ints) -> Floats:
-            both = shares[one] + shares[other]
-            cost = _mixed(both) - _mixed(shares[one]) - _mixed(shares[other])
-            share = both.max(axis=1, initial=0.0)
+        def costs(left: Ints, right: Ints) -> Floats:
+            merged = shares[left] + shares[right]
+            cost = _mixed(merged) - _mixed(shares[left]) - _mixed(shares[right])
+            share = merged.max(axis=1, initial=0.0)
             cost += LIGHTER * share + (share > heavy)
             for size in (self.size, self.size * self.step):
-                cost += ACROSS * (low[one] // size != high[other] // size)
+                cost += ACROSS * (low[left] // size != high[right] // size)
             return cost
 
         count = len(low)
-        after, before = np.arange(1, count + 1), np.arange(-1, count - 1)
-        cost = np.append(costs(after[:-1] - 1, after[:-1]), np.inf)  # of merging a run with the next one
-        for _ in range(count - most):
-            one = int(np.argmin(cost))
-            other = after[one]
-            high[one], after[one] = high[other], after[other]
-            cost[other] = np.inf
+        following, preceding = np.arange(1, count + 1), np.arange(-1, count - 1)
+        cost = np.append(costs(following[:-1] - 1, following[:-1]), np.inf)  # of merging a run with the next one
+        for _ in range(count - max_runs):
+            left = int(np.argmin(cost))
+            right = following[left]
+            high[left], following[left] = high[right], following[right]
+            cost[right] = np.inf
             for array in (sums, shares):
-                array[one] += array[other]
-            words[one] |= words[other]
-            if after[one] < count:
-                before[after[one]] = one
-            near = np.array([run for run in (before[one], one) if run >= 0 and after[run] < count], np.int64)
-            cost[one] = np.inf
-            cost[near] = costs(near, after[near])
-            before[other] = GONE
-        stay = before != GONE
-        return low[stay], high[stay], sums[stay], words[stay]
+                array[left] += array[right]
+            words[left] |= words[right]
+            if following[left] < count:
+                preceding[following[left]] = left
+            neighbours = np.array(
+                [run for run in (preceding[left], left) if run >= 0 and following[run] < count], np.int64
+            )
+            cost[left] = np.inf
+            cost[neighbours] = costs(neighbours, following[neighbours])
+            preceding[right] = MERGED
+        remains = preceding != MERGED
+        return low[remains], high[remains], sums[remains], words[remains]
 
     def _set(self, low: Ints, high: Ints, sums: Floats | Singles, words: Words) -> None:
         narrow = _narrow(low, high)
@@ -196,28 +198,28 @@ class NeighbourMap(CellMemory):
 
 def _mixed(shares: Floats) -> Floats:
     """Return the entropy of the sums of each run, weighted by their total."""
-    whole = shares.sum(axis=1)
-    mixed: Floats = _times_log(whole) - _times_log(shares).sum(axis=1)
-    return mixed
+    total = shares.sum(axis=1)
+    entropy: Floats = _times_log(total) - _times_log(shares).sum(axis=1)
+    return entropy
 
 
 def _times_log(x: Floats) -> Floats:
-    found: Floats = x * np.log(x, out=np.zeros_like(x), where=x > 0)
-    return found
+    products: Floats = x * np.log(x, out=np.zeros_like(x), where=x > 0)
+    return products
 
 
 def _narrow(low: Ints, high: Ints) -> np.dtype[np.signedinteger]:
     """Return the smallest signed integer dtype that holds these ascending borders."""
     for kind in (np.int16, np.int32):
-        info = np.iinfo(kind)
-        if not len(low) or (info.min <= low[0] and high[-1] <= info.max):
+        limits = np.iinfo(kind)
+        if not len(low) or (limits.min <= low[0] and high[-1] <= limits.max):
             return np.dtype(kind)
     return np.dtype(np.int64)
 
 
 def _up(sums: Floats | Singles) -> Singles:
     """Convert sums to single precision, rounded up."""
-    found = sums.astype(np.float32)
-    low = found < sums
-    found[low] = np.nextafter(found[low], np.float32(np.inf))
-    return found
+    rounded = sums.astype(np.float32)
+    is_low = rounded < sums
+    rounded[is_low] = np.nextafter(rounded[is_low], np.float32(np.inf))
+    return rounded

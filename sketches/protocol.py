@@ -80,9 +80,9 @@ def rows(vectors: Ints, amounts: Floats, columns: int) -> tuple[Ints, Floats]:
         raise ValueError(f"{amounts.shape} amounts do not fit {vectors.shape} vectors of {columns} sums")
     if not np.all((amounts >= 0) & np.isfinite(amounts)):
         raise ValueError("an amount is negative or not finite")
-    distinct, where = np.unique(vectors, return_inverse=True)
-    summed = [np.bincount(where, amounts[:, c], len(distinct)) for c in range(columns)]
-    return distinct, np.stack(summed, axis=1) if columns else np.zeros((len(distinct), 0))
+    distinct, vector_index = np.unique(vectors, return_inverse=True)
+    totals = [np.bincount(vector_index, amounts[:, c], len(distinct)) for c in range(columns)]
+    return distinct, np.stack(totals, axis=1) if columns else np.zeros((len(distinct), 0))
 
 
 def pairs(vectors: Ints, slots: Ints, ring: int) -> tuple[Ints, Ints]:

@@ -55,18 +55,18 @@ class Ring:
     def from_data(cls, data: object) -> Ring:
         """Read the data of :meth:`to_data`; raise :class:`SnapshotError` for data that is no valid ring."""
         match data:
-            case {"bundles": [_, *_] as bundles, "next": int(at)} if all(type(b) is int for b in bundles):
-                held = [b for b in bundles if b >= 0]
+            case {"bundles": [_, *_] as bundles, "next": int(next_slot)} if all(type(b) is int for b in bundles):
+                present = [b for b in bundles if b >= 0]
                 # In the first round the slots from ``next`` on are empty; later no slot is empty.
-                empty = 0 if len(held) == len(bundles) else len(bundles) - at
+                empty = 0 if len(present) == len(bundles) else len(bundles) - next_slot
                 if (
-                    0 <= at < len(bundles)
+                    0 <= next_slot < len(bundles)
                     and bundles[len(bundles) - empty :] == [-1] * empty
-                    and len(held) == len(set(held)) == len(bundles) - empty
-                    and max(held, default=0) < 2**63
+                    and len(present) == len(set(present)) == len(bundles) - empty
+                    and max(present, default=0) < 2**63
                 ):
                     ring = cls(len(bundles))
                     ring.bundles[:] = bundles
-                    ring._next, ring._slots = at, {b: slot for slot, b in enumerate(held)}
+                    ring._next, ring._slots = next_slot, {b: slot for slot, b in enumerate(present)}
                     return ring
         raise SnapshotError("the ring is damaged: its content makes no sense", code="state_damaged")

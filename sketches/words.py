@@ -47,14 +47,14 @@ def moved(words: Words, slots: Ints | None, ring: int) -> Words:
     if slots is None:
         return words
     slots = np.asarray(slots, dtype=np.int64)
-    stay = slots[slots >= 0]
-    if slots.shape != (ring,) or np.any(slots < -1) or np.any(slots >= ring) or len(np.unique(stay)) < len(stay):
+    targets = slots[slots >= 0]
+    if slots.shape != (ring,) or np.any(slots < -1) or np.any(slots >= ring) or len(np.unique(targets)) < len(targets):
         raise ValueError(f"slots are {ring} distinct slots of the ring, or -1")
-    found = np.zeros_like(words)
-    old, new, size = _bits(words), _bits(found), 64 * words.shape[-1]
+    moved_words = np.zeros_like(words)
+    old, new, size = _bits(words), _bits(moved_words), 64 * words.shape[-1]
     for slot in np.flatnonzero(slots >= 0).tolist():
         new[int(slots[slot]) :: size] = old[slot::size]
-    return found
+    return moved_words
 
 
 def _bits(words: Words) -> bitarray:

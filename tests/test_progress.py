@@ -82,7 +82,7 @@ def test_each_command_shows_all_of_its_work(args: tuple[str, ...], monkeypatch: 
         return out.getvalue()
 
     clear = ProgressBar.clear
-    monkeypatch.setattr(progress, "AFTER", 0.0)
+    monkeypatch.setattr(progress, "DELAY", 0.0)
     monkeypatch.setattr(ProgressBar, "clear", lambda bar: (bar.draw(), clear(bar)))
     lines = drawn(out=Terminal()).split(CLEAR)
     assert lines[1] == "reading events.csv  0 s"

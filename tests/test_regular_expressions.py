@@ -53,7 +53,7 @@ def test_a_pattern_that_could_go_back_forever_takes_no_time(engine: str) -> None
 def test_a_condition_is_computed_for_all_texts_at_once() -> None:
     plan = assumed_plan(acep.parse("PATTERN A a WHERE regexp_like(a.s, '^/a') AND regexp_like(lower(a.s), '^/a')"))
     _, columns = derive([predicate.expr for predicate in plan.predicates], plan.schema, None)
-    assert [column.of(["/a", None, "x", "/A"]) for column in columns.values()] == [
+    assert [column.values_of(["/a", None, "x", "/A"]) for column in columns.values()] == [
         [True, None, False, False],
         [True, None, False, True],
     ]

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from acep.cli import main
-from acep.cli.watch import EVERY, HELD, LINES_EVERY, LiveView, spark_line, view
+from acep.cli.watch import CURVE_LENGTH, EVERY, LINES_EVERY, LiveView, spark_line, view
 from acep.streaming.progress import Progress
 from acep.streaming.time_spent import Spent
 
@@ -164,7 +164,7 @@ def test_a_terminal_gets_frames_over_each_other_at_a_bounded_rate() -> None:
     live.finish()
     frames = terminal.getvalue().count("micro-batch ")
     assert 10 / EVERY / 2 < frames <= 10 / EVERY + 2
-    seen = [progress(number, live=1_000 - number) for number in range(1_000)][-HELD:]
+    seen = [progress(number, live=1_000 - number) for number in range(1_000)][-CURVE_LENGTH:]
     assert terminal.screen == [*view(seen, 80), ""]
 
 

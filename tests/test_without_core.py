@@ -125,7 +125,7 @@ def test_explain_says_that_the_reference_runs_and_why(events: str) -> None:
 @pytest.mark.spark
 def test_on_spark_too(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "_REASON", REASON)
-    monkeypatch.setattr(compiled, "_SAID", set())
+    monkeypatch.setattr(compiled, "_WARNED_REASONS", set())
     frame = spark.createDataFrame(pa.table({"ts": [1], "type": ["a"], "k": [1]}))
     with pytest.warns(UserWarning, match=f"{compiled.REFERENCE}: {REASON}") as told:
         match(frame, acep.regex("ab", within=5, by="k"), seq="k")

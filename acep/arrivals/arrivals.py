@@ -48,20 +48,20 @@ def span_ticks(name: str, span: Any, schema: InputSchema) -> int | None:
         return None
     if span == 0:
         return 0
-    given = window_of(span)
-    if given is None or given.unit == "events":
+    window = window_of(span)
+    if window is None or window.unit == "events":
         raise DataError(f"{name}={span!r} is no span of time", hint=f'write {name}="10 s"', code="option_invalid")
-    if given.unit == "ticks":
+    if window.unit == "ticks":
         if schema.instants:
             raise DataError(f"{name}={span!r} has no unit of time", hint=f'write {name}="10 s"', code="option_invalid")
-        return -int(-given.amount // 1)
+        return -int(-window.amount // 1)
     if schema.tick_ns is None:
         raise DataError(
             f"{name}={span!r} needs to know how long a tick of the integer `{schema.ts}` is",
             hint=f'name the unit (unit="s"), or give {name} in ticks',
             code="option_invalid",
         )
-    return -int(-given.amount // schema.tick_ns)
+    return -int(-window.amount // schema.tick_ns)
 
 
 class Arrivals:
@@ -75,16 +75,16 @@ class Arrivals:
 
     >>> from acep.events.tables import schema_of
     >>> columns = pa.schema({"ts": pa.int64()})
-    >>> held = Arrivals(columns, schema_of(columns), lateness=2)
-    >>> [None if due.rows is None else due.rows["ts"].to_pylist() for due in map(held.push, (
+    >>> arrivals = Arrivals(columns, schema_of(columns), lateness=2)
+    >>> [None if due.rows is None else due.rows["ts"].to_pylist() for due in map(arrivals.push, (
     ...     pa.table({"ts": [3, 5]}), pa.table({"ts": [4, 9]})))]
     [None, [3, 4, 5]]
-    >>> held.push(pa.table({"ts": [6]})).rows, held.late.to_pydict()
+    >>> arrivals.push(pa.table({"ts": [6]})).rows, arrivals.late.to_pydict()
     (None, {'ts': [6]})
-    >>> held = Arrivals(columns, schema_of(columns), lateness=2, speculation=None)
-    >>> held.push(pa.table({"ts": [3, 5]})).rows["ts"].to_pylist()
+    >>> arrivals = Arrivals(columns, schema_of(columns), lateness=2, speculation=None)
+    >>> arrivals.push(pa.table({"ts": [3, 5]})).rows["ts"].to_pylist()
     [3, 5]
-    >>> due = held.push(pa.table({"ts": [6, 4]}))
+    >>> due = arrivals.push(pa.table({"ts": [6, 4]}))
     >>> due.rows["ts"].to_pylist(), due.order.tolist(), due.inserted
     ([6, 4], [1, 0], 1)
     """
@@ -114,16 +114,16 @@ class Arrivals:
                     hint=FLATTEN,
                     code="data_type",
                 )
-        then = [] if schema.seq is None else [schema.seq]
-        self._held = HoldBack(schema.ts, [*then, ARRIVAL], schema.tick_ns or 1, unique=True)
+        tie_breakers = [] if schema.seq is None else [schema.seq]
+        self._held = HoldBack(schema.ts, [*tie_breakers, ARRIVAL], schema.tick_ns or 1, unique=True)
         self.late: pa.Table | None = None
         self.late_count = 0
         self.arrived = 0
         """The rows that have come, late ones and retractions among them."""
         self._drop = duplicates == "drop"
         self._retractions = Retractions(drop=self._drop)  # with ``op``
-        looks = schema.id is not None and op is None and duplicates is not None
-        self._seen = SeenIds(str(schema.id)) if looks else None  # with ``op`` the retractions know the ids
+        looks_for_ids = schema.id is not None and op is None and duplicates is not None
+        self._seen = SeenIds(str(schema.id)) if looks_for_ids else None  # with ``op`` the retractions know the ids
         self.duplicates = 0
         """The rows that were left out, as their events had come before."""
         self.said = Punctuations()
@@ -163,8 +163,8 @@ class Arrivals:
     @property
     def passed(self) -> int | None:
         """Return the time up to which no more events will be given as the next ones; ``None``: not known."""
-        before = self.final if self.speculation is None else self._held.released
-        return None if before is None else before - 1
+        bound = self.final if self.speculation is None else self._held.released
+        return None if bound is None else bound - 1
 
     def push(self, rows: pa.Table) -> ReleasedEvents:
         """Take in rows in any order; return those that are due now, in the order of the stream.
@@ -172,66 +172,68 @@ class Arrivals:
         Raises :class:`DataError`, with nothing taken in, for a null time, id or seq, a column ``op`` that is not +1 or
         -1, an event that comes again, or a retraction whose time is not that of its event.
         """
-        same = rows
+        aligned = rows
         if not rows.schema.equals(self._arrow):
             rows = selectable(rows)
-            same = self._same(rows)
+            aligned = self._same(rows)
         ticks = self._ticks(rows)
         fresh = self._fresh(ticks)
-        codes, places = self._places(same)
+        codes, key_values = self._places(aligned)
         if len(self.said):
-            fresh &= ticks >= np.array([self._final(place) for place in places], np.int64)[codes]
+            fresh &= ticks >= np.array([self._final(place) for place in key_values], np.int64)[codes]
         numbers = np.arange(self.arrived, self.arrived + len(rows))
-        keys = (codes, places) if self._forgets_each and self._seen is not None else None
-        once = self._once(rows, ticks, fresh, drop=self._drop, keys=keys)
-        staying, removed = once, list[int]()
+        keys = (codes, key_values) if self._forgets_each and self._seen is not None else None
+        is_new = self._once(rows, ticks, fresh, drop=self._drop, keys=keys)
+        stays, removed = is_new, list[int]()
         if self.op is not None:
-            each = None if self._keys is None else [places[code] for code in codes.tolist()]
+            row_keys = None if self._keys is None else [key_values[code] for code in codes.tolist()]
             signs, ids = signs_of(self.op, rows), rows.column(str(self.schema.id)).to_pylist()
-            stay, again, removed = self._retractions.apply(
-                signs, ids, ticks, fresh, self.arrived, self._was_given, each
+            may_stay, repeats, removed = self._retractions.apply(
+                signs, ids, ticks, fresh, self.arrived, self._was_given, row_keys
             )
-            staying, once = fresh & stay, fresh & ~again
-            self.duplicates += int(np.count_nonzero(again))
+            stays, is_new = fresh & may_stay, fresh & ~repeats
+            self.duplicates += int(np.count_nonzero(repeats))
         self._count(rows, fresh)
-        if not once.any():
+        if not is_new.any():
             return ReleasedEvents()
-        whole = bool(once.all())
-        self._held.see(int((ticks if whole else ticks[once]).max()))
-        greatest, given = self._held.greatest, self._held.released
+        all_new = bool(is_new.all())
+        self._held.see(int((ticks if all_new else ticks[is_new]).max()))
+        greatest, released = self._held.greatest, self._held.released
         assert greatest is not None
-        if not whole or not staying.all():
-            same, ticks, numbers = same.filter(pa.array(staying)), ticks[staying], numbers[staying]
+        if not all_new or not stays.all():
+            aligned, ticks, numbers = aligned.filter(pa.array(stays)), ticks[stays], numbers[stays]
         certain = self._certain(greatest)
         if self.speculation is None:
             # Without ``seq``, a later event of the same time comes after those before.
             self.reach(greatest + (self.schema.seq is not None))
             self._settle(certain)
-            inserted = 0 if given is None else int(np.count_nonzero(ticks < given))
-            return ReleasedEvents(same if len(ticks) else None, self._order(same, ticks), inserted, removed, numbers)
-        same, early = same.append_column(ARRIVAL, pa.array(numbers)), None
-        if given is not None and (before := ticks < given).any():
+            inserted = 0 if released is None else int(np.count_nonzero(ticks < released))
+            return ReleasedEvents(
+                aligned if len(ticks) else None, self._order(aligned, ticks), inserted, removed, numbers
+            )
+        aligned, early_rows = aligned.append_column(ARRIVAL, pa.array(numbers)), None
+        if released is not None and (is_early := ticks < released).any():
             if self.speculates:
-                early = same.filter(pa.array(before))
-                if (order := self._order(early, ticks[before])) is not None:
-                    early = early.take(pa.array(order))
+                early_rows = aligned.filter(pa.array(is_early))
+                if (order := self._order(early_rows, ticks[is_early])) is not None:
+                    early_rows = early_rows.take(pa.array(order))
             else:  # no query reacts to them, or they would be late
-                self.unseen += int(np.count_nonzero(before))
-            same = same.filter(pa.array(~before))
+                self.unseen += int(np.count_nonzero(is_early))
+            aligned = aligned.filter(pa.array(~is_early))
         if not self.speculates:
             self.unseen -= len(removed)
             removed = []
-        self._held.add(same)
+        self._held.add(aligned)
         due = self._released(certain)
-        if early is None:
+        if early_rows is None:
             return ReleasedEvents(due, removed=removed)
-        rows = early if due is None else pa.concat_tables([early, due])
-        return ReleasedEvents(rows, inserted=early.num_rows, removed=removed)
+        rows = early_rows if due is None else pa.concat_tables([early_rows, due])
+        return ReleasedEvents(rows, inserted=early_rows.num_rows, removed=removed)
 
     def mark(self) -> dict[str, Any]:
         """Return the state as it is now, for :meth:`back_to`."""
-        held = {"_held": copy(self._held)}
-        return vars(self) | (held if self.op is None else held | {"_retractions": copy(self._retractions)})
+        copies = {"_held": copy(self._held)}
+        return vars(self) | (copies if self.op is None else copies | {"_retractions": copy(self._retractions)})
 
     def back_to(self, mark: Mapping[str, Any]) -> None:
         """Undo all that came since :meth:`mark`."""
@@ -291,22 +293,22 @@ class Arrivals:
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data with bytes."""
-        given: dict[str, Any] = {
+        state: dict[str, Any] = {
             "held": self._held.dumps(),
             "released": self._held.released,
             "greatest": self._held.greatest,
         }
-        given |= {"late": self.late_count, "arrived": self.arrived, "final": self.final}
-        given |= self._retractions.dump()
+        state |= {"late": self.late_count, "arrived": self.arrived, "final": self.final}
+        state |= self._retractions.dump()
         # States from before there were conditions have none of these.
-        if said := self.said.dump(self.final):
-            given["said"] = said
+        if punctuations := self.said.dump(self.final):
+            state["said"] = punctuations
         # Nor have those from before events that come again were noticed.
-        given |= {"duplicates": self.duplicates} if self.duplicates else {}
-        given |= {} if self._seen is None else {"seen": self._seen.dump()}
+        state |= {"duplicates": self.duplicates} if self.duplicates else {}
+        state |= {} if self._seen is None else {"seen": self._seen.dump()}
         # Nor have those from before ids were forgotten by conditions.
-        given |= {} if self._seen is None or not self._seen.keys else {"seen_of": [[*key] for key in self._seen.keys]}
-        return given | ({"unseen": self.unseen} if self.unseen else {})
+        state |= {} if self._seen is None or not self._seen.keys else {"seen_of": [[*key] for key in self._seen.keys]}
+        return state | ({"unseen": self.unseen} if self.unseen else {})
 
     def load(self, data: Mapping[str, Any]) -> None:
         """Read the data of :meth:`dump`. Raises :class:`SnapshotError` if it is invalid."""
@@ -336,15 +338,15 @@ class Arrivals:
     def _same(self, rows: pa.Table) -> pa.Table:
         """Return the rows with the columns of the first push. Raises :class:`DataError` if these do not fit."""
         try:
-            same = rows.select(self._arrow.names)
-            return same if same.schema.equals(self._arrow) else same.cast(self._arrow)
+            aligned = rows.select(self._arrow.names)
+            return aligned if aligned.schema.equals(self._arrow) else aligned.cast(self._arrow)
         except KeyError as missing:
             raise DataError(
                 f"the events have other columns than before: {missing.args[0]}", code="data_column"
             ) from None
-        except pa.ArrowException as bad:
+        except pa.ArrowException as error:
             raise DataError(
-                f"the events have other types than before: {str(bad).splitlines()[0]}",
+                f"the events have other types than before: {str(error).splitlines()[0]}",
                 hint="give every batch the types of the first one, or say them from the first one on: cast=",
                 code="data_type",
             ) from None
@@ -375,34 +377,35 @@ class Arrivals:
         among keys with types. Raises :class:`DataError` for one that does, unless it is left out (``drop``)."""
         if self._seen is None:
             return fresh
-        seen, column = copy(self._seen), rows.column(self._seen.name)
-        again = seen.see(column, ticks, fresh, self.arrived, keys)
-        if again.any() and not drop:
-            row = int(np.argmax(again))
-            raise again_error(seen.name, column[row].as_py(), self.arrived + row)
-        self._seen = seen
-        self.duplicates += int(np.count_nonzero(again))
-        return fresh & ~again if again.any() else fresh
+        ids, column = copy(self._seen), rows.column(self._seen.name)
+        repeats = ids.see(column, ticks, fresh, self.arrived, keys)
+        if repeats.any() and not drop:
+            row = int(np.argmax(repeats))
+            raise again_error(ids.name, column[row].as_py(), self.arrived + row)
+        self._seen = ids
+        self.duplicates += int(np.count_nonzero(repeats))
+        return fresh & ~repeats if repeats.any() else fresh
 
-    def _places(self, same: pa.Table) -> tuple[npt.NDArray[np.int64], list[Key]]:
+    def _places(self, aligned: pa.Table) -> tuple[npt.NDArray[np.int64], list[Key]]:
         """Return what conditions ask of rows, where it matters: the number of each row among the distinct ones, and of
         these the values of the columns that conditions may name, with the type at last."""
         by_key = self._forgets_each and self._seen is not None
         if self._keys is None or not (len(self.said) or self.op is not None or by_key):
-            return np.zeros(len(same), np.int64), [()]
+            return np.zeros(len(aligned), np.int64), [()]
         schema, tick = self.schema, attribute_tick(self.schema) or 1
         names = self._keys if schema.type is None else (*self._keys, schema.type)
         columns = [
-            column_of(name, column_at(same, name), schema.held(name), tick, schema.scale(name)) for name in names
+            column_of(name, column_at(aligned, name), schema.engine_kind(name), tick, schema.scale(name))
+            for name in names
         ]
-        codes, keys = distinct(columns, len(same))
+        codes, keys = distinct(columns, len(aligned))
         return codes, keys if schema.type is not None else [(*key, None) for key in keys]
 
-    def _final(self, place: Key) -> int:
+    def _final(self, key: Key) -> int:
         """Return the time before which all events of a key and a type are final, by the conditions alone."""
         assert self._keys is not None
-        kind = place[-1]
-        time = self.said.final(self._keys, place[:-1], (None if kind is None else str(kind),))
+        kind = key[-1]
+        time = self.said.final(self._keys, key[:-1], (None if kind is None else str(kind),))
         return BEGINNING if time is None else time
 
     def _count(self, rows: pa.Table, fresh: Any) -> None:
@@ -431,13 +434,17 @@ class Arrivals:
     def _released(self, certain: int | None) -> pa.Table | None:
         """Release the held rows that are due once ``certain`` is the time before which nothing changes."""
         assert self.speculation is not None
-        given, due = self._held.released, None if certain is None else certain + self.speculation
+        released_before, due = self._held.released, None if certain is None else certain + self.speculation
         if certain is not None:
             self._settle(certain)
         # Events of types to which no query reacts may still come, and change nothing.
-        if self._types is not None and (early := self.said.final((), (), self._types)) is not None:
-            due = early if due is None else max(due, early)
-        return None if due is None or (given is not None and due <= given) else self._stay(self._held.release(due))
+        if self._types is not None and (early_due := self.said.final((), (), self._types)) is not None:
+            due = early_due if due is None else max(due, early_due)
+        return (
+            None
+            if due is None or (released_before is not None and due <= released_before)
+            else self._stay(self._held.release(due))
+        )
 
     def _stay(self, rows: pa.Table | None) -> pa.Table | None:
         """Return the rows that were not retracted."""

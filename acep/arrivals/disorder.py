@@ -22,27 +22,29 @@ class HoldBack:
     """A buffer that holds the rows of a stream, and releases them in stream order once no earlier row can come.
 
     ``ts`` names the time column; ``tick_ns`` is the length of its tick in nanoseconds (1 for an integer column of
-    unknown unit). Rows are ordered by ``ts``, then by the columns ``then``, then by all other columns in the order
-    of their names; NaN comes after the numbers, null last. Rows that compare equal hold the same values, so the
-    order does not depend on how the rows arrived. ``unique``: the columns ``then`` tell all rows apart, and no other
-    column is compared.
+    unknown unit). Rows are ordered by ``ts``, then by the columns ``tie_breakers``, then by all other columns
+    in the order of their names; NaN comes after the numbers, null last. Rows that compare equal hold the same values,
+    so the order does not depend on how the rows arrived. ``unique``: the columns ``tie_breakers`` tell all rows apart,
+    and no other column is compared.
 
     ``released``: all rows before this time have been released (ticks, ``None`` before the first release).
     ``greatest``: the greatest time seen (ticks, ``None`` before the first row). ``late`` and ``ahead`` count the
     refused rows; ``refused`` has the late ones of the last call (``None``: there were none).
 
-    >>> held = HoldBack("ts", ["seq"])
-    >>> held.add(pa.table({"ts": [3, 1, 2, 2], "seq": [1, 2, 4, 3]}))
+    >>> buffer = HoldBack("ts", ["seq"])
+    >>> buffer.add(pa.table({"ts": [3, 1, 2, 2], "seq": [1, 2, 4, 3]}))
     0
-    >>> held.release(3).to_pydict(), len(held)
+    >>> buffer.release(3).to_pydict(), len(buffer)
     ({'ts': [1, 2, 2], 'seq': [2, 3, 4]}, 1)
-    >>> held.add(pa.table({"ts": [2, 4], "seq": [5, 6]}))
+    >>> buffer.add(pa.table({"ts": [2, 4], "seq": [5, 6]}))
     1
     """
 
-    def __init__(self, ts: str, then: Sequence[str] = (), tick_ns: Fraction | int = 1, *, unique: bool = False) -> None:
+    def __init__(
+        self, ts: str, tie_breakers: Sequence[str] = (), tick_ns: Fraction | int = 1, *, unique: bool = False
+    ) -> None:
         self.ts = ts
-        self.then = tuple(then)
+        self.tie_breakers = tuple(tie_breakers)
         self.unique = unique
         self.tick_ns = tick_ns
         self.released: int | None = None
@@ -52,9 +54,9 @@ class HoldBack:
         self._held: list[tuple[pa.Table, Ticks]] = []
 
     def __copy__(self) -> HoldBack:
-        other = object.__new__(HoldBack)  # in less time than the usual way takes, as each push makes a copy
-        vars(other).update(vars(self))
-        return other
+        copy = object.__new__(HoldBack)  # in less time than the usual way takes, as each push makes a copy
+        vars(copy).update(vars(self))
+        return copy
 
     def __len__(self) -> int:
         return sum(table.num_rows for table, _ in self._held)
@@ -70,24 +72,24 @@ class HoldBack:
             return 0
         ticks = self._ticks(rows)
         if latest is not None and ticks.max() > latest:
-            near = ticks <= latest
-            self.ahead += rows.num_rows - int(np.count_nonzero(near))
-            rows, ticks = rows.filter(pa.array(near)), ticks[near]
+            is_near = ticks <= latest
+            self.ahead += rows.num_rows - int(np.count_nonzero(is_near))
+            rows, ticks = rows.filter(pa.array(is_near)), ticks[is_near]
             if not rows.num_rows:
                 return 0
         self.see(int(ticks.max()))
         bounds = [bound for bound in (before, self.released) if bound is not None]
-        late = 0
+        n_late = 0
         if bounds:
             fresh = ticks >= max(bounds)
-            late = rows.num_rows - int(np.count_nonzero(fresh))
-            if late:
+            n_late = rows.num_rows - int(np.count_nonzero(fresh))
+            if n_late:
                 self.refused = rows.filter(pa.array(~fresh))
                 rows, ticks = rows.filter(pa.array(fresh)), ticks[fresh]
         if rows.num_rows:
             self._held = [*self._held, (rows, ticks)]  # a new list, so that a copy of the buffer stays as it is
-        self.late += late
-        return late
+        self.late += n_late
+        return n_late
 
     @property
     def rows(self) -> tuple[pa.Table, Ticks] | None:
@@ -119,15 +121,15 @@ class HoldBack:
             return None
         rows, ticks = self._joined()
         due = ticks < before
-        many = int(np.count_nonzero(due))
-        if not many:
+        n_due = int(np.count_nonzero(due))
+        if not n_due:
             self._held = [(rows, ticks)]
             return None
         # take() copies, so the rows that stay do not hold on to the memory of the others.
-        stay = np.flatnonzero(~due)
-        self._held = [(rows.take(pa.array(stay)), ticks[stay])] if len(stay) else []
-        if due[:many].all():
-            return self._ordered(rows.slice(0, many), ticks[:many])
+        remaining = np.flatnonzero(~due)
+        self._held = [(rows.take(pa.array(remaining)), ticks[remaining])] if len(remaining) else []
+        if due[:n_due].all():
+            return self._ordered(rows.slice(0, n_due), ticks[:n_due])
         return self._ordered(rows.take(pa.array(np.flatnonzero(due))), ticks[due])
 
     def drain(self) -> pa.Table | None:
@@ -188,11 +190,11 @@ class HoldBack:
             tied = np.zeros(len(ticks), bool)
             tied[1:] = equal
             tied[:-1] |= equal
-            names = [self.ts, *self.then]
+            names = [self.ts, *self.tie_breakers]
             if not self.unique:
                 names += sorted(set(rows.column_names) - set(names))
-            places = order[tied]
-            some = rows.select(names).take(pa.array(places))
-            some = pc.sort_indices(some, sort_keys=[(name, "ascending") for name in names])
-            order[tied] = places[some.to_numpy()]
+            tied_indices = order[tied]
+            tied_rows = rows.select(names).take(pa.array(tied_indices))
+            ranks = pc.sort_indices(tied_rows, sort_keys=[(name, "ascending") for name in names])
+            order[tied] = tied_indices[ranks.to_numpy()]
         return order

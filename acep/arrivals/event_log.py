@@ -36,17 +36,17 @@ class _Values:
         self.kind, self.word = kind, word
         self.flag: int | None = None
         self.texts: dict[str, int] = {}
-        self._long = 0  # characters of the texts, and the texts counted so far
+        self._n_characters = 0  # characters of the texts, and the texts counted so far
         self._counted = 0
 
     def words(self, column: Column) -> Ints:
         values: Any = column.values
         if self.kind is Kind.STRING:
-            texts, held = self.texts, column.texts or [""]
-            if len(held) > len(values):  # a dictionary shared by many batches
+            texts, column_texts = self.texts, column.texts or [""]
+            if len(column_texts) > len(values):  # a dictionary shared by many batches
                 used, values = np.unique(values, return_inverse=True)
-                held = [held[code] for code in used.tolist()]
-            values = np.array([texts.setdefault(text, len(texts)) for text in held], np.int64)[values]
+                column_texts = [column_texts[code] for code in used.tolist()]
+            values = np.array([texts.setdefault(text, len(texts)) for text in column_texts], np.int64)[values]
         elif self.kind is Kind.FLOAT:
             values = values.view(np.int64)
         return np.ascontiguousarray(values, np.int64)
@@ -68,9 +68,9 @@ class _Values:
 
     @property
     def bytes(self) -> int:
-        self._long += sum(map(len, islice(self.texts, self._counted, None)))
+        self._n_characters += sum(map(len, islice(self.texts, self._counted, None)))
         self._counted = len(self.texts)
-        return OBJECT * self._counted + self._long
+        return OBJECT * self._counted + self._n_characters
 
 
 class EventLog:
@@ -117,8 +117,8 @@ class EventLog:
     @property
     def ts(self) -> Ints:
         """Return the times of the events, in stream order."""
-        found: Ints = self._rows.column(TIME)
-        return found
+        times: Ints = self._rows.column(TIME)
+        return times
 
     @property
     def oldest(self) -> int | None:
@@ -129,8 +129,8 @@ class EventLog:
     @property
     def hashes(self) -> Hashes:
         """Return the hash of the partition of each event."""
-        found: Hashes = self._rows.column(HASH).view(np.uint64)
-        return found
+        hashes: Hashes = self._rows.column(HASH).view(np.uint64)
+        return hashes
 
     def hashes_of(self, batch: Batch) -> Hashes:
         """Return the hash of the partition of each event of a batch."""
@@ -142,8 +142,8 @@ class EventLog:
             self._later.append((batch, numbers))
 
     def _catch_up(self) -> None:
-        later, self._later = self._later, []
-        for batch, numbers in later:
+        later_batches, self._later = self._later, []
+        for batch, numbers in later_batches:
             self._add(batch, numbers)
 
     def _add(self, batch: Batch, numbers: Ints) -> None:
@@ -158,7 +158,9 @@ class EventLog:
         if not self._values:
             self._tied = order is not None
             first = ORDER + self._tied
-            self._values = {name: _Values(one.kind, word) for word, (name, one) in enumerate(columns.items(), first)}
+            self._values = {
+                name: _Values(column.kind, word) for word, (name, column) in enumerate(columns.items(), first)
+            }
             self._rows = self._new_rows(first + len(columns), self._tied)
         hashes = self.hashes_of(batch)
         self._last = bucket_of(hashes)
@@ -174,7 +176,7 @@ class EventLog:
                     self._valid.append(None)
                     valid.append(None)
                 valid[values.flag] = np.ascontiguousarray(column.valid)
-        self._rows.insert([np.ascontiguousarray(one) for one in words], valid)
+        self._rows.insert([np.ascontiguousarray(column_words) for column_words in words], valid)
         self._added += len(batch)
 
     def remove(self, numbers: Ints) -> Batch:
@@ -182,10 +184,10 @@ class EventLog:
         self._catch_up()
         return self._remove(np.isin(self._rows.column(NUMBER), np.asarray(numbers, np.int64)))
 
-    def _remove(self, gone: npt.NDArray[np.bool_]) -> Batch:
-        found = self._at(np.flatnonzero(gone))
-        self._rows.keep((~gone).view(np.uint8))
-        return found
+    def _remove(self, is_gone: npt.NDArray[np.bool_]) -> Batch:
+        removed = self._at(np.flatnonzero(is_gone))
+        self._rows.keep((~is_gone).view(np.uint8))
+        return removed
 
     def partitions(self, buckets: Buckets) -> tuple[Ints, Ints, list[Key]]:
         """Return the places of the events of the partitions in ``buckets`` (``None``: all) among all that are kept, the
@@ -199,8 +201,8 @@ class EventLog:
         codes, keys = distinct(columns, len(places))
         return places, codes, keys
 
-    def before(self, tick: int, many: int, buckets: Buckets, *, together: bool) -> int:
-        """Return the earliest time of the last ``many`` events before ``tick`` of each partition in ``buckets``, or
+    def before(self, tick: int, n_events: int, buckets: Buckets, *, together: bool) -> int:
+        """Return the earliest time of the last ``n_events`` events before ``tick`` of each partition in ``buckets``, or
         (``together``) of all partitions."""
         self._catch_up()
         ts, hashes = self.ts, self.hashes
@@ -208,15 +210,15 @@ class EventLog:
         places = np.arange(end)
         if not together and buckets is not None:
             places = places[buckets[bucket_of(hashes[:end])]]
-        if not len(places) or not many:
+        if not len(places) or not n_events:
             return tick
         if together or not self.keys:
-            return int(ts[max(0, end - many)])
+            return int(ts[max(0, end - n_events)])
         hashes = hashes[places]
         order = np.argsort(hashes, kind="stable")
         begins = np.flatnonzero(np.concatenate([[True], hashes[order][1:] != hashes[order][:-1]]))
         sizes = np.diff(np.append(begins, len(order)))
-        return int(ts[places[order[begins + np.maximum(sizes - many, 0)]]].min())
+        return int(ts[places[order[begins + np.maximum(sizes - n_events, 0)]]].min())
 
     def since(self, tick: int | None, buckets: Buckets, later: int) -> tuple[Batch, int]:
         """Return the events at ``tick`` or later (``None``: all) of the partitions in ``buckets`` (``None``: all), and
@@ -224,13 +226,13 @@ class EventLog:
         self._catch_up()
         begin = 0 if tick is None else self._first(tick)
         end = max(begin, len(self._rows) - later)
-        many, words, flags = self._rows.chosen(begin, end, None if buckets is None else buckets.view(np.uint8))
-        return self._batch(words, flags), many
+        n_chosen, words, flags = self._rows.chosen(begin, end, None if buckets is None else buckets.view(np.uint8))
+        return self._batch(words, flags), n_chosen
 
-    def buckets_of_last(self, many: int) -> npt.NDArray[np.uint16]:
-        """Return the buckets of the first ``many`` events of the batch that was added last."""
+    def buckets_of_last(self, n_events: int) -> npt.NDArray[np.uint16]:
+        """Return the buckets of the first ``n_events`` events of the batch that was added last."""
         self._catch_up()
-        return self._last[:many]
+        return self._last[:n_events]
 
     def forget(self, tick: int) -> None:
         """Forget the events before ``tick``."""
@@ -240,32 +242,32 @@ class EventLog:
             del self._later[:past]
         self._let_go()
 
-    def take(self, many: int, before: int | None) -> tuple[Batch, Ints]:
-        """Remove the first ``many`` events, and more if the next ones have the same time, of those before a time
+    def take(self, n_events: int, before: int | None) -> tuple[Batch, Ints]:
+        """Remove the first ``n_events`` events, and more if the next ones have the same time, of those before a time
         (``None``: of all); return them with their numbers."""
         self._catch_up()
         ts = self.ts
         end = len(ts) if before is None else int(np.searchsorted(ts, before))
-        if many < end:
-            end = min(end, int(np.searchsorted(ts, ts[many - 1], "right")))
+        if n_events < end:
+            end = min(end, int(np.searchsorted(ts, ts[n_events - 1], "right")))
         words, flags = self._rows.at(np.arange(end))
         self._rows.drop(end)
-        found = self._batch(words, flags), words[NUMBER]
+        first_events = self._batch(words, flags), words[NUMBER]
         self._let_go()
-        return found
+        return first_events
 
     @property
     def bytes(self) -> int:
         """Return the bytes that the events take; a text that is stored counts as so many characters and an object."""
         self._catch_up()
-        return int(self._rows.bytes) + sum(one.bytes for one in self._values.values())
+        return int(self._rows.bytes) + sum(values.bytes for values in self._values.values())
 
     def forget_each(self, begins: Ints) -> Batch:
         """Forget each event that is before its time in ``begins``, and return them."""
         self._catch_up()
-        found = self._remove(self.ts < begins)
+        batch = self._remove(self.ts < begins)
         self._let_go()
-        return found
+        return batch
 
     def whole(self) -> tuple[Batch, Ints]:
         """Return all events with their numbers, in stream order."""
@@ -285,22 +287,22 @@ class EventLog:
 
     def _let_go(self) -> None:
         """Keep no memory for texts of events that are gone, if they are many."""
-        if max((len(one.texts) for one in self._values.values()), default=0) > 2 * len(self._rows) + SPARE:
+        if max((len(values.texts) for values in self._values.values()), default=0) > 2 * len(self._rows) + SPARE:
             self._rebuild()
 
     def _rebuild(self) -> None:
-        later, self._later = self._later, []
+        later_batches, self._later = self._later, []
         batch, numbers = self.whole()
         vars(self).update(vars(self.empty()))
-        self._later = [(batch, numbers), *later] if len(batch) else later
+        self._later = [(batch, numbers), *later_batches] if len(batch) else later_batches
 
     def _at(self, places: Ints) -> Batch:
         return self._batch(*self._rows.at(places))
 
     def _batch(self, words: Sequence[Ints], flags: Sequence[Flags]) -> Batch:
         columns = {name: values.of(words, flags) for name, values in self._values.items()}
-        given = columns.pop(IDS, Column(Kind.INT, words[NUMBER]))  # without events there is no such column
-        ids: Any = given.to_list() if given.kind is Kind.STRING else given.values
+        id_column = columns.pop(IDS, Column(Kind.INT, words[NUMBER]))  # without events there is no such column
+        ids: Any = id_column.to_list() if id_column.kind is Kind.STRING else id_column.values
         return Batch(
             ts=words[TIME],
             types=columns.pop(TYPES, None),

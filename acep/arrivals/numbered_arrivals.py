@@ -37,11 +37,11 @@ class NumberedArrivals(Arrivals):
 
     >>> from acep.events.tables import schema_of
     >>> columns = pa.schema({"ts": pa.int64(), "n": pa.int64()})
-    >>> held = NumberedArrivals(columns, schema_of(columns, seq="n"), "inf", first=0)
-    >>> [None if due.rows is None else due.rows["n"].to_pylist() for due in map(held.push, (
+    >>> arrivals = NumberedArrivals(columns, schema_of(columns, seq="n"), "inf", first=0)
+    >>> [None if due.rows is None else due.rows["n"].to_pylist() for due in map(arrivals.push, (
     ...     pa.table({"ts": [3, 5], "n": [0, 2]}), pa.table({"ts": [4, 9], "n": [1, 4]})))]
     [[0], [1, 2]]
-    >>> held.gap, len(held), held.final
+    >>> arrivals.gap, len(arrivals), arrivals.final
     (3, 1, 5)
     """
 
@@ -51,10 +51,10 @@ class NumberedArrivals(Arrivals):
         super().__init__(arrow, schema, lateness, duplicates=duplicates)
         assert schema.seq is not None
         self._seq, self.first = schema.seq, first
-        held = self._arrow.field(self._seq).type
-        if not pa.types.is_integer(held):
+        data_type = self._arrow.field(self._seq).type
+        if not pa.types.is_integer(data_type):
             raise DataError(
-                f"column `{self._seq}` is {held}, and seq_gaps= is for numbers of events",
+                f"column `{self._seq}` is {data_type}, and seq_gaps= is for numbers of events",
                 hint="cast it to integers, or leave seq_gaps= out",
                 code="data_type",
             )
@@ -87,24 +87,24 @@ class NumberedArrivals(Arrivals):
         is smaller than the first, and numbers that are not in the order of time.
         """
         rows = selectable(rows)
-        same, ticks = self._same(rows), self._ticks(rows)
-        numbers, _ = ticks_of(self._seq, same.column(self._seq), 1)
+        aligned, ticks = self._same(rows), self._ticks(rows)
+        numbers, _ = ticks_of(self._seq, aligned.column(self._seq), 1)
         arrived = np.arange(self.arrived, self.arrived + len(rows))
-        again = self._again(numbers) if self._drop else np.zeros(len(rows), bool)
-        if again.any():
-            rows, same = (table.filter(pa.array(~again)) for table in (rows, same))
-            ticks, numbers, arrived = ticks[~again], numbers[~again], arrived[~again]
+        repeats = self._again(numbers) if self._drop else np.zeros(len(rows), bool)
+        if repeats.any():
+            rows, aligned = (table.filter(pa.array(~repeats)) for table in (rows, aligned))
+            ticks, numbers, arrived = ticks[~repeats], numbers[~repeats], arrived[~repeats]
         fresh = self._fresh(ticks)
-        known, times = self._merged(numbers, ticks, fresh)
+        held_numbers, held_times = self._merged(numbers, ticks, fresh)
         self._once(rows, ticks, fresh, drop=False)
-        self.arrived += int(np.count_nonzero(again))
-        self.duplicates += int(np.count_nonzero(again))
+        self.arrived += int(np.count_nonzero(repeats))
+        self.duplicates += int(np.count_nonzero(repeats))
         self._count(rows, fresh)
-        self._numbers, self._times = known, times
+        self._numbers, self._times = held_numbers, held_times
         if fresh.any():
             newest = int(ticks[fresh].max())
             self._newest = newest if self._newest is None else max(newest, self._newest)
-            self._held.add(same.append_column(ARRIVAL, pa.array(arrived)).filter(pa.array(fresh)))
+            self._held.add(aligned.append_column(ARRIVAL, pa.array(arrived)).filter(pa.array(fresh)))
         return ReleasedEvents(self._passed(self.final if self._newest is None else self._certain(self._newest)))
 
     def advance(self, tick: int) -> ReleasedEvents:
@@ -125,10 +125,10 @@ class NumberedArrivals(Arrivals):
         """Read the data of :meth:`dump`. Raises :class:`SnapshotError` if it is invalid."""
         super().load(data)
         try:
-            number, *others = data["numbers"]
+            number, *bounds = data["numbers"]
             self._next = int(number)
-            self._lost, self._last, self._newest = (None if one is None else int(one) for one in others)
-            self._numbers, self._times = (np.array(one, np.int64) for one in data["waits"])
+            self._lost, self._last, self._newest = (None if bound is None else int(bound) for bound in bounds)
+            self._numbers, self._times = (np.array(values, np.int64) for values in data["waits"])
             if not len(self._numbers) == len(self._times) == len(self._held):
                 raise ValueError("waits")
         except (KeyError, TypeError, ValueError, OverflowError):
@@ -136,38 +136,38 @@ class NumberedArrivals(Arrivals):
 
     def _again(self, numbers: Ints) -> npt.NDArray[np.bool_]:
         """Return which numbers have come before, or stand in an earlier row."""
-        again = np.ones(len(numbers), bool)
-        again[np.unique(numbers, return_index=True)[1]] = False
+        repeats = np.ones(len(numbers), bool)
+        repeats[np.unique(numbers, return_index=True)[1]] = False
         came = numbers < self._next if self._lost is None else (numbers < self._next) & (numbers > self._lost)
-        again |= (came & (numbers >= self.first)) | np.isin(numbers, self._numbers)
-        return again
+        repeats |= (came & (numbers >= self.first)) | np.isin(numbers, self._numbers)
+        return repeats
 
     def _merged(self, numbers: Ints, ticks: Ints, fresh: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """Return the numbers and the times of the held events and of those that come, in the order of the numbers."""
-        if (early := numbers < self.first).any():
-            number = int(numbers[early][0])
+        if (is_early := numbers < self.first).any():
+            number = int(numbers[is_early][0])
             raise DataError(
                 f"column `{self._seq}` has the number {number}, and the first is {self.first}",
                 hint=f"seq_gaps={number}" if number >= 0 else "numbers count from 0 on",
                 code="data_order",
             )
-        before = numbers < self._next
-        came = before if self._lost is None else before & (numbers > self._lost)
+        is_before_next = numbers < self._next
+        came = is_before_next if self._lost is None else is_before_next & (numbers > self._lost)
         if came.any():
             raise self._twice(int(numbers[came][0]))
-        if (before & fresh).any():  # a greater number is at a time that is over
-            raise self._disordered(int(numbers[before & fresh][0]))
-        known = np.concatenate([self._numbers, numbers[~before]])
-        order = np.argsort(known, kind="stable")
-        known, times = known[order], np.concatenate([self._times, ticks[~before]])[order]
-        if (same := known[1:] == known[:-1]).any():
-            raise self._twice(int(known[1:][same][0]))
-        earlier = times[1:] < times[:-1]
-        if earlier.any():
-            raise self._disordered(int(known[1:][earlier][0]))
+        if (is_before_next & fresh).any():  # a greater number is at a time that is over
+            raise self._disordered(int(numbers[is_before_next & fresh][0]))
+        all_numbers = np.concatenate([self._numbers, numbers[~is_before_next]])
+        order = np.argsort(all_numbers, kind="stable")
+        all_numbers, times = all_numbers[order], np.concatenate([self._times, ticks[~is_before_next]])[order]
+        if (is_same := all_numbers[1:] == all_numbers[:-1]).any():
+            raise self._twice(int(all_numbers[1:][is_same][0]))
+        is_earlier = times[1:] < times[:-1]
+        if is_earlier.any():
+            raise self._disordered(int(all_numbers[1:][is_earlier][0]))
         if self._last is not None and len(times) and times[0] < self._last:
-            raise self._disordered(int(known[0]))
-        return known, times
+            raise self._disordered(int(all_numbers[0]))
+        return all_numbers, times
 
     def _twice(self, number: int) -> DataError:
         return DataError(
@@ -185,20 +185,20 @@ class NumberedArrivals(Arrivals):
 
     def _passed(self, certain: int | None) -> pa.Table | None:
         """Return the held rows that are final once ``certain`` is the time before which nothing changes."""
-        known, times = self._numbers, self._times
-        many = 0 if certain is None else int(np.count_nonzero(times < certain))
-        if many:
-            missing = known[:many] != np.concatenate([[self._next], known[: many - 1] + 1])
-            if missing.any():
-                self._lost = int(known[:many][missing][-1]) - 1
-            self._next = int(known[many - 1]) + 1
+        numbers, times = self._numbers, self._times
+        n_final = 0 if certain is None else int(np.count_nonzero(times < certain))
+        if n_final:
+            follows_gap = numbers[:n_final] != np.concatenate([[self._next], numbers[: n_final - 1] + 1])
+            if follows_gap.any():
+                self._lost = int(numbers[:n_final][follows_gap][-1]) - 1
+            self._next = int(numbers[n_final - 1]) + 1
         # A run without gaps goes on from there.
-        steps = known[many:] - np.arange(len(known) - many) == self._next
-        many += len(steps) if steps.all() else int(np.argmin(steps))
-        if many:
-            self._next, self._last = int(known[many - 1]) + 1, int(times[many - 1])
+        steps = numbers[n_final:] - np.arange(len(numbers) - n_final) == self._next
+        n_final += len(steps) if steps.all() else int(np.argmin(steps))
+        if n_final:
+            self._next, self._last = int(numbers[n_final - 1]) + 1, int(times[n_final - 1])
             # Events of the same time with greater numbers may still come.
             certain = self._last if certain is None else max(certain, self._last)
-            self._numbers, self._times = known[many:], times[many:]
+            self._numbers, self._times = numbers[n_final:], times[n_final:]
         self._settle(certain)
         return self._held.release(self._next)

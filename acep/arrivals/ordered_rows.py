@@ -53,8 +53,8 @@ class OrderedRows:
         end, added = self._words[TIME].size, len(words[TIME])
         for growing, values in zip(self._words, words, strict=True):
             growing.extend(values)
-        for growing, one in zip(self._flags, flags, strict=True):
-            growing.extend(np.ones(added, np.uint8) if one is None else one)
+        for growing, new_flags in zip(self._flags, flags, strict=True):
+            growing.extend(np.ones(added, np.uint8) if new_flags is None else new_flags)
         if not added or end == self._begin:
             return
         times = self._words[TIME].now
@@ -83,25 +83,25 @@ class OrderedRows:
     def at(self, places: Ints) -> Columns:
         """Return the rows in some places."""
         rows = places + self._begin
-        return [one.now[rows] for one in self._words], [one.now[rows] for one in self._flags]
+        return [growing.now[rows] for growing in self._words], [growing.now[rows] for growing in self._flags]
 
     def column(self, which: int) -> Ints:
         """Return a column of words."""
-        found: Ints = self._words[which].now[self._begin :].copy()
-        return found
+        values: Ints = self._words[which].now[self._begin :].copy()
+        return values
 
     def flags(self, which: int) -> Flags:
         """Return a column of flags."""
-        found: Flags = self._flags[which].now[self._begin :].copy()
-        return found
+        values: Flags = self._flags[which].now[self._begin :].copy()
+        return values
 
     def drop(self, rows: int) -> None:
         """Remove the first rows."""
         self._begin += rows
         if self._begin > len(self) + SPARE:
-            rest = np.arange(self._begin, self._words[TIME].size)
+            remaining = np.arange(self._begin, self._words[TIME].size)
             for growing in (*self._words, *self._flags):
-                growing.keep(rest)
+                growing.keep(remaining)
             self._begin = 0
 
     def keep(self, stay: Flags) -> None:
@@ -113,7 +113,7 @@ class OrderedRows:
     @property
     def bytes(self) -> int:
         """Return the bytes that are reserved."""
-        return sum(one.bytes for one in (*self._words, *self._flags))
+        return sum(growing.bytes for growing in (*self._words, *self._flags))
 
 
 def bucket_of(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:

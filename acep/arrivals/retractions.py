@@ -24,11 +24,12 @@ class Retractions:
 
     A call replaces what it changes, so that a copy stays as it is.
 
-    >>> known, ticks, everything = Retractions(), np.array([1, 2, 2]), np.ones(3, bool)
-    >>> stay, _, removed = known.apply(np.array([1, 1, -1]), ["a", "b", "b"], ticks, everything, 0, lambda tick: True)
+    >>> retractions, ticks, everything = Retractions(), np.array([1, 2, 2]), np.ones(3, bool)
+    >>> stay, _, removed = retractions.apply(
+    ...     np.array([1, 1, -1]), ["a", "b", "b"], ticks, everything, 0, lambda tick: True)
     >>> stay.tolist(), removed
     ([True, False, False], [])
-    >>> known.apply(np.array([-1]), ["a"], ticks[:1], everything[:1], 3, lambda tick: True)[2]
+    >>> retractions.apply(np.array([-1]), ["a"], ticks[:1], everything[:1], 3, lambda tick: True)[2]
     [0]
     """
 
@@ -37,7 +38,7 @@ class Retractions:
         self._events: dict[Any, tuple[int, int]] = {}  # arrival number and time of each event that may be taken back
         self._waiting: dict[Any, int] = {}  # time of each retraction whose event has not come
         self._gone: set[int] = set()  # arrival numbers of held events that were retracted
-        self._at: dict[Any, Key] = {}  # the keys and the type of each id and each retraction that waits
+        self._keys: dict[Any, Key] = {}  # the keys and the type of each id and each retraction that waits
 
     @property
     def held(self) -> int:
@@ -47,7 +48,7 @@ class Retractions:
     @property
     def placed(self) -> bool:
         """Return whether the key and the type of each id are known."""
-        return len(self._at) == len(self._events) + len(self._waiting)
+        return len(self._keys) == len(self._events) + len(self._waiting)
 
     def apply(
         self,
@@ -56,25 +57,27 @@ class Retractions:
         ticks: npt.NDArray[np.int64],
         fresh: Bools,
         first: int,
-        given: Callable[[int], bool],
-        places: Sequence[Key] | None = None,
+        was_given: Callable[[int], bool],
+        row_keys: Sequence[Key] | None = None,
     ) -> tuple[Bools, Bools, list[int]]:
         """Take in the signs, ids and times of rows that are ``fresh``. Return which rows are events that may stay,
         which come again and are left out, and the arrival numbers of events that were given and are taken back.
 
-        ``first``: the arrival number of the first row; ``given``: whether an event at a time, of an earlier push, was
-        given; ``places``: the keys and the type of each row, where they matter. Raises :class:`DataError`, with nothing
-        taken in, for an id that is inserted or retracted twice, or a retraction with another time than its event.
+        ``first``: the arrival number of the first row; ``was_given``: whether an event at a time, of an earlier push,
+        was given; ``row_keys``: the keys and the type of each row, where they matter.
+
+        Raises :class:`DataError`, with nothing taken in, for an id that is inserted or retracted twice, or a retraction
+        with another time than its event.
         """
-        events, waiting, gone, kept_at = dict(self._events), dict(self._waiting), set(self._gone), dict(self._at)
-        taken: set[int] = set()
-        stay, again = signs > 0, np.zeros(len(signs), bool)
-        for at in np.flatnonzero(fresh).tolist():
-            name, tick, sign = names[at], int(ticks[at]), signs[at]
+        events, waiting, gone, keys_by_id = dict(self._events), dict(self._waiting), set(self._gone), dict(self._keys)
+        taken_back: set[int] = set()
+        stays, repeats = signs > 0, np.zeros(len(signs), bool)
+        for row in np.flatnonzero(fresh).tolist():
+            name, tick, sign = names[row], int(ticks[row]), signs[row]
             if sign > 0 and name in waiting:
                 _same_time(name, tick, waiting.pop(name))
-                kept_at.pop(name, None)
-                stay[at] = False
+                keys_by_id.pop(name, None)
+                stays[row] = False
             elif sign > 0:
                 if name in events:
                     if not self.drop:
@@ -83,18 +86,18 @@ class Retractions:
                             hint='retract it first, with op -1; or where the source repeats events: duplicates="drop"',
                             code="data_order",
                         )
-                    stay[at], again[at] = False, True
+                    stays[row], repeats[row] = False, True
                     continue
-                events[name] = (first + at, tick)
-                if places is not None:
-                    kept_at[name] = places[at]
+                events[name] = (first + row, tick)
+                if row_keys is not None:
+                    keys_by_id[name] = row_keys[row]
             elif name in events:
-                number, known = events.pop(name)
-                kept_at.pop(name, None)
-                _same_time(name, tick, known)
+                number, event_tick = events.pop(name)
+                keys_by_id.pop(name, None)
+                _same_time(name, tick, event_tick)
                 gone.add(number)
-                if number < first and given(known):
-                    taken.add(number)
+                if number < first and was_given(event_tick):
+                    taken_back.add(number)
             elif name in waiting:
                 if not self.drop:
                     raise DataError(
@@ -102,15 +105,15 @@ class Retractions:
                         hint='where the source repeats events: duplicates="drop"',
                         code="data_order",
                     )
-                again[at] = True
+                repeats[row] = True
             else:
                 waiting[name] = tick
-                if places is not None:
-                    kept_at[name] = places[at]
+                if row_keys is not None:
+                    keys_by_id[name] = row_keys[row]
         inside = {number for number in gone if number >= first}
-        stay[[number - first for number in inside]] = False
-        self._events, self._waiting, self._gone, self._at = events, waiting, gone - inside - taken, kept_at
-        return stay, again, sorted(taken)
+        stays[[number - first for number in inside]] = False
+        self._events, self._waiting, self._gone, self._keys = events, waiting, gone - inside - taken_back, keys_by_id
+        return stays, repeats, sorted(taken_back)
 
     def left(self, rows: pa.Table, number: str) -> pa.Table | None:
         """Return the rows that were not retracted, of held ones that are given now; ``None``: there are none.
@@ -118,47 +121,49 @@ class Retractions:
         if not self._gone:
             return rows
         numbers = rows.column(number).to_numpy()
-        gone = np.isin(numbers, np.fromiter(self._gone, np.int64, len(self._gone)))
-        self._gone = self._gone.difference(numbers[gone].tolist())
-        return rows.filter(pa.array(~gone)) if not gone.all() else None
+        is_gone = np.isin(numbers, np.fromiter(self._gone, np.int64, len(self._gone)))
+        self._gone = self._gone.difference(numbers[is_gone].tolist())
+        return rows.filter(pa.array(~is_gone)) if not is_gone.all() else None
 
     def forget(self, final: int | None) -> None:
         """Forget the ids of events before a time (``None``: of all), which nothing takes back any more, and warn of
         retractions whose event did not come."""
-        known = (*self._events, *self._waiting)
-        self._forget({one for one in known if final is None or self._time(one) < final})
+        ids = (*self._events, *self._waiting)
+        self._forget({event_id for event_id in ids if final is None or self._time(event_id) < final})
 
     def forget_each(self, final: Callable[[Key], int]) -> None:
         """Forget the same by the time that ``final`` gives for the keys and the type of an event."""
-        self._forget({one for one, place in self._at.items() if self._time(one) < final(place)})
+        self._forget({event_id for event_id, key in self._keys.items() if self._time(event_id) < final(key)})
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data."""
-        ids = [[one, *both] for one, both in self._events.items()]
-        given = {"ids": ids, "waiting": [*map(list, self._waiting.items())], "gone": sorted(self._gone)}
+        ids = [[event_id, *arrival] for event_id, arrival in self._events.items()]
+        state = {"ids": ids, "waiting": [*map(list, self._waiting.items())], "gone": sorted(self._gone)}
         # States from before there were conditions have no places.
-        return given | ({"at": [[one, *place] for one, place in self._at.items()]} if self._at else {})
+        return state | ({"at": [[event_id, *key] for event_id, key in self._keys.items()]} if self._keys else {})
 
     def load(self, data: Mapping[str, Any]) -> None:
         """Read the data of :meth:`dump`. Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for other
         data."""
-        self._events = {one: (int(number), int(tick)) for one, number, tick in data["ids"]}
-        self._waiting = {one: int(tick) for one, tick in data["waiting"]}
-        self._gone = {int(one) for one in data["gone"]}
-        self._at = {one: tuple(place) for one, *place in data.get("at", ())}
-        if not self._at.keys() <= self._events.keys() | self._waiting.keys():
+        self._events = {event_id: (int(number), int(tick)) for event_id, number, tick in data["ids"]}
+        self._waiting = {event_id: int(tick) for event_id, tick in data["waiting"]}
+        self._gone = {int(number) for number in data["gone"]}
+        self._keys = {event_id: tuple(key) for event_id, *key in data.get("at", ())}
+        if not self._keys.keys() <= self._events.keys() | self._waiting.keys():
             raise ValueError("at")
 
     def _time(self, name: Any) -> int:
         return self._events[name][1] if name in self._events else self._waiting[name]
 
-    def _forget(self, over: Collection[Any]) -> None:
-        self._events = {one: both for one, both in self._events.items() if one not in over}
-        self._at = {one: place for one, place in self._at.items() if one not in over}
-        if lost := [one for one in self._waiting if one in over]:
-            self._waiting = {one: tick for one, tick in self._waiting.items() if one not in over}
-            said = f"{len(lost)} retractions name events that never came or were final, first id {lost[0]!r}"
-            warn_caller(said, DataWarning)
+    def _forget(self, final_ids: Collection[Any]) -> None:
+        self._events = {event_id: arrival for event_id, arrival in self._events.items() if event_id not in final_ids}
+        self._keys = {event_id: key for event_id, key in self._keys.items() if event_id not in final_ids}
+        if unmatched := [event_id for event_id in self._waiting if event_id in final_ids]:
+            self._waiting = {event_id: tick for event_id, tick in self._waiting.items() if event_id not in final_ids}
+            message = (
+                f"{len(unmatched)} retractions name events that never came or were final, first id {unmatched[0]!r}"
+            )
+            warn_caller(message, DataWarning)
 
 
 def signs_of(op: str, rows: pa.Table) -> npt.NDArray[np.int64]:
@@ -176,6 +181,6 @@ def signs_of(op: str, rows: pa.Table) -> npt.NDArray[np.int64]:
     return values.astype(np.int64)
 
 
-def _same_time(name: Any, tick: int, known: int) -> None:
-    if tick != known:
+def _same_time(name: Any, tick: int, event_tick: int) -> None:
+    if tick != event_tick:
         raise DataError(f"the retraction of id {name!r} has another time than its event", code="data_order")

@@ -73,13 +73,14 @@ class Arc:
 @dataclass(frozen=True)
 class State:
     """A state in which ``var`` was bound last. ``open`` are the Kleene variables whose repetition has not been left,
-    ``accepts`` the possible ends, and ``rest`` the least scaled cost of reaching an end (``None``: unreachable)."""
+    ``accepts`` the possible ends, and ``cost_to_end`` the least scaled cost of reaching an end (``None``: it cannot be
+    reached)."""
 
     number: int
     var: str
     open: tuple[str, ...]
     accepts: tuple[Accept, ...]
-    rest: int | None
+    cost_to_end: int | None
 
     @property
     def name(self) -> str:
@@ -122,53 +123,53 @@ def compose(automaton: Thompson) -> Arcs:
             variables.setdefault(letter.kleene, {}).setdefault(letter.var)
     states, arcs, taken = [], [], 0
     for number in range(len(automaton.letters) + 1):
-        state, here, steps = _state(automaton, leaving, variables, number, MOST_STEPS - taken)
+        state, state_arcs, steps = _state(automaton, leaving, variables, number, MOST_STEPS - taken)
         taken += steps
         states.append(state)
-        arcs.append(here)
-    return Arcs(_with_rest(states, arcs), tuple(arcs))
+        arcs.append(state_arcs)
+    return Arcs(_with_costs_to_end(states, arcs), tuple(arcs))
 
 
 def _state(
-    automaton: Thompson, leaving: list[list[Edge]], variables: dict[int, dict[str, None]], number: int, most: int
+    automaton: Thompson, leaving: list[list[Edge]], variables: dict[int, dict[str, None]], number: int, max_steps: int
 ) -> tuple[State, tuple[Arc, ...], int]:
-    """Return the state of a letter (0: the start) without its ``rest``, the arcs that leave it, and the number of steps
-    of its walks, at most ``most``."""
+    """Return the state of a letter (0: the start) without its ``cost_to_end``, the arcs that leave it, and the number
+    of steps of its walks, at most ``max_steps``."""
     letter = automaton.letters[number - 1] if number else None
     inside = letter.inside if letter else ()
     stays = frozenset(i for i, _ in inside)
     opened = {v: i for i in stays for v in variables.get(i, ())}
     innermost = next((i for i, is_open in reversed(inside) if is_open), None)
     start = _Label(letter.target if letter else automaton.start, frozenset(), frozenset(), stays, ())
-    found: dict[tuple[int, tuple[Crossing, ...], tuple[int, ...], tuple[str, ...]], list[Gap]] = {}
+    gaps_of_arc: dict[tuple[int, tuple[Crossing, ...], tuple[int, ...], tuple[str, ...]], list[Gap]] = {}
     blocking = set()
     accepts: dict[tuple[Crossing, ...], int] = {}
-    reached, steps = _walks(automaton, leaving, start, most)
-    for at, gaps in reached.items():
-        closes = tuple(sorted(v for v, i in opened.items() if i not in at.stays))
-        if at.place == automaton.final and letter:
-            trailing = tuple(c for c in at.crossings if automaton.negations[c.negation].trailing)
+    reached, steps = _walks(automaton, leaving, start, max_steps)
+    for label, gaps in reached.items():
+        closes = tuple(sorted(v for v, i in opened.items() if i not in label.stays))
+        if label.place == automaton.final and letter:
+            trailing = tuple(c for c in label.crossings if automaton.negations[c.negation].trailing)
             accepts[trailing] = min(gaps[0][0], accepts.get(trailing, gaps[0][0]))
-        for edge in leaving[at.place]:
+        for edge in leaving[label.place]:
             if edge.kind == "letter":
-                resets = tuple(g for g in automaton.letters[edge.number].groups if g in at.entered)
-                crossings = tuple(c for c in at.crossings if letter or automaton.negations[c.negation].leading)
+                resets = tuple(g for g in automaton.letters[edge.number].groups if g in label.entered)
+                crossings = tuple(c for c in label.crossings if letter or automaton.negations[c.negation].leading)
                 key = (edge.number + 1, crossings, resets, closes)
-                found.setdefault(key, []).extend(gaps)
-                if gaps[0][0] == 0 and (innermost is None or innermost in at.stays):
+                gaps_of_arc.setdefault(key, []).extend(gaps)
+                if gaps[0][0] == 0 and (innermost is None or innermost in label.stays):
                     blocking.add(key)
-    here = []
-    for key in sorted(found):
+    arcs = []
+    for key in sorted(gaps_of_arc):
         target, crossings, resets, closes = key
         to = automaton.letters[target - 1]
-        gaps = pareto(found[key], automaton.costs)
-        here.append(Arc(number, target, to.var, to.types, gaps, crossings, resets, closes, key in blocking))
+        gaps = pareto(gaps_of_arc[key], automaton.costs)
+        arcs.append(Arc(number, target, to.var, to.types, gaps, crossings, resets, closes, key in blocking))
     endings = tuple(Accept(cost, crossings) for crossings, cost in sorted(accepts.items()))
-    return State(number, letter.var if letter else "", tuple(sorted(opened)), endings, None), tuple(here), steps
+    return State(number, letter.var if letter else "", tuple(sorted(opened)), endings, None), tuple(arcs), steps
 
 
 def _walks(
-    automaton: Thompson, leaving: list[list[Edge]], start: _Label, most: int
+    automaton: Thompson, leaving: list[list[Edge]], start: _Label, max_steps: int
 ) -> tuple[dict[_Label, tuple[Gap, ...]], int]:
     """Return all walks from a place that bind nothing, with their Pareto-optimal gaps, and the number of steps."""
     ends = dict(automaton.copies)
@@ -178,7 +179,7 @@ def _walks(
     while todo:
         label = todo.popleft()
         steps += 1
-        if steps > most:
+        if steps > max_steps:
             raise QueryError(
                 "there are too many ways through the pattern",
                 hint="fewer components that may be left out or be missing, or a smaller error budget",
@@ -193,9 +194,9 @@ def _walks(
             after, cost = _step(automaton, label, edge), gaps
             if edge.kind == "missing":
                 cost = pareto([(a + c, b + d) for a, b in gaps for c, d in edge.gaps], automaton.costs)
-            known = reached.get(after, ())
-            best = pareto([*known, *cost], automaton.costs)
-            if best != known:
+            old_gaps = reached.get(after, ())
+            best = pareto([*old_gaps, *cost], automaton.costs)
+            if best != old_gaps:
                 reached[after] = best
                 todo.append(after)
     return reached, steps
@@ -216,17 +217,17 @@ def _step(automaton: Thompson, label: _Label, edge: Edge) -> _Label:
     return _Label(edge.target, entered, copies, label.stays.intersection(place.inside), crossings)
 
 
-def _with_rest(states: list[State], arcs: list[tuple[Arc, ...]]) -> tuple[State, ...]:
-    rest: list[int | None] = [min((a.cost for a in s.accepts), default=None) for s in states]
+def _with_costs_to_end(states: list[State], arcs: list[tuple[Arc, ...]]) -> tuple[State, ...]:
+    costs: list[int | None] = [min((a.cost for a in s.accepts), default=None) for s in states]
     changed = True
     while changed:
         changed = False
         for number in reversed(range(len(arcs))):  # mostly from the end to the start, so that few rounds suffice
             for arc in arcs[number]:
-                onward = rest[arc.target]
+                onward = costs[arc.target]
                 if onward is None:
                     continue
-                cost, known = arc.weight + onward, rest[number]
-                if known is None or cost < known:
-                    rest[number], changed = cost, True
-    return tuple(State(s.number, s.var, s.open, s.accepts, rest[s.number]) for s in states)
+                cost, old_cost = arc.weight + onward, costs[number]
+                if old_cost is None or cost < old_cost:
+                    costs[number], changed = cost, True
+    return tuple(State(s.number, s.var, s.open, s.accepts, costs[s.number]) for s in states)

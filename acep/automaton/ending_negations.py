@@ -92,13 +92,13 @@ def _checks(
     they do not decide it. ``following`` has the variable that is bound next."""
     first = len(predicates) + sum(len(conditions) for conditions in negated[:number])
     checks = []
-    for place, condition in enumerate(negated[number]):
+    for index, condition in enumerate(negated[number]):
         leaves = leaves_of(condition)
-        asked = {leaf.var for leaf in leaves} - {negation.var}
-        if asked <= bound and all(isinstance(leaf, ex.Attribute) and leaf.index is None for leaf in leaves):
+        referenced = {leaf.var for leaf in leaves} - {negation.var}
+        if referenced <= bound and all(isinstance(leaf, ex.Attribute) and leaf.index is None for leaf in leaves):
             sources = tuple(_source(leaf, negation.var) for leaf in leaves if isinstance(leaf, ex.Attribute))
-            checks.append(Check(first + place, sources, ()))
-        elif not (asked <= following and _is_implied(condition, negation.var, bound, predicates, negated[number])):
+            checks.append(Check(first + index, sources, ()))
+        elif not (referenced <= following and _is_implied(condition, negation.var, bound, predicates, negated[number])):
             return None
     return tuple(checks)
 

@@ -28,7 +28,7 @@ __all__ = [
     "arcs_of",
     "named_apart",
     "program_of",
-    "rebound",
+    "rebind",
     "steps_of",
     "thompson_of",
 ]
@@ -77,19 +77,19 @@ def steps_of(graph: StateGraph, tick: Callable[[ex.Expr], int]) -> GraphSteps:
     walks = _Walks(leaving, tick)
     begins = [(0, walk) for walk in walks.epsilon(_Walk(graph.start, (), initial))]
     stays = [(number, _Walk(name, (), {})) for name, number in names.items()]
-    many = 0
+    walk_count = 0
     for number, before in (*begins, *stays):
         for arc in leaving.get(before.state, ()):
             if arc.epsilon:
                 continue
-            after = walks.along(before, arc)
+            after = walks.follow(before, arc)
             if arc.ignorable:
                 if number:
                     ignoring[number].append(GraphStep(number, number, after.fence, (), "", after.since, after.until))
                 continue
             for walk in walks.epsilon(after):
-                many += 1
-                if many > MOST_WALKS:
+                walk_count += 1
+                if walk_count > MOST_WALKS:
                     raise QueryError(
                         "there are too many chains of epsilon arcs", hint=f"at most {MOST_WALKS}", code="query_size"
                     )
@@ -120,26 +120,28 @@ class _Walks:
 
     def epsilon(self, walk: _Walk) -> Iterator[_Walk]:
         """Yield a walk, and all walks that go on from it along epsilon arcs."""
-        stack, many = [walk], 0
+        stack, walk_count = [walk], 0
         while stack:
-            one = stack.pop()
-            many += 1
-            if many > MOST_WALKS:
+            current = stack.pop()
+            walk_count += 1
+            if walk_count > MOST_WALKS:
                 raise QueryError(
                     "there are too many chains of epsilon arcs", hint=f"at most {MOST_WALKS}", code="query_size"
                 )
-            yield one
-            further = [self.along(one, arc) for arc in reversed(self.leaving.get(one.state, ())) if arc.epsilon]
+            yield current
+            further = [
+                self.follow(current, arc) for arc in reversed(self.leaving.get(current.state, ())) if arc.epsilon
+            ]
             stack += [walk for walk in further if walk.since is None or walk.until is None or walk.since < walk.until]
 
-    def along(self, walk: _Walk, arc: GraphArc) -> _Walk:
+    def follow(self, walk: _Walk, arc: GraphArc) -> _Walk:
         """Return the walk followed by an arc."""
         fence = list(walk.fence)
         if arc.fence is not None:
-            fence += _conjuncts(_replaced(arc.fence, walk.values))
-        values = {**walk.values, **{name: _replaced(value, walk.values) for name, value in arc.transfer}}
-        since = [one for one in (walk.since, None if arc.since is None else self.tick(arc.since)) if one is not None]
-        until = [one for one in (walk.until, None if arc.until is None else self.tick(arc.until)) if one is not None]
+            fence += _conjuncts(_replace_registers(arc.fence, walk.values))
+        values = {**walk.values, **{name: _replace_registers(value, walk.values) for name, value in arc.transfer}}
+        since = [tick for tick in (walk.since, None if arc.since is None else self.tick(arc.since)) if tick is not None]
+        until = [tick for tick in (walk.until, None if arc.until is None else self.tick(arc.until)) if tick is not None]
         return _Walk(arc.target, tuple(fence), values, max(since, default=None), min(until, default=None))
 
 
@@ -151,14 +153,14 @@ def _conjuncts(expr: ex.Expr) -> Iterator[ex.Expr]:
         yield expr
 
 
-def _replaced(expr: ex.Expr, values: Mapping[str, ex.Expr]) -> ex.Expr:
+def _replace_registers(expr: ex.Expr, values: Mapping[str, ex.Expr]) -> ex.Expr:
     """Return an expression with values in place of registers."""
     if isinstance(expr, ex.Attribute):
         return values.get(expr.name, expr) if expr.var == REGISTER else expr
     parts = children(expr)
-    after = [_replaced(part, values) for part in parts]
-    same = all(map(operator.is_, after, parts))  # compilations know an expression that stays by its identity
-    return expr if same else with_children(expr, after)
+    after = [_replace_registers(part, values) for part in parts]
+    is_same = all(map(operator.is_, after, parts))  # compilations know an expression that stays by its identity
+    return expr if is_same else with_children(expr, after)
 
 
 def thompson_of(graph: StateGraph) -> Thompson:
@@ -172,21 +174,21 @@ def arcs_of(graph: StateGraph, steps: GraphSteps) -> Arcs:
     """Return the states and arcs that engines run."""
     names = ("", *graph.states)
     # Arcs that come later may lead on from any state.
-    rest: list[int | None] = [0 if name in graph.final or graph.dynamic else None for name in names]
+    remaining_costs: list[int | None] = [0 if name in graph.final or graph.dynamic else None for name in names]
     changed = True
     while changed:
         changed = False
-        for here in steps.taking:
-            for step in here:
-                if rest[step.target] is not None and rest[step.source] is None:
-                    rest[step.source], changed = 0, True
+        for state_steps in steps.taking:
+            for step in state_steps:
+                if remaining_costs[step.target] is not None and remaining_costs[step.source] is None:
+                    remaining_costs[step.source], changed = 0, True
     states = tuple(
-        State(number, name, (), (Accept(0, ()),) if name in graph.final else (), rest[number])
+        State(number, name, (), (Accept(0, ()),) if name in graph.final else (), remaining_costs[number])
         for number, name in enumerate(names)
     )
     arcs = tuple(
-        tuple(Arc(s.source, s.target, s.var, (), ((0, 0),), (), (), (), False, s.since, s.until) for s in here)
-        for here in steps.taking
+        tuple(Arc(s.source, s.target, s.var, (), ((0, 0),), (), (), (), False, s.since, s.until) for s in state_steps)
+        for state_steps in steps.taking
     )
     return Arcs(states, arcs)
 
@@ -210,29 +212,29 @@ def program_of(
         return Check(predicate, tuple(map(_source, leaves)), ())
 
     everything = [_register(r.name) for r in graph.registers]
-    made: list[list[tuple[GraphStep, Arc, tuple[Check, ...], dict[Register, Assign]]]] = []
-    for here, of_state in zip(steps.taking, arcs.arcs, strict=True):
-        made.append([])
-        for step, arc in zip(here, of_state, strict=True):
+    compiled_arcs: list[list[tuple[GraphStep, Arc, tuple[Check, ...], dict[Register, Assign]]]] = []
+    for state_steps, of_state in zip(steps.taking, arcs.arcs, strict=True):
+        compiled_arcs.append([])
+        for step, arc in zip(state_steps, of_state, strict=True):
             assigns = {}
             for name, expr in step.transfer:
                 transfer, leaves = assigned(name, expr)
                 assigns[_register(name)] = Assign(_register(name), transfer, tuple(map(_source, leaves)))
-            made[-1].append((step, arc, tuple(check(one) for one in step.fence), assigns))
+            compiled_arcs[-1].append((step, arc, tuple(check(fence) for fence in step.fence), assigns))
     ignoring = tuple(
-        tuple(Ignore(tuple(check(one) for one in step.fence), step.since, step.until) for step in here)
-        for here in steps.ignoring
+        tuple(Ignore(tuple(check(fence) for fence in step.fence), step.since, step.until) for step in state_steps)
+        for state_steps in steps.ignoring
     )
-    kept = [bool(state.accepts) or (graph.dynamic and state.number > 0) for state in arcs.states]
-    layouts = [set(everything) if all_of_them else set[Register]() for all_of_them in kept]
+    keeps_all = [bool(state.accepts) or (graph.dynamic and state.number > 0) for state in arcs.states]
+    layouts = [set(everything) if all_of_them else set[Register]() for all_of_them in keeps_all]
     for number_of, here_ignored in enumerate(ignoring):
-        layouts[number_of] |= {r for arc in here_ignored for one in arc.checks for r in one.reads()}
+        layouts[number_of] |= {r for arc in here_ignored for fence_check in arc.checks for r in fence_check.reads()}
     changed = True
     while changed:
         changed = False
-        for source, here_made in enumerate(made):
+        for source, here_made in enumerate(compiled_arcs):
             for step, _, checks, assigns in here_made:
-                needed = {r for one in checks for r in one.reads()}
+                needed = {r for fence_check in checks for r in fence_check.reads()}
                 for register in layouts[step.target]:
                     needed |= assigns[register].reads() if register in assigns else {register}
                 if not needed <= layouts[source]:
@@ -244,10 +246,10 @@ def program_of(
             Step(arc, (), (), checks, (), tuple(a for r, a in assigns.items() if r in layouts[step.target]))
             for step, arc, checks, assigns in here_made
         )
-        for here_made in made
+        for here_made in compiled_arcs
     )
-    held = tuple(tuple(r for r in everything if r in layout) for layout in layouts)
-    return Program(held, taking, ((),) * len(arcs.states), ignoring)
+    kept_layouts = tuple(tuple(r for r in everything if r in layout) for layout in layouts)
+    return Program(kept_layouts, taking, ((),) * len(arcs.states), ignoring)
 
 
 def _register(name: str) -> Register:
@@ -269,23 +271,23 @@ def named_apart(expr: ex.Expr) -> ex.Expr:
     return with_children(expr, [named_apart(part) for part in parts]) if parts else expr
 
 
-def rebound(program: Program, predicates: Sequence[ex.Expr], transfers: Sequence[ex.Expr]) -> Program:
+def rebind(program: Program, predicates: Sequence[ex.Expr], transfers: Sequence[ex.Expr]) -> Program:
     """Return the program for other forms of the same predicates and transfers, which may read other columns."""
 
-    def check(one: Check) -> Check:
-        return replace(one, sources=tuple(map(_source, leaves_of(predicates[one.predicate]))))
+    def check(old_check: Check) -> Check:
+        return replace(old_check, sources=tuple(map(_source, leaves_of(predicates[old_check.predicate]))))
 
-    def assign(one: Assign) -> Assign:
-        return replace(one, sources=tuple(map(_source, leaves_of(transfers[one.transfer]))))
+    def assign(old_assign: Assign) -> Assign:
+        return replace(old_assign, sources=tuple(map(_source, leaves_of(transfers[old_assign.transfer]))))
 
     steps = tuple(
         tuple(
             replace(step, binding=tuple(map(check, step.binding)), assigns=tuple(map(assign, step.assigns)))
-            for step in here
+            for step in state_steps
         )
-        for here in program.steps
+        for state_steps in program.steps
     )
     ignoring = tuple(
-        tuple(replace(arc, checks=tuple(map(check, arc.checks))) for arc in here) for here in program.ignoring
+        tuple(replace(arc, checks=tuple(map(check, arc.checks))) for arc in ignored) for ignored in program.ignoring
     )
     return replace(program, steps=steps, ignoring=ignoring)

@@ -179,37 +179,40 @@ def assemble(automaton: Thompson, arcs: Arcs, predicates: tuple[ex.Expr, ...]) -
     """
     forms = tuple(_form(i, p, automaton.kleene) for i, p in enumerate(predicates))
     bindable = may_be_bound(automaton, arcs)
-    steps = tuple(tuple(_step(automaton, arcs, arc, forms, bindable[arc.source]) for arc in here) for here in arcs.arcs)
+    steps = tuple(
+        tuple(_step(automaton, arcs, arc, forms, bindable[arc.source]) for arc in state_arcs)
+        for state_arcs in arcs.arcs
+    )
     ending = tuple(
         tuple(
             f.from_registers()
             for f in forms
-            if f.wholes.intersection(s.open) and f.vars <= bindable[s.number] and s.accepts
+            if f.whole_lists.intersection(s.open) and f.vars <= bindable[s.number] and s.accepts
         )
         for s in arcs.states
     )
     layouts = layouts_from([{r for c in checks for r in c.reads()} for checks in ending], steps, bindable)
-    kept = tuple(
-        tuple(replace(s, frames=tuple(f for f in s.frames if f.register in layouts[s.arc.target])) for s in here)
-        for here in steps
+    kept_steps = tuple(
+        tuple(replace(s, frames=tuple(f for f in s.frames if f.register in layouts[s.arc.target])) for s in state_steps)
+        for state_steps in steps
     )
-    return Program(tuple(tuple(sorted(layout)) for layout in layouts), kept, ending)
+    return Program(tuple(tuple(sorted(layout)) for layout in layouts), kept_steps, ending)
 
 
 @dataclass(frozen=True)
 class _Form:
     """A predicate with its references sorted by meaning.
 
-    ``each`` are the Kleene variables of which every event is meant. ``wholes`` are those that are meant as a whole, so
-    that their repetition must have been left.
+    ``each_event`` are the Kleene variables of which every event is meant. ``whole_lists`` are those that are
+    meant as a whole, so that their repetition must have been left.
     """
 
     number: int
     leaves: tuple[ex.Leaf, ...]
     vars: frozenset[str]
     kleene: frozenset[str]
-    each: tuple[str, ...]
-    wholes: frozenset[str]
+    each_event: tuple[str, ...]
+    whole_lists: frozenset[str]
 
     def frame_leaves(self, var: str) -> tuple[ex.Leaf, ...]:
         """Return the references that take part in a frame of ``var``."""
@@ -220,22 +223,22 @@ class _Form:
 
     def from_registers(self, binding: str | None = None, surely_first: bool = False) -> Check:
         """Return the check for binding ``binding`` (``None``: for leaving a repetition, or for the end)."""
-        sources, loops = [], [self.frames(v) for v in self.each if v != binding]
+        sources, loops = [], [self.frames(v) for v in self.each_event if v != binding]
         nth = self.nth(binding) if binding else 0
         for leaf in self.leaves:
             if leaf.var == binding:
                 sources.append(self.current(leaf, nth))
-            elif leaf.var in self.each and means_each(leaf):
+            elif leaf.var in self.each_event and means_each(leaf):
                 index = self.frame_leaves(leaf.var).index(leaf)
                 sources.append(ValueSource("frame", (self.frames(leaf.var),), index=index))
             else:
-                sources.append(_stored(leaf, self.kleene))
+                sources.append(_register_source(leaf, self.kleene))
         only = (Register("count", binding), nth) if binding and nth and not (surely_first and nth == 1) else None
         return Check(self.number, tuple(sources), tuple(loops), only)
 
     def nth(self, var: str) -> int:
         """Return n if the predicate is decided by the n-th event of ``var``, else 0."""
-        if var not in self.kleene or var in self.each:
+        if var not in self.kleene or var in self.each_event:
             return 0
         return max((_ordinal(leaf) for leaf in self.leaves if leaf.var == var), default=0)
 
@@ -244,10 +247,10 @@ class _Form:
         if leaf.var in self.kleene:
             if isinstance(leaf, ex.Attribute) and (leaf.index in (None, "i") or leaf.index == nth > 0):
                 return ValueSource("event", name=leaf.name)
-            return _stored(leaf, self.kleene)
+            return _register_source(leaf, self.kleene)
         if isinstance(leaf, ex.Attribute):
-            once = leaf.index in (None, 1, "last")
-            return ValueSource("event", name=leaf.name) if once else _stored(leaf, self.kleene)
+            is_event_value = leaf.index in (None, 1, "last")
+            return ValueSource("event", name=leaf.name) if is_event_value else _register_source(leaf, self.kleene)
         if isinstance(leaf, ex.Length) or leaf.function == "count":
             return ValueSource("one", name="" if isinstance(leaf, ex.Length) else leaf.name or "")
         return ValueSource("event", name=leaf.name or "")
@@ -260,38 +263,40 @@ def _ordinal(leaf: ex.Leaf) -> int:
 
 def _form(number: int, predicate: ex.Expr, kleene: frozenset[str]) -> _Form:
     leaves = leaves_of(predicate)
-    each: dict[str, None] = {}
-    wholes = set()
+    each_event: dict[str, None] = {}
+    whole_lists = set()
     for leaf in leaves:
         if leaf.var not in kleene:
             continue
         if means_each(leaf):
-            each.setdefault(leaf.var)
+            each_event.setdefault(leaf.var)
         elif not _ordinal(leaf):
-            wholes.add(leaf.var)
-    return _Form(number, leaves, frozenset(leaf.var for leaf in leaves), kleene, tuple(each), frozenset(wholes))
+            whole_lists.add(leaf.var)
+    return _Form(
+        number, leaves, frozenset(leaf.var for leaf in leaves), kleene, tuple(each_event), frozenset(whole_lists)
+    )
 
 
-def _stored(leaf: ex.Leaf, kleene: frozenset[str]) -> ValueSource:
+def _register_source(leaf: ex.Leaf, kleene: frozenset[str]) -> ValueSource:
     """Return the source of a reference among the registers, before an event is bound."""
     var = leaf.var
     match leaf:
         case ex.Attribute(index=int() as n, name=name) if var in kleene or n > 1:
-            held = Register("nth", var, name, n)
+            register = Register("nth", var, name, n)
         case ex.Attribute(index=index, name=name) if steps_back(index) > 1:
-            held = Register("back", var, name, steps_back(index))
+            register = Register("back", var, name, steps_back(index))
         case ex.Attribute(name=name):
-            held = Register("last", var, name)
+            register = Register("last", var, name)
         case ex.Length() | ex.Aggregate(function="count", name=None):
-            held = Register("count", var)
+            register = Register("count", var)
         case ex.Aggregate(function="avg", name=name):
             assert name is not None
             return ValueSource("average", (Register("sum", var, name), Register("nonnull", var, name)))
         case ex.Aggregate(function="first", name=name):
-            held = Register("nth", var, name or "", 1)
+            register = Register("nth", var, name or "", 1)
         case ex.Aggregate(function=function, name=name):
-            held = Register("nonnull" if function == "count" else function, var, name or "")
-    return ValueSource("register", (held,))
+            register = Register("nonnull" if function == "count" else function, var, name or "")
+    return ValueSource("register", (register,))
 
 
 def may_be_bound(automaton: Thompson, arcs: Arcs) -> list[frozenset[str]]:
@@ -300,9 +305,9 @@ def may_be_bound(automaton: Thompson, arcs: Arcs) -> list[frozenset[str]]:
     changed = True
     while changed:
         changed = False
-        for here in arcs.arcs:
-            for arc in here:
-                after = (bound[arc.source] - _forgotten(automaton, arc)) | {arc.var} | bound[arc.target]
+        for state_arcs in arcs.arcs:
+            for arc in state_arcs:
+                after = (bound[arc.source] - _forgotten_variables(automaton, arc)) | {arc.var} | bound[arc.target]
                 if after != bound[arc.target]:
                     bound[arc.target], changed = after, True
     return bound
@@ -317,34 +322,34 @@ def must_be_bound(automaton: Thompson, arcs: Arcs) -> list[frozenset[str]]:
         changed = False
         for leaving in arcs.arcs:
             for arc in leaving:
-                after = ((bound[arc.source] - _forgotten(automaton, arc)) | {arc.var}) & bound[arc.target]
+                after = ((bound[arc.source] - _forgotten_variables(automaton, arc)) | {arc.var}) & bound[arc.target]
                 if after != bound[arc.target]:
                     bound[arc.target], changed = after, True
     return bound
 
 
-def _forgotten(automaton: Thompson, arc: Arc) -> frozenset[str]:
+def _forgotten_variables(automaton: Thompson, arc: Arc) -> frozenset[str]:
     return frozenset(v for g in arc.resets for v in automaton.groups[g])
 
 
 def _step(automaton: Thompson, arcs: Arcs, arc: Arc, forms: tuple[_Form, ...], bound: frozenset[str]) -> Step:
-    forgets = _forgotten(automaton, arc)
+    forgets = _forgotten_variables(automaton, arc)
     closes = frozenset(arc.closes)
     still_open = frozenset(arcs.states[arc.target].open)
     leaving, binding = [], []
     for form in forms:
-        if form.wholes & closes and form.vars <= bound and (arc.var not in form.vars or arc.var in forgets):
+        if form.whole_lists & closes and form.vars <= bound and (arc.var not in form.vars or arc.var in forgets):
             leaving.append(form.from_registers())
-        if arc.var in form.vars and not form.wholes & still_open and form.vars <= (bound - forgets) | {arc.var}:
+        if arc.var in form.vars and not form.whole_lists & still_open and form.vars <= (bound - forgets) | {arc.var}:
             first = arc.var not in bound - forgets
-            again = arcs.states[arc.source].var == arc.var and arc.var not in forgets
+            is_repeated = arcs.states[arc.source].var == arc.var and arc.var not in forgets
             nth = form.nth(arc.var)
-            if not ((nth > 1 and first) or (nth == 1 and again)):
+            if not ((nth > 1 and first) or (nth == 1 and is_repeated)):
                 binding.append(form.from_registers(arc.var, first))
     frames = tuple(
         Frame(form.frames(arc.var), tuple(form.current(leaf) for leaf in form.frame_leaves(arc.var)))
         for form in forms
-        if arc.var in form.each and (len(form.vars) > 1 or form.wholes)
+        if arc.var in form.each_event and (len(form.vars) > 1 or form.whole_lists)
     )
     binding.sort(key=lambda c: (bool(c.reads()), len(c.loops), c.predicate))
     return Step(arc, tuple(leaving), tuple(sorted(forgets)), tuple(binding), frames)
@@ -382,5 +387,5 @@ def _needed_before(step: Step, after: set[Register]) -> set[Register]:
             needed.add(register)
             if register.kind == "nth" and register.number > 1:
                 needed.add(Register("count", register.var))
-    kept = {r for r in needed if r.var not in step.forgets}
-    return kept | {r for c in step.leaving for r in c.reads()}
+    remembered = {r for r in needed if r.var not in step.forgets}
+    return remembered | {r for c in step.leaving for r in c.reads()}

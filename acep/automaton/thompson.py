@@ -51,7 +51,7 @@ class Costs:
             costs += [weight + self.surplus * (between - letters) for weight, letters in gaps if between > letters]
         return min(costs, default=None)
 
-    def unscaled(self, cost: int) -> int | Fraction:
+    def unscale(self, cost: int) -> int | Fraction:
         """Return a scaled cost in the user's units."""
         value = Fraction(cost, self.scale)
         return int(value) if value.denominator == 1 else value
@@ -59,8 +59,8 @@ class Costs:
 
 def costs_of(query: Query) -> Costs:
     """Scale a query's errors and weights to integers, so that sums are exact."""
-    given = [w for w in (*(w for _, w in query.weights), query.surplus) if w is not None]
-    scale = lcm(*(w.denominator for w in given)) if given else 1
+    exact_weights = [w for w in (*(w for _, w in query.weights), query.surplus) if w is not None]
+    scale = lcm(*(w.denominator for w in exact_weights)) if exact_weights else 1
     weights = tuple((v, None if w is None else int(w * scale)) for v, w in query.weights)
     surplus = None if query.surplus is None else int(query.surplus * scale)
     return Costs(scale, int(query.errors * scale), weights, query.strategy.contiguous, surplus)
@@ -155,7 +155,7 @@ def build(query: Query) -> Thompson:
     builder = _Builder(costs_of(query))
     start = builder.place(())
     final = builder.node(query.pattern, start, _Around())
-    return builder.done(start, final)
+    return builder.finish(start, final)
 
 
 @dataclass(frozen=True)
@@ -168,12 +168,12 @@ class _Around:
     before: bool = False  # whether a component stands before the node in the sequences around it
     after: bool = False
 
-    def at(self, i: int, items: tuple[Node, ...] = ()) -> _Around:
+    def child(self, i: int, items: tuple[Node, ...] = ()) -> _Around:
         before = self.before or any(map(binds, items[:i]))
         after = self.after or any(map(binds, items[i + 1 :]))
         return replace(self, path=(*self.path, i), before=before, after=after)
 
-    def within(self, inside: tuple[tuple[int, bool], ...], groups: tuple[int, ...]) -> _Around:
+    def enter(self, inside: tuple[tuple[int, bool], ...], groups: tuple[int, ...]) -> _Around:
         return replace(self, inside=inside, groups=groups, path=(*self.path, 0))
 
 
@@ -189,7 +189,7 @@ class _Builder:
     group_vars: list[tuple[str, ...]] = field(default_factory=list)
     copies: dict[int, int] = field(default_factory=dict)
     instances: int = 0
-    begun: int = 0
+    n_copies: int = 0
 
     def place(self, inside: tuple[tuple[int, bool], ...], copy: int | None = None) -> int:
         self.places.append(Place(tuple(i for i, _ in inside), copy))
@@ -219,14 +219,14 @@ class _Builder:
                 return end
             case Sequence(items=items):
                 for i, item in enumerate(items):
-                    start = self.node(item, start, around.at(i, items))
+                    start = self.node(item, start, around.child(i, items))
                 return start
             case Choice(items=items):
                 ends = []
                 for i, item in enumerate(items):
                     first = self.place(around.inside)
                     self.edge(start, first)
-                    ends.append(self.node(item, first, around.at(i)))
+                    ends.append(self.node(item, first, around.child(i)))
                 end = self.place(around.inside)
                 for last in ends:
                     self.edge(last, end)
@@ -249,16 +249,16 @@ class _Builder:
         end = self.place(around.inside)
         self.missing(start, end, ((0, 0),) if low == 0 else () if contiguous else self.iterations(item, low))
         copies = max(low, 1) if high is None else high
-        again = ("again", group) if group >= 0 else ("empty", -1)
+        next_iteration = ("again", group) if group >= 0 else ("empty", -1)
 
         def iteration(j: int, before: int) -> tuple[int, int]:
             """Add copy number ``j``; return its first and its last place."""
-            copy = self.begun
-            self.begun += 1
+            copy = self.n_copies
+            self.n_copies += 1
             inside = (*around.inside, (instance, high is None or j < high))
             first = self.place(inside, copy)
-            self.edge(before, first, *(again if j > 1 else ("empty", -1)))
-            last = self.copy(item, first, around.within(inside, groups), instance if high != 1 else None)
+            self.edge(before, first, *(next_iteration if j > 1 else ("empty", -1)))
+            last = self.copy(item, first, around.enter(inside, groups), instance if high != 1 else None)
             self.copies[last] = copy
             return first, last
 
@@ -284,7 +284,7 @@ class _Builder:
         if lacking >= 0:
             self.edge(lacking, end)
         if high is None:
-            self.edge(before, first, *again)
+            self.edge(before, first, *next_iteration)
         return end
 
     def copy(self, item: Node, first: int, around: _Around, kleene: int | None) -> int:
@@ -328,11 +328,11 @@ class _Builder:
 
         while todo:
             counts = todo.pop()
-            rest: tuple[Gap, ...] = ((0, 0),)
+            remaining_gaps: tuple[Gap, ...] = ((0, 0),)
             for (item, low, _), (number, _) in zip(items, counts, strict=True):
-                rest = self.sums(rest, self.iterations(item, low - number))
+                remaining_gaps = self.sums(remaining_gaps, self.iterations(item, low - number))
             if not self.costs.contiguous or all(n >= low for (_, low, _), (n, _) in zip(items, counts, strict=True)):
-                self.missing(where[counts], end, rest)
+                self.missing(where[counts], end, remaining_gaps)
             for i, (item, low, high) in enumerate(items):
                 number, misses = counts[i]
                 # Of an item that misses an event there are as many as are needed.
@@ -342,7 +342,7 @@ class _Builder:
                     inside = (*around.inside, (instance, is_open))
                     to = place_of(after)
                     kleene = instance if high != 1 else None
-                    self.letter(item, where[counts], to, around.within(inside, around.groups), kleene)
+                    self.letter(item, where[counts], to, around.enter(inside, around.groups), kleene)
                 if self.costs.contiguous and number < low and (gaps := self.absent(item)):
                     after = (*counts[:i], (number + 1, high != low), *counts[i + 1 :])
                     self.missing(where[counts], place_of(after), gaps)
@@ -389,11 +389,11 @@ class _Builder:
         """Return the gaps of ``count`` missing iterations."""
         return self.times(self.absent(item), count)
 
-    def times(self, one: tuple[Gap, ...], count: int) -> tuple[Gap, ...]:
-        """Return the gaps of passing ``count`` parts, of which each has the gaps ``one``."""
+    def times(self, part_gaps: tuple[Gap, ...], count: int) -> tuple[Gap, ...]:
+        """Return the gaps of passing ``count`` parts, of which each has the gaps ``part_gaps``."""
         total: tuple[Gap, ...] = ((0, 0),)
         for _ in range(count):
-            total = self.sums(total, one)
+            total = self.sums(total, part_gaps)
             if not total:  # beyond the budget
                 break
         return total
@@ -401,7 +401,7 @@ class _Builder:
     def sums(self, left: tuple[Gap, ...], right: tuple[Gap, ...]) -> tuple[Gap, ...]:
         return pareto([(a + c, b + d) for a, b in left for c, d in right], self.costs)
 
-    def done(self, start: int, final: int) -> Thompson:
+    def finish(self, start: int, final: int) -> Thompson:
         return Thompson(
             tuple(self.places),
             tuple(self.edges),

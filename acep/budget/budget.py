@@ -20,7 +20,7 @@ __all__ = ["Budget", "tolerant"]
 Number = int | float | Fraction | Decimal
 
 # Bounds beyond these have the same effect, and would cause rounding errors.
-LEAST, MOST = 1e-9, 1e9
+LOWEST, HIGHEST = 1e-9, 1e9
 AS = {
     "cpu": "a share of a core, such as 0.5",
     "latency": "seconds, such as 0.02",
@@ -110,7 +110,7 @@ class Budget:
     @property
     def limited(self) -> bool:
         """Whether a bound is set, so that partial matches may have to be shed."""
-        return any(one is not None for one in (self.cpu, self.memory, self.latency, self.work))
+        return any(bound is not None for bound in (self.cpu, self.memory, self.latency, self.work))
 
 
 def speed_error() -> QueryError:
@@ -126,7 +126,7 @@ def _positive(name: str, value: object) -> float:
     number = _number(name, value)
     if not math.isfinite(number) or number <= 0:
         raise QueryError(f"{name}={_shown(value)} is not a positive number", hint=AS[name], code="option_invalid")
-    return min(max(number, LEAST), MOST)
+    return min(max(number, LOWEST), HIGHEST)
 
 
 def _share(name: str, value: object) -> float:

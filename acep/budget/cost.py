@@ -15,7 +15,7 @@ EVENT, TOUCH, MATCH = 2e-6, 2e-8, 5e-7
 FIRST = (EVENT, TOUCH, MATCH)
 FORGET = 0.95  # weight of old measurements after a new one
 TIED = 0.02  # weight of the initial values relative to an average measurement
-LEAST = 1e-3  # least cost of a touch and of a match, as a share of the initial values
+LEAST_COST = 1e-3  # least cost of a touch and of a match, as a share of the initial values
 PAIRS = [(i, k) for i in range(3) for k in range(i, 3)]
 SUMS = len(PAIRS) + 3
 
@@ -51,7 +51,7 @@ class CostModel:
         # In units of the initial values, with a pull to equal deviations that fades as more is measured.
         x = [count * cost for count, cost in zip((1.0, touches / events, matches / events), FIRST, strict=True)]
         y = seconds / events
-        for k, new in enumerate([*(x[i] * x[j] for i, j in PAIRS), *(one * y for one in x)]):
+        for k, new in enumerate([*(x[i] * x[j] for i, j in PAIRS), *(amount * y for amount in x)]):
             self.sums[k] = forget * self.sums[k] + new
         a = dict(zip(PAIRS, self.sums, strict=False))
         b = self.sums[len(PAIRS) :]
@@ -59,12 +59,13 @@ class CostModel:
         pull = TIED * sum(a[i, i] for i in range(3)) / max(n, 1.0)
         # The overall ratio of measured to initial costs. The pull only raises costs, so the ratio is at least 1.
         level = max(1.0, b[0] / sum(a[0, k] for k in range(3)))
-        found = _least_squares(
+        costs = _least_squares(
             [[a[min(i, j), max(i, j)] + (pull if i == j else 0.0) for j in range(3)] for i in range(3)],
-            [one + pull * level for one in b],
+            [amount + pull * level for amount in b],
         )
         self.event, self.touch, self.match = (
-            max(one, least) * cost for one, least, cost in zip(found, (0.0, LEAST, LEAST), FIRST, strict=True)
+            max(amount, lowest) * cost
+            for amount, lowest, cost in zip(costs, (0.0, LEAST_COST, LEAST_COST), FIRST, strict=True)
         )
 
     def state(self) -> list[float]:
@@ -83,11 +84,13 @@ class CostModel:
 
 def _least_squares(a: list[list[float]], b: list[float]) -> list[float]:
     """Solve ``a x = b`` (positive definite); negative components are set to 0, the most negative first."""
-    kept = list(range(len(b)))
-    while kept:
-        own = np.linalg.solve([[a[i][j] for j in kept] for i in kept], [b[i] for i in kept]).tolist()
-        if min(own) >= 0:
+    components = list(range(len(b)))
+    while components:
+        solution = np.linalg.solve(
+            [[a[i][j] for j in components] for i in components], [b[i] for i in components]
+        ).tolist()
+        if min(solution) >= 0:
             break
-        del kept[own.index(min(own))]
-    found = dict(zip(kept, own, strict=True)) if kept else {}
-    return [found.get(i, 0.0) for i in range(len(b))]
+        del components[solution.index(min(solution))]
+    values = dict(zip(components, solution, strict=True)) if components else {}
+    return [values.get(i, 0.0) for i in range(len(b))]

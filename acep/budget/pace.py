@@ -23,7 +23,7 @@ PARTS = 16  # and at most one part in so many of a batch's seconds
 CARRIED = 10.0  # the most seconds of the stream whose unused budget is carried over
 FIRST = 1.0  # seconds of the stream whose budget is available before the first event
 SPREAD, LONG = 4, 16  # stretches over which an unused budget, or an overdraft, is spread
-LEAST = 0.25  # share of its budget that a stretch gets after any overdraft
+LEAST_SHARE = 0.25  # share of its budget that a stretch gets after any overdraft
 MARGIN = 0.9  # share of a batch's seconds that is planned; the rest is a reserve
 MATCHES = 0.5  # share of the time beside the events that matches may take, as their number is unknown in advance
 BESIDE = 1e-7  # seconds that a match takes outside the native core, until it is measured
@@ -34,6 +34,13 @@ PART = 1 / 8  # of the time of the events themselves that touches may take where
 SLOW_EVENT = 2e-5  # seconds that an event with its touches may take, until that is measured
 GROWTH = 3  # most touches or matches relative to the earlier maximum, if measured costs are used
 SMOOTH = 0.8  # weight of an old average after a new number
+NUMBERS = ("balance", "clock", "learning", "matches_per_event", "maxima", "is_short", "exact")  # saved in the state
+STORED_NAMES = {"matches_per_event": "made", "maxima": "most"}  # names of numbers in the state, where they differ
+
+
+def _raised_mean(mean: float, number: float) -> float:
+    """Return a smoothed mean after another number, at least that number."""
+    return max(number, SMOOTH * mean + (1 - SMOOTH) * number)
 
 
 @dataclass
@@ -59,8 +66,8 @@ class Pace:
     clock: int | None = None  # time of the last event whose budget was added
     # The same two models for the time outside the native core, by events and matches.
     around: list[CostModel] = field(default_factory=lambda: [CostModel(0.0, TOUCH, BESIDE) for _ in range(2)])
-    made: float | None = None  # average matches per event
-    most: list[float] = field(default_factory=lambda: [0.0, 0.0])  # maxima of a stretch: touches per event, matches
+    matches_per_event: float | None = None  # average matches per event
+    maxima: list[float] = field(default_factory=lambda: [0.0, 0.0])  # of a stretch: touches per event, matches
     learning: float = 0.0  # average seconds in which a policy learns
     rates: list[float] = field(default_factory=list)  # touches per event of the stretches of this batch
     stretch: int = SHORTEST  # the most events of the next stretch
@@ -80,7 +87,7 @@ class Pace:
         if not self.work.sums[0]:  # nothing was measured
             seconds = min(math.inf if self.cpu is None else self.balance, self.latency or math.inf)
             self.stretch = int(min(max(seconds / SLOW_EVENT, SHORTEST), STRETCH))
-        self._events = self._left = events
+        self._events = self._remaining = events
         self._inside, self._matches = [0.0, 0.0], 0
         self._began = _clocks()
         self.rates = []
@@ -92,8 +99,8 @@ class Pace:
         self._is_free = True
         if self.cpu is not None:
             assert self.clock is not None
-            income, before = self.cpu * (clock - self.clock) * self.tick, self.balance
-            self.balance = min(before + income, self.cpu * CARRIED)
+            income, balance_before = self.cpu * (clock - self.clock) * self.tick, self.balance
+            self.balance = min(balance_before + income, self.cpu * CARRIED)
             self.clock = clock
             self.is_short = self.balance < (self.cpu * FIRST if self.is_short else 0.0)
             if self.balance < -self.cpu * CARRIED:
@@ -104,23 +111,26 @@ class Pace:
                 self.shortage[1] += income / self.cpu
                 # An overdraft, for example from the learning of a policy, is paid back gradually: without any budget
                 # all partial matches would be lost. `_shared` sets aside the time outside the native core.
-                due = max(self.balance - before + before / (SPREAD if before > 0 else LONG), LEAST * income)
-                touches, matches = self._shared(0, due, events, events)
+                payable = max(
+                    self.balance - balance_before + balance_before / (SPREAD if balance_before > 0 else LONG),
+                    LEAST_SHARE * income,
+                )
+                touches, matches = self._shared(0, payable, events, events)
                 self._is_free = False
         if self.latency is not None:
-            used = _clocks()[1] - self._began[1]
-            seconds_left = self.latency * MARGIN - used - (self.learning if learns else 0.0)
+            elapsed = _clocks()[1] - self._began[1]
+            seconds_left = self.latency * MARGIN - elapsed - (self.learning if learns else 0.0)
             seconds_left -= self.around[1].match * self._matches
-            if self._is_exact_within(seconds_left, used):
-                both = self._most(1, max(0.0, seconds_left), events)
-                touches, matches = min(touches, both[0]), min(matches, both[1])
+            if self._is_exact_within(seconds_left, elapsed):
+                bounds = self._most(1, max(0.0, seconds_left), events)
+                touches, matches = min(touches, bounds[0]), min(matches, bounds[1])
             else:
                 # The rest of the batch's time is divided equally among its remaining events.
-                both = self._shared(1, seconds_left, self._left, self._events)
+                bounds = self._shared(1, seconds_left, self._remaining, self._events)
                 self._remark_latency()
-                touches, matches = min(touches, both[0]), min(matches, both[1])
+                touches, matches = min(touches, bounds[0]), min(matches, bounds[1])
                 self._is_free = False
-        self._left = max(0, self._left - events)
+        self._remaining = max(0, self._remaining - events)
         self.rates.append(touches)
         self._started = _clocks()
         return touches, matches
@@ -129,30 +139,31 @@ class Pace:
         """Return the touches per event, and the matches, of ``events`` that may take so many seconds, while the budget
         suffices: as in :meth:`_shared`, but the time of the events themselves is not set aside."""
         model, beside = (self.work, self.wall)[clock], self.around[clock]
-        each = model.match + beside.match
-        for_touches = seconds - self._likely(seconds, each, events)
+        match_cost = model.match + beside.match
+        for_touches = seconds - self._likely(seconds, match_cost, events)
         touches = max(
-            min(for_touches / model.touch, GROWTH * self.most[0] * events),
+            min(for_touches / model.touch, GROWTH * self.maxima[0] * events),
             UNSURE * for_touches / max(model.touch, UNSURE * TOUCH),
         )
         for_matches = MATCHES * seconds
         matches = max(
-            min(for_matches / each, GROWTH * self.most[1]),
-            UNSURE * for_matches / max(each, UNSURE * (MATCH + BESIDE)),
+            min(for_matches / match_cost, GROWTH * self.maxima[1]),
+            UNSURE * for_matches / max(match_cost, UNSURE * (MATCH + BESIDE)),
         )
         return touches / max(events, 1), matches
 
-    def _likely(self, seconds: float, each: float, events: int) -> float:
-        """Return the time that the matches of ``events`` will probably take, at ``each`` seconds, up to their part."""
-        likely = math.inf if self.made is None else self.made * each * events
+    def _likely(self, seconds: float, match_cost: float, events: int) -> float:
+        """Return the time that the matches of ``events`` will probably take, at ``match_cost`` seconds, up to
+        their part."""
+        likely = math.inf if self.matches_per_event is None else self.matches_per_event * match_cost * events
         return min(likely, MATCHES * seconds)
 
-    def _is_exact_within(self, seconds_left: float, used: float) -> bool:
+    def _is_exact_within(self, seconds_left: float, elapsed: float) -> bool:
         """Return whether the remaining events of the batch can probably be matched exactly in the ``seconds_left``
-        of it, where some were ``used``."""
+        of it, where some were ``elapsed``."""
         if self.exact == 0:  # it is not known what they take
-            return used <= SLACK * (self.latency or 0.0)
-        return self.exact * self._left + self.around[1].event * self._events <= seconds_left
+            return elapsed <= SLACK * (self.latency or 0.0)
+        return self.exact * self._remaining + self.around[1].event * self._events <= seconds_left
 
     def _shared(self, clock: int, seconds: float, events: int, around: int) -> tuple[float, float]:
         """Return the touches per event, and the matches, that fit into ``seconds`` beside ``events`` in the native core
@@ -161,20 +172,20 @@ class Pace:
         :data:`GROWTH` times as many are planned at measured costs, and more only at the initial costs."""
         model, beside = (self.work, self.wall)[clock], self.around[clock]
         seconds_left = max(0.0, seconds - beside.event * around - model.event * events)
-        each = model.match + beside.match
-        for_touches = seconds_left - self._likely(seconds_left, each, events)
-        touches = min(for_touches / model.touch, max(GROWTH * self.most[0] * events, for_touches / TOUCH))
+        match_cost = model.match + beside.match
+        for_touches = seconds_left - self._likely(seconds_left, match_cost, events)
+        touches = min(for_touches / model.touch, max(GROWTH * self.maxima[0] * events, for_touches / TOUCH))
         # Where the events alone take more than there is, what costs little beside them is still done.
         touches = max(touches, PART * (model.event + beside.event) * events / model.touch)
         matches = min(
-            MATCHES * seconds_left / each, max(GROWTH * self.most[1], MATCHES * seconds_left / (MATCH + BESIDE))
+            MATCHES * seconds_left / match_cost, max(GROWTH * self.maxima[1], MATCHES * seconds_left / (MATCH + BESIDE))
         )
         return touches / max(events, 1), matches
 
     def measured(self, events: int, touches: float, learning: float, *, matches: int = 0) -> None:
         """Record the end of a stretch; ``learning`` is the part of its seconds in which policies learned. While nothing
         is given up, the costs are learned from several short stretches together."""
-        spent = [now - then for now, then in zip(_clocks(), self._started, strict=True)]
+        spent = [now - started for now, started in zip(_clocks(), self._started, strict=True)]
         self._inside = [a + b for a, b in zip(self._inside, spent, strict=True)]
         short = self._short
         if self.stretch < STRETCH:
@@ -183,35 +194,35 @@ class Pace:
             self.stretch = max(self.stretch // 2, STRETCH)
         elif 2 * spent[1] < short and events >= self.stretch:
             self.stretch = min(2 * self.stretch, LONGEST)
-        own = max(0.0, spent[1] - learning) / events
+        per_event = max(0.0, spent[1] - learning) / events
         if self._is_free:
-            self.exact = own if self.exact == 0 else max(own, SMOOTH * self.exact + (1 - SMOOTH) * own)
+            self.exact = per_event if self.exact == 0 else _raised_mean(self.exact, per_event)
         else:
             self.exact *= FADE
         if learning > 0:
             self.learning = learning if self.learning == 0 else SMOOTH * self.learning + (1 - SMOOTH) * learning
         self.balance -= spent[0]
         self.shortage[0] += spent[0] if self.is_short else 0.0
-        used = [max(0.0, seconds - learning) for seconds in spent]
-        self.pending = [a + b for a, b in zip(self.pending, (events, touches, matches, *used), strict=True)]
+        costs = [max(0.0, seconds - learning) for seconds in spent]
+        self.pending = [a + b for a, b in zip(self.pending, (events, touches, matches, *costs), strict=True)]
         if not self._is_free or self.pending[0] >= SHORTEST:
             n_events, n_touches, n_matches, *seconds = self.pending
             for model, took in zip((self.work, self.wall), seconds, strict=True):
                 model.learn(int(n_events), n_touches, took, matches=n_matches)
             self.pending = [0.0] * 5
         self._matches += matches
-        own = matches / events
-        self.most = [max(self.most[0], touches / events), max(self.most[1], matches)]
-        self.made = own if self.made is None else max(own, SMOOTH * self.made + (1 - SMOOTH) * own)
+        mean, matches_per_event = self.matches_per_event, matches / events
+        self.maxima = [max(self.maxima[0], touches / events), max(self.maxima[1], matches)]
+        self.matches_per_event = matches_per_event if mean is None else _raised_mean(mean, matches_per_event)
 
     def end(self, processor: float, wall: float) -> None:
         """Record the end of the call, which took ``processor`` and ``wall`` seconds."""
         if not getattr(self, "_events", 0):
             return
-        since = [now - then for now, then in zip(_clocks(), self._began, strict=True)]
+        elapsed = [now - began for now, began in zip(_clocks(), self._began, strict=True)]
         for k, took in enumerate((processor, wall)):
             ready = self.around[k].sums[0] > 0  # the preparation of a session happens only once
-            outside = max(0.0, (took if ready else min(took, since[k])) - self._inside[k])
+            outside = max(0.0, (took if ready else min(took, elapsed[k])) - self._inside[k])
             if k == 0:
                 self.balance -= outside
             self.shortage[0] += outside if k == 0 and self.is_short else 0.0
@@ -253,8 +264,7 @@ class Pace:
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data."""
-        names = ("balance", "clock", "learning", "made", "most", "is_short", "exact")
-        numbers = {name: getattr(self, name) for name in names}
+        numbers = {STORED_NAMES.get(name, name): getattr(self, name) for name in NUMBERS}
         models = {"work": self.work.state(), "wall": self.wall.state(), "around": [m.state() for m in self.around]}
         return models | numbers
 
@@ -264,13 +274,13 @@ class Pace:
         self.clock = None if data["clock"] is None else int(data["clock"])
         processor, wall = data["around"]
         self.around = [CostModel.restore(processor), CostModel.restore(wall)]
-        self.made = None if data["made"] is None else float(data["made"])
+        self.matches_per_event = None if data["made"] is None else float(data["made"])
         self.balance, self.learning = float(data["balance"]), float(data["learning"])
         # States of before have neither.
         self.is_short, self.exact = data.get("is_short", True) is True, float(data.get("exact", 0.0))
         touches, matches = map(float, data["most"])
-        self.most = [touches, matches]
-        numbers = (self.learning, self.made or 0.0, self.exact, *self.most)
+        self.maxima = [touches, matches]
+        numbers = (self.learning, self.matches_per_event or 0.0, self.exact, *self.maxima)
         if not math.isfinite(self.balance) or not all(math.isfinite(x) and x >= 0 for x in numbers):
             raise ValueError("pace")
 

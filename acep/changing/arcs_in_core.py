@@ -77,19 +77,19 @@ class ArcsInCore:
         if any(arc.epsilon for arc in graph.arcs):
             return None
         core_arcs = cls(graph, 0)
-        for arc, numbers in core_arcs._numbered(graph.arcs):
+        for arc, numbers in core_arcs._number_arcs(graph.arcs):
             since = EARLIEST if arc.since is None else tick(arc.since)
             until = LATEST if arc.until is None else tick(arc.until)
             if since is None or until is None or not EARLIEST <= since <= LATEST or not EARLIEST <= until <= LATEST:
                 return None
-            form = core_arcs._form(arc) or core_arcs._new_form(arc, numbers)
+            form = core_arcs._known_form(arc) or core_arcs._new_form(arc, numbers)
             valid_arc = core_arcs.arcs[numbers[0]] = _ValidArc(form, numbers, since, until, arc.since, arc.until)
             form.valid.append(valid_arc)
             if arc.until is not None:
                 heappush(core_arcs.ended, (until, numbers[0]))
         return core_arcs if core_arcs.arc_count == arc_count else None
 
-    def _numbered(self, arcs: Sequence[GraphArc]) -> Iterable[tuple[GraphArc, _Numbers]]:
+    def _number_arcs(self, arcs: Sequence[GraphArc]) -> Iterable[tuple[GraphArc, _Numbers]]:
         """Yield the arcs that bind an event with their numbers, which follow those of the arcs so far: by the number of
         the state that they leave. Those from the start leave both state 0 and the state of its name."""
         leaving: dict[str, list[int]] = {}
@@ -111,7 +111,7 @@ class ArcsInCore:
         self.seen[id(arc)] = form
         return form
 
-    def _form(self, arc: GraphArc) -> _KnownForm | None:
+    def _known_form(self, arc: GraphArc) -> _KnownForm | None:
         """Return the form of an arc, if it is known. The same object is known the next time."""
         if arc.ignorable or arc.epsilon:
             return None
@@ -140,7 +140,7 @@ class ArcsInCore:
         seen = self.seen
         ended_arcs: list[_ValidArc] = []
         for arc in remove:
-            form = seen.get(id(arc)) or self._form(arc)
+            form = seen.get(id(arc)) or self._known_form(arc)
             if form is None:
                 return None
             for valid_arc in form.valid:
@@ -153,7 +153,7 @@ class ArcsInCore:
         for arc in add:
             if arc.ignorable or arc.epsilon or arc.since is not None or arc.until is not None:
                 return None
-            forms.append(seen.get(id(arc)) or self._form(arc))
+            forms.append(seen.get(id(arc)) or self._known_form(arc))
         if self.arc_count > min(4 * len(self.arcs) + SPARE, ARC_LIMIT) and not all(
             form and form.free for form in forms
         ):
@@ -167,9 +167,9 @@ class ArcsInCore:
             if new_graph.states != graph.states or new_graph.variables != graph.variables:
                 return None
             extend(new_graph)
-            for arc, numbers in self._numbered(new_graph.arcs):
+            for arc, numbers in self._number_arcs(new_graph.arcs):
                 self._new_form(arc, numbers).free.append(numbers)
-            forms = [self._form(arc) for arc in add]
+            forms = [self._known_form(arc) for arc in add]
         self.apart = True
         words: list[int] = []
         for valid_arc in ended_arcs:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
-from acep.pattern.changes import as_other_since, changed, difference, graph_data, graph_of
+from acep.pattern.changes import change_arcs, difference, graph_data, graph_of, replace_arcs_since
 from acep.pattern.check import checked_weights
 from acep.pattern.printing import canonical
 from acep.pattern.text.sase import parse
@@ -104,12 +104,12 @@ def replaced(
 
         def edit(old: Query, since: ex.Expr | None, over: Callable[[ex.Expr], bool]) -> Query:
             if since is None:
-                return changed(old, *difference(old, query), since, over)
-            return as_other_since(old, query, since, over)  # changes that were declared for later are given up
+                return change_arcs(old, *difference(old, query), since, over)
+            return replace_arcs_since(old, query, since, over)  # changes that were declared for later are given up
 
         return (QueryVersion(edited(last, edit, since, schema, certain), since),)
     check_change(last, query)
-    if not versions[0].known and any(isinstance(node, Negation) for node in nodes(query.pattern)):
+    if not versions[0].has_arcs and any(isinstance(node, Negation) for node in nodes(query.pattern)):
         raise QueryError(
             "the stream goes on with an older state, which does not say what a negation needs to know",
             hint="begin a new stream with this query",
@@ -139,7 +139,7 @@ def revised(
 
     def edit(old: Query, moment: ex.Expr | None, over: Callable[[ex.Expr], bool]) -> Query:
         assert moment is not None
-        return as_other_since(old, query, moment, over)
+        return replace_arcs_since(old, query, moment, over)
 
     return (QueryVersion(edited(last, edit, since, schema, certain), None),)
 
@@ -160,7 +160,7 @@ def versions_data(versions: Sequence[QueryVersion]) -> Any:
         ]
         for version in versions[1:]
     ]
-    return [FORM, *rows] if versions[0].known else rows
+    return [FORM, *rows] if versions[0].has_arcs else rows
 
 
 def versions_of(first: Query, data: Any) -> tuple[QueryVersion, ...]:

@@ -14,7 +14,7 @@ from acep.errors import DataError, QueryError, suggest
 from acep.events.tables import ticks_to_input
 from acep.matches.records import Found
 from acep.pattern import expressions as ex
-from acep.pattern.changes import changed
+from acep.pattern.changes import change_arcs
 from acep.pattern.query_arguments import Queries
 from acep.pattern.tree import GraphArc, Query
 from acep.plan.compile import Plan
@@ -39,7 +39,7 @@ class ChangingTables(TableStream):
 
     def __init__(self, query: Queries, options: StreamOptions) -> None:
         super().__init__(query, options)
-        self.asked = replace(self.asked, queries=tuple(map(as_dynamic, self.asked.queries)))
+        self.query_set = replace(self.query_set, queries=tuple(map(as_dynamic, self.query_set.queries)))
         self.use_one_thread("queries that change are matched in one thread")
         if self.limits is not None:
             raise QueryError(
@@ -47,7 +47,7 @@ class ChangingTables(TableStream):
                 hint="dynamic=False",
                 code="option_invalid",
             )
-        self.first = self.asked.queries
+        self.first = self.query_set.queries
         self.versions: list[tuple[QueryVersion, ...]] = [(QueryVersion(query, None),) for query in self.first]
         self._waiting: set[int] = set()  # automata whose last changes are not compiled yet
         self._automata: dict[int, ChangingAutomaton] = {}
@@ -62,7 +62,7 @@ class ChangingTables(TableStream):
     ) -> int:
         """Add and remove arcs of an automaton from a time on that is yet to come (``None``: from now on); return the
         number of partial matches that go on. New states in ``final`` are final."""
-        number = self._changing(name)
+        number = self._number_of_query(name)
         if self.first[number].graph is None:
             raise QueryError(
                 "only arcs of hand-written automata can change",
@@ -80,7 +80,7 @@ class ChangingTables(TableStream):
                     code="query_change",
                 )
             first = tick
-        query, stream, schema = self.asked.queries[number], self.stream, self.schema
+        query, stream, schema = self.query_set.queries[number], self.stream, self.schema
         alone = not final and number not in self._waiting  # the change concerns no more than arcs
         if alone and first is not None and stream is not None and schema is not None:
             times = first, since, certain
@@ -88,45 +88,47 @@ class ChangingTables(TableStream):
             if live is not None:
                 self.plans = stream.plans
                 return live
-        self._settled(number)
-        query = self.asked.queries[number]
+        self._take_core_changes(number)
+        query = self.query_set.queries[number]
         if number in self._waiting:
             certain = None  # what is over was left out by the change before
 
         def edit(old: Query, since: ex.Expr | None, over: Callable[[ex.Expr], bool]) -> Query:
-            return changed(old, add, remove, final, since, over)
+            return change_arcs(old, add, remove, final, since, over)
 
         new_query = (
             edited(query, edit, first, self.schema, certain)
             if since is None or first is not None
             else edit(query, since, lambda _: False)
         )
-        n_live = self._become(number, (QueryVersion(new_query, None),))
-        logs.info(__name__, "the automaton%s has changed: %d partial matches go on", _named(name), n_live)
+        n_live = self._change_versions(number, (QueryVersion(new_query, None),))
+        logs.info(__name__, "the automaton%s has changed: %d partial matches go on", _name_text(name), n_live)
         return n_live
 
-    def _settled(self, number: int) -> bool:
+    def _take_core_changes(self, number: int) -> bool:
         """Take into the query what has changed in the native core only; return whether there was something."""
-        automaton, query = self._automata.get(number), self.asked.queries[number]
+        automaton, query = self._automata.get(number), self.query_set.queries[number]
         new_query = None if automaton is None or self.schema is None else automaton.settled(query, self.schema)
         if new_query is not None:
-            self._now(number, (QueryVersion(new_query, None),))
+            self._set_versions(number, (QueryVersion(new_query, None),))
         return new_query is not None
 
     def replace(self, name: str, query: Query) -> int:
         """Replace a query by another version from now on; return the number of partial matches that go on."""
-        number = self._changing(name)
-        self._settled(number)
+        number = self._number_of_query(name)
+        self._take_core_changes(number)
         newest, certain = self._times()
         since = None if newest is None else newest + 1
         query = query if query.graph is not None else tolerant(query, self.budget)
-        n_live = self._become(number, replaced(self.versions[number], query, since, self.schema, certain))
-        logs.info(__name__, "a new version of the query%s was taken in: %d partial matches go on", _named(name), n_live)
+        n_live = self._change_versions(number, replaced(self.versions[number], query, since, self.schema, certain))
+        logs.info(
+            __name__, "a new version of the query%s was taken in: %d partial matches go on", _name_text(name), n_live
+        )
         return n_live
 
     def revise(self, name: str, query: Query, since: Any) -> list[Sequence[Found]]:
         """Replace a query by another version from a time on, which may have passed; return what comes and goes."""
-        number = self._changing(name)
+        number = self._number_of_query(name)
         if self.revised is None or self.schema is None or self.arrivals is None:
             raise QueryError(
                 "matches of events that have come cannot be revised",
@@ -155,11 +157,11 @@ class ChangingTables(TableStream):
         query = query if query.graph is not None else tolerant(query, self.budget)
         versions = revised(self.versions[number], query, tick, self.schema, certain)
         plan = self._with_columns(number, compiled(versions, self.schema, certain))
-        matches = self._nothing()
+        matches = self._no_matches()
         matches[number] = self.revised.change_since(number, plan, tick)
         self.plans = self.revised.plans
-        self._now(number, versions)
-        logs.info(__name__, "a new version of the query%s was taken in, from %s on", _named(name), since)
+        self._set_versions(number, versions)
+        logs.info(__name__, "a new version of the query%s was taken in, from %s on", _name_text(name), since)
         return matches
 
     def _with_columns(self, number: int, plan: Plan) -> Plan:
@@ -173,24 +175,24 @@ class ChangingTables(TableStream):
             )
         return replace(plan, columns=tuple(sorted({*plan.columns, *old_plan.columns})))
 
-    def _changing(self, name: str) -> int:
+    def _number_of_query(self, name: str) -> int:
         """Return the number of the query of this name, which is to change."""
-        if name not in self.asked.names:
-            raise QueryError(f"there is no query `{name}`", hint=suggest(name, self.asked.names), code="query_name")
+        if name not in self.query_set.names:
+            raise QueryError(f"there is no query `{name}`", hint=suggest(name, self.query_set.names), code="query_name")
         if self.finished:
             raise DataError(
                 "the stream has been finished: nothing can change any more",
                 hint="make a new Matcher",
                 code="data_order",
             )
-        return self.asked.names.index(name)
+        return self.query_set.names.index(name)
 
-    def _become(self, number: int, versions: tuple[QueryVersion, ...]) -> int:
+    def _change_versions(self, number: int, versions: tuple[QueryVersion, ...]) -> int:
         """Go on with other versions of a query; return the number of partial matches that go on."""
         schema, source = self.schema, self.stream or self.revised
         query = versions[-1].query
         if schema is not None and source is not None:
-            old_graph = self.asked.queries[number].graph
+            old_graph = self.query_set.queries[number].graph
 
             def check(plan: Plan) -> None:
                 source.check(number, self._with_columns(number, plan))
@@ -198,16 +200,16 @@ class ChangingTables(TableStream):
             if old_graph is not None and self._automaton(number).may_wait(old_graph, query, schema, check):
                 self._waiting.add(number)
             else:
-                self._go_on(number, versions)
+                self._compile_versions(number, versions)
         if number in self._automata:
             self._automata[number].in_core = None
-        self._now(number, versions)
+        self._set_versions(number, versions)
         return 0 if source is None else source.live_of(number)
 
     def _automaton(self, number: int) -> ChangingAutomaton:
         return self._automata.setdefault(number, ChangingAutomaton())
 
-    def _go_on(self, number: int, versions: tuple[QueryVersion, ...]) -> None:
+    def _compile_versions(self, number: int, versions: tuple[QueryVersion, ...]) -> None:
         """Compile other versions of a query, and go on with them."""
         schema, source = self.schema, self.stream or self.revised
         assert schema is not None
@@ -227,12 +229,12 @@ class ChangingTables(TableStream):
     def changes_made(self) -> None:
         """Compile the changes that wait for the next events, however many there are of one automaton, at once."""
         for number in sorted(self._waiting):
-            self._go_on(number, self.versions[number])
+            self._compile_versions(number, self.versions[number])
 
-    def _now(self, number: int, versions: tuple[QueryVersion, ...]) -> None:
-        queries = self.asked.queries
+    def _set_versions(self, number: int, versions: tuple[QueryVersion, ...]) -> None:
+        queries = self.query_set.queries
         new_queries = (*queries[:number], versions[-1].query, *queries[number + 1 :])
-        self.versions[number], self.asked = versions, replace(self.asked, queries=new_queries)
+        self.versions[number], self.query_set = versions, replace(self.query_set, queries=new_queries)
 
     def _plans_at_first(self) -> tuple[Plan, ...]:
         assert self.schema is not None
@@ -247,7 +249,7 @@ class ChangingTables(TableStream):
                 source.change(number, compiled(versions, self.schema))
                 self.plans = source.plans
 
-    def _become_again(self, read: Sequence[Sequence[str]]) -> tuple[Plan, ...]:
+    def _restore_plans(self, read: Sequence[Sequence[str]]) -> tuple[Plan, ...]:
         """Take up the plans of queries that have changed, and return them. ``read``: the columns that each has read so
         far."""
         assert self.schema is not None
@@ -264,11 +266,11 @@ class ChangingTables(TableStream):
 
     def _take_queries(self, payload: Mapping[str, Any]) -> None:
         for number, (query, changes) in enumerate(zip(self.first, payload["graphs"], strict=True)):
-            self._now(number, versions_of(query, changes))
+            self._set_versions(number, versions_of(query, changes))
 
     def _take_stream(self, payload: Mapping[str, Any]) -> None:
         first = self._plans_at_first()
-        plans = self._become_again(payload["read"])
+        plans = self._restore_plans(payload["read"])
         if self.revised is None:
             self.stream = Stream.restore(plans, as_bytes(payload["stream"]), self.engine, first=first)
             return
@@ -278,10 +280,10 @@ class ChangingTables(TableStream):
 
     def snapshot(self) -> bytes:
         """Return the state so far as bytes."""
-        self._waiting |= {number for number in self._automata if self._settled(number)}
+        self._waiting |= {number for number in self._automata if self._take_core_changes(number)}
         self.changes_made()
         return super().snapshot()
 
 
-def _named(name: str) -> str:
+def _name_text(name: str) -> str:
     return f" `{name}`" if name else ""

@@ -73,10 +73,10 @@ def table(seed: int, events: int = EVENTS) -> pa.Table:
 def cases(seed: int) -> Iterator[Case]:
     """Yield the cases, the same for the same seed."""
     for number, (name, query) in enumerate(queries().items()):
-        found = table(100 * seed + number)
+        events = table(100 * seed + number)
         if query.letters:
-            types: Any = pa.array([kind.lower() for kind in found.column("type").to_pylist()])
-            found = found.set_column(found.column_names.index("type"), "type", types)
-        schema = schema_of(found.schema)
+            types: Any = pa.array([kind.lower() for kind in events.column("type").to_pylist()])
+            events = events.set_column(events.column_names.index("type"), "type", types)
+        schema = schema_of(events.schema)
         plan = compile_query(query, schema)
-        yield Case(name, plan, bounded_engine(chosen(plan, "native")), batch_of(found, schema, plan.columns))
+        yield Case(name, plan, bounded_engine(chosen(plan, "native")), batch_of(events, schema, plan.columns))

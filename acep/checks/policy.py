@@ -75,24 +75,24 @@ def check_policy(policy: Any, *, seed: int = 0) -> Checked:
     0
     """
     maker, seed = policy_of(policy), checked_seed(seed)
-    told: list[Watched] = []
+    watches: list[Watched] = []
     refused, served = [], 0
     for case in cases(seed):
         try:
-            _check(case, maker, seed, told)
+            _check(case, maker, seed, watches)
             served += 1
         except Refused as error:
             refused.append(f"{case.name}: {error}")
     if not served:
         raise PolicyError(f"the policy serves none of the queries; {refused[0]}", hint="it should serve some of them")
     return Checked(
-        policy=told[0].name,
+        policy=watches[0].name,
         cases=served + len(refused),
         refused=len(refused),
-        runs=len(told),
-        epochs=sum(one.epochs for one in told),
-        state=max(size for one in told for size in one.sizes),
-        seconds=max((_middle(one) for one in told if one.where.endswith(LONG)), default=0.0),
+        runs=len(watches),
+        epochs=sum(watched.epochs for watched in watches),
+        state=max(size for watched in watches for size in watched.sizes),
+        seconds=max((_middle(watched) for watched in watches if watched.situation.endswith(LONG)), default=0.0),
     )
 
 
@@ -108,18 +108,20 @@ class Run:
     maker: Callable[[], Policy]
     rate: float | None
     seed: int
-    told: list[Watched]
+    watches: list[Watched]
     learned: Mapping[str, Any] | None = None
     length: int = LENGTH
 
     def __post_init__(self) -> None:
-        self.found: Counter[Any] = Counter()
+        self.matches: Counter[Any] = Counter()
         self.errors: dict[Any, Any] = {}
         spent = "without a bound" if self.rate is None else f"under {self.rate:.3g} touches an event"
         self.watched = Watched(self.maker(), f"{self.case.name}, {spent}")
-        self.told.append(self.watched)
-        self.effort = SheddingController(self.watched, self.seed, self.rate, learned=self.learned, length=self.length)
-        self.session = NativeSession([self.case.plan], [self.case.engine], {0: self.effort})
+        self.watches.append(self.watched)
+        self.controller = SheddingController(
+            self.watched, self.seed, self.rate, learned=self.learned, length=self.length
+        )
+        self.session = NativeSession([self.case.plan], [self.case.engine], {0: self.controller})
         self.session.ignore_future()  # so that batches make no difference
 
     def over(self, parts: Iterable[Batch]) -> Run:
@@ -136,9 +138,9 @@ class Run:
         return self.over([self.case.batch])
 
     def _take(self) -> None:
-        for one in self.session.take(0):
-            self.found[one.key, one.trail] += 1
-            self.errors[one.key, one.trail] = one.error
+        for match in self.session.take(0):
+            self.matches[match.key, match.trail] += 1
+            self.errors[match.key, match.trail] = match.error
         if self.rate is not None and self.spent > self.rate * self.events:
             raise self.watched.broken(f"spends {self.spent} touches on {self.events} events", "a mistake of acep")
 
@@ -153,54 +155,56 @@ class Run:
         return self.session.counts(0).events
 
 
-def _check(case: Case, maker: Callable[[], Policy], seed: int, told: list[Watched]) -> None:
+def _check(case: Case, maker: Callable[[], Policy], seed: int, watches: list[Watched]) -> None:
     learned = _learned(case, maker(), seed)
-    run = partial(Run, case, maker, seed=seed, told=told, learned=learned)
+    run = partial(Run, case, maker, seed=seed, watches=watches, learned=learned)
     with _chance(1):
         exact = run(None).whole()
         sufficient = run(SUFFICIENT).whole()
-    if (sufficient.found, sufficient.errors) != (exact.found, exact.errors):
+    if (sufficient.matches, sufficient.errors) != (exact.matches, exact.errors):
         raise sufficient.watched.broken(
             "loses matches under an ample budget", "is an event or a node refused by level 0?"
         )
     for share in SHARES:
         rate = max(0.2, share * exact.session.counts(0).touches / len(case.batch))
         with _chance(1):
-            one = run(rate).whole()
+            first = run(rate).whole()
         with _chance(2):
-            two = run(rate).whole()
-        where = one.watched
-        if one.watched.seen != two.watched.seen or one.found != two.found:
-            raise where.broken(
+            second = run(rate).whole()
+        watched = first.watched
+        if first.watched.digests != second.watched.digests or first.matches != second.matches:
+            raise watched.broken(
                 "does another thing when it does the same again",
                 "the same stream must have the same answer: no clock, no chance but that made from `seed`",
             )
-        if not set(one.found) <= set(exact.found) or any(one.errors[x] < exact.errors[x] for x in one.found):
-            raise where.broken("finds what is no match", "are events kept out where Setting.loses_only is false?")
+        if not set(first.matches) <= set(exact.matches) or any(
+            first.errors[x] < exact.errors[x] for x in first.matches
+        ):
+            raise watched.broken("finds what is no match", "are events kept out where Setting.loses_only is false?")
         cut = run(rate).over(case.batch.parts(7))
-        if cut.found != one.found or cut.watched.seen != one.watched.seen:
-            raise where.broken("does another thing in small batches", "it may go by nothing but what it is told")
-        _restarted(one.watched, maker, seed)
+        if cut.matches != first.matches or cut.watched.digests != first.watched.digests:
+            raise watched.broken("does another thing in small batches", "it may go by nothing but what it is told")
+        _restarted(first.watched, maker, seed)
     if case.name in LONG_CASES:
-        _long(case, maker, seed, told, learned)
+        _long(case, maker, seed, watches, learned)
 
 
 def _restarted(watched: Watched, maker: Callable[[], Policy], seed: int) -> None:
     """Check that a restored policy continues in the same way after each epoch."""
-    assert watched.told is not None
-    shedding_table = watched.seen[-len(watched.told) - 1 :]  # the tables before the first epoch, and after each
-    for number, (_, state) in enumerate(watched.told):
-        other = Watched(maker(), watched.where, epochs=number + 1)
+    assert watched.states is not None
+    shedding_table = watched.digests[-len(watched.states) - 1 :]  # the tables before the first epoch, and after each
+    for number, (_, state) in enumerate(watched.states):
+        other = Watched(maker(), watched.situation, epochs=number + 1)
         other.begin(watched.context, seed)
         other.restore(from_json(json.loads(json.dumps(state))))
-        if other.seen[-1] != shedding_table[number + 1]:
+        if other.digests[-1] != shedding_table[number + 1]:
             raise other.broken(
                 "gives other orders after `restore` than those that were in force when its state was taken",
                 "`state` must hold all that orders are made of, and `restore` must take all of it",
             )
-        if number + 1 < len(watched.told):
-            other.learn(watched.told[number + 1][0])
-            if other.seen[-1] != shedding_table[number + 2]:
+        if number + 1 < len(watched.states):
+            other.learn(watched.states[number + 1][0])
+            if other.digests[-1] != shedding_table[number + 2]:
                 raise other.broken(
                     "goes on otherwise after `restore` than it would have done",
                     "`state` must hold all that it goes by, and `restore` must take all of it",
@@ -246,7 +250,7 @@ class Recorder:
 
 
 def _long(
-    case: Case, maker: Callable[[], Policy], seed: int, told: list[Watched], learned: Mapping[str, Any] | None
+    case: Case, maker: Callable[[], Policy], seed: int, watches: list[Watched], learned: Mapping[str, Any] | None
 ) -> None:
     """Repeat the same epoch, and check the size of the state and the time of learning."""
     recorder: Any = Recorder(maker())
@@ -255,8 +259,8 @@ def _long(
     context = recorded.watched.context
     log = recorder.log
     copies = -(-TRAJECTORIES // max(len(log.trajectories.made), 1))
-    watched = Watched(maker(), f"{case.name}, {LONG}", told=None)
-    told.append(watched)
+    watched = Watched(maker(), f"{case.name}, {LONG}", states=None)
+    watches.append(watched)
     watched.begin(context, seed)
     if learned is not None:
         watched.restore(learned)
@@ -276,7 +280,7 @@ def _long(
             f"has a state that grows with the stream: {max(half):,} bytes, and after as many epochs again {max(end):,}",
             "forget what is old, or keep sums in place of what they are of",
         )
-    watched.seconds = [one / max(trajectories, 1) for one in watched.seconds]
+    watched.seconds = [seconds / max(trajectories, 1) for seconds in watched.seconds]
 
 
 def _middle(watched: Watched) -> float:
@@ -286,7 +290,7 @@ def _middle(watched: Watched) -> float:
 def _again(log: Log, number: int, copies: int, case: Case) -> Log:
     """Return the log of a stretch of events that occurred ``number`` times before and now occurs ``copies`` times."""
     trajectories, extra, none = Trajectories(), Extra(), np.zeros(0, np.int64)
-    partition, when, kept = [none], [none], [none.astype(np.bool_)]
+    partition, when, is_found = [none], [none], [none.astype(np.bool_)]
     length = int(case.batch.ts[-1]) + 1 + (case.plan.window.span or 0)
     last = int(log.trajectories.made.trajectory.max(initial=-1)) + 1
     for copy in range(number, number + copies):
@@ -296,23 +300,23 @@ def _again(log: Log, number: int, copies: int, case: Case) -> Log:
         extra = extra.then(replace(log.extra, trajectory=log.extra.trajectory + copy * last))
         partition.append(log.partition)
         when.append(log.when + copy * length)
-        kept.append(log.kept)
-    return Log(trajectories, extra, log.ages, np.concatenate(partition), np.concatenate(when), np.concatenate(kept))
+        is_found.append(log.kept)
+    return Log(trajectories, extra, log.ages, np.concatenate(partition), np.concatenate(when), np.concatenate(is_found))
 
 
 def _later(trajectories: Trajectories, time: int, number: int, span: int) -> Trajectories:
     """Return the same trajectories with later times and numbers; those that were open have expired."""
-    made, ended, found = trajectories.made, trajectories.ended, trajectories.found
-    rest = made.rows(~np.isin(made.trajectory, ended.trajectory))
-    zeros = np.zeros(len(rest), np.int64)
-    ended = ended.then(Ended(rest.trajectory, np.maximum(rest.start + span, rest.made), zeros + EXPIRED, zeros))
-    parents = [np.where(one.parent >= 0, one.parent + number, one.parent) for one in (made, found)]
+    partials, ended, runs = trajectories.made, trajectories.ended, trajectories.found
+    open_partials = partials.rows(~np.isin(partials.trajectory, ended.trajectory))
+    zeros = np.zeros(len(open_partials), np.int64)
+    expiry = np.maximum(open_partials.start + span, open_partials.made)
+    ended = ended.then(Ended(open_partials.trajectory, expiry, zeros + EXPIRED, zeros))
+    parents = [np.where(table.parent >= 0, table.parent + number, table.parent) for table in (partials, runs)]
+    start, made_at = partials.start + time, partials.made + time
     return Trajectories(
-        replace(
-            made, trajectory=made.trajectory + number, parent=parents[0], start=made.start + time, made=made.made + time
-        ),
+        replace(partials, trajectory=partials.trajectory + number, parent=parents[0], start=start, made=made_at),
         replace(ended, trajectory=ended.trajectory + number, when=ended.when + time),
-        replace(found, parent=parents[1], when=found.when + time),
+        replace(runs, parent=parents[1], when=runs.when + time),
     )
 
 

@@ -31,14 +31,14 @@ class Watched:
     """A policy that raises :class:`PolicyError` if it breaks the contract of :class:`acep.learning.policy.Policy`."""
 
     policy: Policy
-    where: str
+    situation: str
     name: str = field(init=False)
     context: PolicyContext = field(init=False)
     epochs: int = 0
-    seen: list[str] = field(default_factory=list)  # digests of all shedding tables
+    digests: list[str] = field(default_factory=list)  # digests of all shedding tables
     sizes: list[int] = field(default_factory=list)  # bytes of the state after each epoch
     seconds: list[float] = field(default_factory=list)  # processor time of learning in each epoch
-    told: list[tuple[Epoch, Any]] | None = field(default_factory=list)  # epochs, and the state after each
+    states: list[tuple[Epoch, Any]] | None = field(default_factory=list)  # epochs, and the state after each
 
     def __post_init__(self) -> None:
         self.name = self.policy.name
@@ -49,36 +49,36 @@ class Watched:
         """Return the error for a broken contract."""
         named = getattr(self.policy, "name", None)
         who = named if isinstance(named, str) else type(self.policy).__name__
-        return PolicyError(f"the policy `{who}` {what} (in {self.where}, after {self.epochs} epochs)", hint=hint)
+        return PolicyError(f"the policy `{who}` {what} (in {self.situation}, after {self.epochs} epochs)", hint=hint)
 
     def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
         """Begin the policy. Raises :class:`Refused` if it cannot serve the setting."""
         self.context = context
-        before = digest(context)
+        digest_before = digest(context)
         try:
             shedding_table = self._called("begin", lambda: self.policy.begin(context, seed))
         except AcepError as error:
             if isinstance(error, PolicyError):
                 raise
             raise Refused(error.message) from error
-        if digest(context) != before:
+        if digest(context) != digest_before:
             raise self.broken("changes the setting in `begin`", "make a copy of what is to be changed")
         return self._looked_at(shedding_table, "begin")
 
     def learn(self, epoch: Epoch) -> SheddingTable:
         """Return the policy's shedding table, and check that it does not modify the epoch's arrays."""
-        before = digest(epoch)
+        digest_before = digest(epoch)
         started = time.process_time()
         shedding_table = self._called("learn", lambda: self.policy.learn(epoch))
         self.seconds.append(time.process_time() - started)
-        if digest(epoch) != before:
+        if digest(epoch) != digest_before:
             raise self.broken(
                 "changes the epoch's arrays in `learn`", "others look at them too: make a copy of what is to be changed"
             )
         self.epochs += 1
         state = self.state()
-        if self.told is not None:
-            self.told.append((epoch, to_json(state)))
+        if self.states is not None:
+            self.states.append((epoch, to_json(state)))
         return self._looked_at(shedding_table, "learn")
 
     def state(self) -> Mapping[str, Any]:
@@ -88,32 +88,32 @@ class Watched:
         if not isinstance(state, Mapping):
             raise self.broken(f"gives a {type(state).__name__} as its state, not a mapping", hint)
         try:
-            data = to_bytes(dict(state))
+            state_bytes = to_bytes(dict(state))
         except (TypeError, ValueError, RecursionError) as error:
             raise self.broken(f"has a state that is no plain data: {error}", hint) from None
-        self.sizes.append(len(data))
-        found: Mapping[str, Any] = from_bytes(data)
-        return found
+        self.sizes.append(len(state_bytes))
+        restored: Mapping[str, Any] = from_bytes(state_bytes)
+        return restored
 
     def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Restore a state, and return the shedding table of that time."""
         return self._looked_at(self._called("restore", lambda: self.policy.restore(state)), "restore")
 
-    def _looked_at(self, given: Any, method: str) -> SheddingTable:
-        shedding_table = as_table(given)
+    def _looked_at(self, answer: Any, method: str) -> SheddingTable:
+        shedding_table = as_table(answer)
         for what in mistakes(shedding_table, self.context):
             raise self.broken(
                 f"gives a shedding table in `{method}` that cannot be followed: {what}",
                 "see acep.learning.shedding_table.SheddingTable; SheddingTable.flat(context) is a beginning",
             )
-        self.seen.append(digest(shedding_table))
-        found: SheddingTable = shedding_table
-        return found
+        self.digests.append(digest(shedding_table))
+        checked: SheddingTable = shedding_table
+        return checked
 
     def _called(self, method: str, call: Callable[[], Any]) -> Any:
         python, numpy = random.getstate(), np.random.get_state()
         try:
-            found = call()
+            answer = call()
         except AcepError as error:
             if method == "begin":
                 raise
@@ -130,14 +130,14 @@ class Watched:
                 f"draws from a global random generator in `{method}`",
                 "the same stream must have the same answer: draw from a generator made from `seed`",
             )
-        return found
+        return answer
 
 
 def digest(value: Any) -> str:
     """Return a digest that is equal for equal plain data, arrays and dataclasses of them."""
-    found = hashlib.blake2b(digest_size=16)
-    _add(value, found.update)
-    return found.hexdigest()
+    digester = hashlib.blake2b(digest_size=16)
+    _add(value, digester.update)
+    return digester.hexdigest()
 
 
 def _add(value: Any, add: Callable[[bytes], None]) -> None:
@@ -149,12 +149,12 @@ def _add(value: Any, add: Callable[[bytes], None]) -> None:
             add(f.name.encode())
             _add(getattr(value, f.name), add)
     elif isinstance(value, Mapping):
-        for key, one in value.items():
+        for key, element in value.items():
             add(repr(key).encode())
-            _add(one, add)
+            _add(element, add)
     elif isinstance(value, list | tuple):
         add(f"{len(value)}".encode())
-        for one in value:
-            _add(one, add)
+        for element in value:
+            _add(element, add)
     else:
         add(repr(value).encode())

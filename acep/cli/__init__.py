@@ -322,12 +322,12 @@ def _add_plot_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--plot-value", metavar="COL", help=text)
 
 
-def _add_kinds(group: Any, **others: str) -> None:
-    """Add the options for other outputs than matches: those of all commands, and ``others`` with their help."""
+def _add_kinds(group: Any, **more_kinds: str) -> None:
+    """Add the options for other outputs than matches: those of all commands, and ``more_kinds`` with their help."""
     bundles = "matches that end within a window of each other, as one"
-    known = {"bundles": bundles, "points": "the times at which matches end"}
+    kinds = {"bundles": bundles, "points": "the times at which matches end"}
     kind = group.add_mutually_exclusive_group()
-    for name, text in (known | others).items():
+    for name, text in (kinds | more_kinds).items():
         kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name, default="matches", help=text)
 
 
@@ -404,16 +404,18 @@ class _ArgumentParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         message = printable(" ".join(message.splitlines()))  # an argument may have several lines
-        near = self._meant(message)
-        super().error(f"{message} [option_invalid]" + (f"\nhint: {near}" if near else ""))
+        hint = self._meant(message)
+        super().error(f"{message} [option_invalid]" + (f"\nhint: {hint}" if hint else ""))
 
     def _meant(self, message: str) -> str | None:
-        if found := re.match(r"unrecognized arguments: (--[\w-]+)", message):
-            lists = [one.choices.values() for one in self._actions if isinstance(one, argparse._SubParsersAction)]
-            known = {option for some in lists for one in some for option in one._option_string_actions}
-            return None if found[1] in known else slip(found[1], sorted(known))  # known: an option of another command
-        if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
-            return slip(found[1], re.findall(r"[\w-]+", found[2]))
+        if match := re.match(r"unrecognized arguments: (--[\w-]+)", message):
+            subparsers = (action for action in self._actions if isinstance(action, argparse._SubParsersAction))
+            commands = [command for action in subparsers for command in action.choices.values()]
+            options = {option for command in commands for option in command._option_string_actions}
+            # If it is among them, it is an option of another command.
+            return None if match[1] in options else slip(match[1], sorted(options))
+        if match := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            return slip(match[1], re.findall(r"[\w-]+", match[2]))
         return None
 
 

@@ -20,8 +20,8 @@ FAR = 10
 
 def loose_bounds(budget: Budget, passing: Passing) -> Iterator[str]:
     """Yield a line for each bound that was so far above the use that it had no effect."""
-    if budget.memory is not None and (there := machine_memory()) is not None and int(budget.memory) > there:
-        yield f"--memory is more than the {there / 2**30:.1f} GB of this machine, and can never bind"
+    if budget.memory is not None and (available := machine_memory()) is not None and int(budget.memory) > available:
+        yield f"--memory is more than the {available / 2**30:.1f} GB of this machine, and can never bind"
     if not passing.report.exact:
         return
     span, spent = passing.span, max(passing.spent, 1e-3)

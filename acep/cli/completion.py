@@ -26,5 +26,5 @@ def run(args: argparse.Namespace) -> None:
 
 def _commands(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
     """Return the parsers of all commands."""
-    found = (one for one in parser._actions if isinstance(one, argparse._SubParsersAction))
-    return [command for one in found for command in one.choices.values()]
+    subparsers = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    return [command for action in subparsers for command in action.choices.values()]

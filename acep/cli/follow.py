@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
 
     tell, finish = _watching() if args.watch else _silent() if args.no_progress else _teller()
     try:
-        done = follow(
+        summary = follow(
             args.folder,
             query,
             state=args.state,
@@ -63,9 +63,9 @@ def run(args: argparse.Namespace) -> None:
         )
     finally:
         finish()
-    say(str(done))
-    if done.bad.count:
-        say(str(done.bad))
+    say(str(summary))
+    if summary.bad.count:
+        say(str(summary.bad))
 
 
 def _watching() -> tuple[Callable[[Progress], None], Callable[[], None]]:
@@ -84,9 +84,9 @@ def _teller() -> tuple[Callable[[Progress], None], Callable[[], None]]:
     terminal = sys.stderr.isatty()
     open_line = False
 
-    def tell(done: Progress) -> None:
+    def tell(progress: Progress) -> None:
         nonlocal open_line
-        line = printable_lines(f"micro-batch {done.batch}: {done.line}")
+        line = printable_lines(f"micro-batch {progress.batch}: {progress.line}")
         if terminal:
             line = f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}"  # only a single line can be overwritten
         sys.stderr.write(line if terminal else f"{line}\n")

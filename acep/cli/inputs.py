@@ -103,32 +103,32 @@ _IN_TEXT = {
 }
 
 
-def query_text(given: str) -> str:
+def query_text(source: str) -> str:
     """Return the text itself, or the contents of the file of that name."""
-    if given.startswith(LETTERS):
-        return given
-    path = Path(given)
+    if source.startswith(LETTERS):
+        return source
+    path = Path(source)
     try:
-        there = path.is_file()
+        is_file = path.is_file()
     except (OSError, ValueError):  # a long text is not a file name
-        there = False
-    if there and EVENTS_NAME.search(given):
+        is_file = False
+    if is_file and EVENTS_NAME.search(source):
         raise DataError(
-            f"`{given}` is a file of events, not a query",
+            f"`{source}` is a file of events, not a query",
             hint="the query comes first, then the events",
             code="file_read",
         )
-    if not there:
-        if FILE_NAME.fullmatch(given):
-            raise DataError(f"there is no file `{given}` with a query", code="file_read")
-        return given
+    if not is_file:
+        if FILE_NAME.fullmatch(source):
+            raise DataError(f"there is no file `{source}` with a query", code="file_read")
+        return source
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError as bad:
-        raise DataError(f"`{given}` cannot be read: {bad.strerror}", code="file_read") from None
+        raise DataError(f"`{source}` cannot be read: {bad.strerror}", code="file_read") from None
     except UnicodeDecodeError:
         raise DataError(
-            f"`{given}` is not a text in UTF-8", hint="a query comes first, then the events", code="file_read"
+            f"`{source}` is not a text in UTF-8", hint="a query comes first, then the events", code="file_read"
         ) from None
 
 
@@ -222,11 +222,11 @@ def _weights(text: str | None) -> dict[str, Fraction | None]:
     return weights
 
 
-def _parameters(given: list[str]) -> dict[str, Any]:
+def _parameters(pairs: list[str]) -> dict[str, Any]:
     from acep.pattern.text.parameters import parameter_of_text
 
     parameters: dict[str, Any] = {}
-    for pair in given:
+    for pair in pairs:
         name, equals, value = pair.partition("=")
         name = name.strip().removeprefix(":")
         if not name or not equals:
@@ -302,9 +302,9 @@ def reading_options(
 
     names = column_names(args)
     roles = [names[role] for role in ("ts", "type", "seq", "id") if names[role] is not None]
-    others = [] if other is None else [other]
+    other_names = [] if other is None else [other]
     options = options_of(
-        columns=None if every else [*dict.fromkeys([*roles, *columns_read(query), *others])],
+        columns=None if every else [*dict.fromkeys([*roles, *columns_read(query), *other_names])],
         **{role: names[role] for role in ("ts", "type", "seq", "id")},
         cast=casts_of(args),
         unit=args.unit,
@@ -397,11 +397,11 @@ def casts_of(args: argparse.Namespace) -> dict[str, str]:
     """Return the target types of casts by column. Raises :class:`DataError` for an invalid cast."""
     casts: dict[str, str] = {}
     for text in args.cast or ():
-        name, equals, held = text.rpartition("=")
-        if not equals or not name or not held:
+        name, equals, type_name = text.rpartition("=")
+        if not equals or not name or not type_name:
             raise DataError(
                 f"--cast {text} is no cast", hint="a column and a type, as in --cast zip=string", code="option_invalid"
             )
-        if casts.setdefault(name, held) != held:
+        if casts.setdefault(name, type_name) != type_name:
             raise DataError(f"--cast gives `{name}` two types", hint="cast it once", code="option_invalid")
     return casts

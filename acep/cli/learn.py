@@ -21,6 +21,6 @@ def run(args: argparse.Namespace) -> None:
     with progress(args, f"reading {shown(args.events)}"):
         table = load_events(args.events, query, args)
     with progress(args, f"learning from {table.num_rows:,} events"):
-        data = learn(table, query, policy=args.policy, seed=args.seed, history=args.old, **column_names(args))
+        history = learn(table, query, policy=args.policy, seed=args.seed, history=args.old, **column_names(args))
     with opened(args.output, binary=True) as stream:
-        stream.write(data)
+        stream.write(history)

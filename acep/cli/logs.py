@@ -37,7 +37,7 @@ def _logged(level: str) -> Iterator[None]:
             say(f"acep: {record.levelname.lower()}: {printable(record.getMessage())}")
 
     log, handler = logging.getLogger("acep"), OnStderr()
-    before = log.level, log.propagate
+    previous = log.level, log.propagate
     log.addHandler(handler)
     log.setLevel(level.upper())
     log.propagate = False  # a handler of the root would print the message a second time
@@ -45,5 +45,5 @@ def _logged(level: str) -> Iterator[None]:
         yield
     finally:
         log.removeHandler(handler)
-        log.setLevel(before[0])
-        log.propagate = before[1]
+        log.setLevel(previous[0])
+        log.propagate = previous[1]

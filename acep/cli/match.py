@@ -125,8 +125,8 @@ def _parts(passing: Passing, batches: Iterator[pa.Table]) -> Iterator[Any]:
 
 def _print_one(passing: Passing, batches: Iterator[pa.Table], kind: str) -> None:
     parts = _parts(passing, batches)
-    found = any(parts) if kind == "exists" else sum(parts)
-    show(str(found).lower())
+    total = any(parts) if kind == "exists" else sum(parts)
+    show(str(total).lower())
 
 
 def _write_until_closed(
@@ -143,19 +143,19 @@ def _write_until_closed(
 
 
 def _write_all(passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, plot: MatchPlot | None) -> None:
-    left = args.limit
+    remaining = args.limit
     with _writer(passing, args) as write:
-        if left == 0:
+        if remaining == 0:
             return
         for part in _parts(passing, batches):
-            given = part if left is None else part[:left]
-            if len(given):
-                write(given)
+            matches = part if remaining is None else part[:remaining]
+            if len(matches):
+                write(matches)
                 if plot is not None:
-                    plot.add(given)
-            if left is not None:
-                left -= len(given)
-                if left == 0:
+                    plot.add(matches)
+            if remaining is not None:
+                remaining -= len(matches)
+                if remaining == 0:
                     return
 
 

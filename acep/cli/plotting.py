@@ -42,36 +42,36 @@ def check(args: argparse.Namespace) -> None:
     one_name(args.plot, FORMS, "a plot")
     check_matplotlib()
     try:
-        there = Path(args.plot).parent.is_dir()
+        has_folder = Path(args.plot).parent.is_dir()
     except ValueError:  # a name with a null character
-        there = False
-    if not there:
+        has_folder = False
+    if not has_folder:
         raise DataError(f"`{args.plot}` cannot be written: there is no such folder", code="file_write")
 
 
 @dataclass
 class Chosen:
-    """Matches that are chosen evenly from a stream of them: each ``step``-th, between ``most`` and twice as many, or
-    all if there are fewer. ``seen`` counts all.
+    """Matches that are chosen evenly from a stream of them: each ``step``-th, between ``limit`` and twice as many, or
+    all if there are fewer. ``n_seen`` counts all.
 
     >>> few = Chosen(2)
     >>> for part in (range(3), range(3, 9)):
     ...     few.add(part)
-    >>> few.kept, few.seen
+    >>> few.items, few.n_seen
     ([0, 4, 8], 9)
     """
 
-    most: int
-    seen: int = 0
+    limit: int
+    n_seen: int = 0
     step: int = 1
-    kept: list[Any] = field(default_factory=list)
+    items: list[Any] = field(default_factory=list)
 
     def add(self, part: Sequence[Any]) -> None:
         """Take in the next part of the stream."""
-        while len(self.kept) + len(range(-self.seen % self.step, len(part), self.step)) > 2 * self.most:
-            self.kept, self.step = self.kept[::2], 2 * self.step
-        self.kept += part[-self.seen % self.step :: self.step]
-        self.seen += len(part)
+        while len(self.items) + len(range(-self.n_seen % self.step, len(part), self.step)) > 2 * self.limit:
+            self.items, self.step = self.items[::2], 2 * self.step
+        self.items += part[-self.n_seen % self.step :: self.step]
+        self.n_seen += len(part)
 
 
 class MatchPlot:
@@ -79,7 +79,7 @@ class MatchPlot:
     :meth:`write` it."""
 
     def __init__(self, args: argparse.Namespace, query: Query) -> None:
-        self.path, self.asked, self.query = args.plot, args.plot_value, query
+        self.path, self.asked_column, self.query = args.plot, args.plot_value, query
         self.ts, self.files, self.name = args.ts, args.events, args.query
         self.value: str | None = None
         self._bars, self._few = Chosen(MOST_BARS // 2), Chosen(2 * MOST_SERIES)
@@ -87,23 +87,23 @@ class MatchPlot:
     def settle(self, schema: pa.Schema, names: dict[str, Any]) -> None:
         """Choose the column that matches are drawn over. Raises :class:`DataError` if it is missing or no number."""
         columns = fields_of(schema)
-        if self.asked is not None:
-            if self.asked not in columns:
+        if self.asked_column is not None:
+            if self.asked_column not in columns:
                 raise DataError(
-                    f"--plot-value: there is no column `{self.asked}`",
-                    hint=suggest(self.asked, columns),
+                    f"--plot-value: there is no column `{self.asked_column}`",
+                    hint=suggest(self.asked_column, columns),
                     code="option_invalid",
                 )
-            if not is_numeric(columns[self.asked]):
+            if not is_numeric(columns[self.asked_column]):
                 raise DataError(
-                    f"--plot-value: column `{self.asked}` is {columns[self.asked]}, and no number",
+                    f"--plot-value: column `{self.asked_column}` is {columns[self.asked_column]}, and no number",
                     code="option_invalid",
                 )
-            self.value = self.asked
+            self.value = self.asked_column
             return
-        others = {*self.query.ties, *(names[role] for role in ("ts", "type", "seq", "id"))}
-        used = (name for name in columns_read(self.query) if name not in others and name in columns)
-        self.value = next((name for name in used if is_numeric(columns[name])), None)
+        no_values = {*self.query.ties, *(names[role] for role in ("ts", "type", "seq", "id"))}
+        numeric = (name for name in columns_read(self.query) if name not in no_values and name in columns)
+        self.value = next((name for name in numeric if is_numeric(columns[name])), None)
 
     def add(self, part: Matches) -> None:
         """Take in the next matches."""
@@ -121,18 +121,19 @@ class MatchPlot:
         else:
             series, crowded = _around(events, self._some(), self.value, names)
             facts += [
-                ("series", f"more than {MOST_ROWS:,} events around the match of {key_text(one.key)}") for one in crowded
+                ("series", f"more than {MOST_ROWS:,} events around the match of {key_text(match.key)}")
+                for match in crowded
             ]
-        told = "" if report.exact else f" (not exact: {report.missing()})"
-        heading = f"acep match {label_text(self.name, 50)} {label_text(shown(self.files), 50)}{told}"
-        drawn = Drawn(heading, facts, self._bars.kept, self._bars.seen, self.ts, self.value or "", series)
-        write_image(self.path, as_file(drawn, one_name(self.path, FORMS, "a plot")))
+        qualification = "" if report.exact else f" (not exact: {report.missing()})"
+        heading = f"acep match {label_text(self.name, 50)} {label_text(shown(self.files), 50)}{qualification}"
+        drawing = Drawn(heading, facts, self._bars.items, self._bars.n_seen, self.ts, self.value or "", series)
+        write_image(self.path, as_file(drawing, one_name(self.path, FORMS, "a plot")))
 
     def _some(self) -> list[Match]:
         """Return a few matches from the beginning to the end, if there are such, ones that take time."""
-        kept = [one for one in self._few.kept if one.start != one.end] or self._few.kept
-        places = np.linspace(0, len(kept) - 1, min(MOST_SERIES, len(kept))).round().astype(int)
-        return [kept[place] for place in places]
+        matches = [match for match in self._few.items if match.start != match.end] or self._few.items
+        positions = np.linspace(0, len(matches) - 1, min(MOST_SERIES, len(matches))).round().astype(int)
+        return [matches[position] for position in positions]
 
 
 def _around(
@@ -140,29 +141,29 @@ def _around(
 ) -> tuple[list[tuple[Match, Series]], list[Match]]:
     """Read the events once more, and return the matches with those around them, and the matches that have too many."""
     spans = [surroundings(match, CONTEXT) for match in matches]
-    held: list[list[pa.Table]] = [[] for _ in matches]
+    parts_by_match: list[list[pa.Table]] = [[] for _ in matches]
     number = None if names["id"] is not None else "_".join(["number", *events.schema.names])  # a name that none has
     roles = {"ts": names["ts"], "value": value, "id": names["id"] or number}
     for table, times in _numbered(events, names["ts"], number):
         if not events.small and len(times) and times[0] > max((high for _, high in spans), default=0):
             break
-        for parts, match, (low, high) in zip(held, matches, spans, strict=True):
-            near = (times >= low) & (times <= high)
-            if not near.any() or sum(part.num_rows for part in parts) > MOST_ROWS:
+        for parts, match, (low, high) in zip(parts_by_match, matches, spans, strict=True):
+            is_near = (times >= low) & (times <= high)
+            if not is_near.any() or sum(part.num_rows for part in parts) > MOST_ROWS:
                 continue
-            some = table.filter(pa.array(near))
-            some = some.filter(pa.array(of_key(some, match.key)))
-            parts.append(pa.table({name: named_column(some, at) for name, at in roles.items()}))
-    found: list[tuple[Match, Series]] = []
+            nearby = table.filter(pa.array(is_near))
+            nearby = nearby.filter(pa.array(of_key(nearby, match.key)))
+            parts.append(pa.table({name: named_column(nearby, column) for name, column in roles.items()}))
+    series: list[tuple[Match, Series]] = []
     crowded: list[Match] = []
-    for parts, match in zip(held, matches, strict=True):
+    for parts, match in zip(parts_by_match, matches, strict=True):
         if sum(part.num_rows for part in parts) > MOST_ROWS:
             crowded.append(match)
             continue
-        whole = pa.concat_tables(parts)
-        every = np.ones(whole.num_rows, bool)
-        found.append((match, series_of(whole, match, "value", ts="ts", id="id", usable=every)))
-    return found, crowded
+        nearby_events = pa.concat_tables(parts)
+        every = np.ones(nearby_events.num_rows, bool)
+        series.append((match, series_of(nearby_events, match, "value", ts="ts", id="id", usable=every)))
+    return series, crowded
 
 
 def _numbered(events: EventStream, ts: str, number: str | None) -> Iterator[tuple[pa.Table, Any]]:

@@ -18,7 +18,7 @@ from acep.errors import printable
 
 __all__ = ["ProgressBar", "progress", "progress_line"]
 
-AFTER = 2.0  # seconds
+DELAY = 2.0  # seconds
 EVERY = 0.25
 BAR = 30  # characters
 EIGHTHS = "▏▎▍▌▋▊▉█"
@@ -40,10 +40,10 @@ def progress_line(what: str, seconds: float, done: int, total: int | None, width
     line = f"{what}  "
     if total and done:
         share = min(1.0, done / total)
-        whole, part = divmod(round(share * BAR * 8), 8)
-        bar = EIGHTHS[-1] * whole + EIGHTHS[part - 1 : part] if blocks else "#" * round(share * BAR)
-        left = length_text(round(seconds / share - seconds))
-        line += f"{bar:{BAR}}  {share:4.0%}".replace("%", " %") + f"  {length_text(int(seconds))}, {left} left"
+        n_blocks, part = divmod(round(share * BAR * 8), 8)
+        bar = EIGHTHS[-1] * n_blocks + EIGHTHS[part - 1 : part] if blocks else "#" * round(share * BAR)
+        time_left = length_text(round(seconds / share - seconds))
+        line += f"{bar:{BAR}}  {share:4.0%}".replace("%", " %") + f"  {length_text(int(seconds))}, {time_left} left"
     else:
         line += length_text(int(seconds))
     return line[: width - 1].rstrip()
@@ -54,27 +54,27 @@ class ProgressBar:
 
     def __init__(self, what: str, total: int | None, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._what, self._total, self._out, self._clock = printable(what), total, out, clock
-        self._began, self._done, self._shown = clock(), 0, False
+        self._began, self._n_done, self._is_shown = clock(), 0, False
         self._blocks = has_blocks(out)
 
     def advance(self, amount: int) -> None:
         """Count work that has been done."""
-        self._done += amount
+        self._n_done += amount
 
     def draw(self) -> None:
         """Write the line, unless the work began less than two seconds ago."""
         seconds = self._clock() - self._began
-        if seconds < AFTER:
+        if seconds < DELAY:
             return
-        self._shown = True
+        self._is_shown = True
         columns, _ = size_of(self._out)
-        line = progress_line(self._what, seconds, self._done, self._total, columns, blocks=self._blocks)
+        line = progress_line(self._what, seconds, self._n_done, self._total, columns, blocks=self._blocks)
         self._out.write(f"{CLEAR}{line}")
         self._out.flush()
 
     def clear(self) -> None:
         """Remove the line, so that what follows begins in the first column."""
-        if self._shown:
+        if self._is_shown:
             self._out.write(CLEAR)
             self._out.flush()
 

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     live = LiveView(sys.stderr) if args.watch else None
     with tempfile.TemporaryDirectory(prefix="acep-replay-") as folder:
         try:
-            done = replay(
+            summary = replay(
                 query,
                 events,
                 chunk=args.chunk,
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
             if live is not None:
                 live.finish()
         target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
-        layout = done.layout if args.flat else None
-        write_table(done.table(args.limit), target, form, flat=layout, quote_formulas=args.quote_formulas)
+        layout = summary.layout if args.flat else None
+        write_table(summary.table(args.limit), target, form, flat=layout, quote_formulas=args.quote_formulas)
     sys.stdout.flush()
-    say(str(done))
+    say(str(summary))

@@ -14,7 +14,7 @@ OPTIONS = (
     "sample|effort|duplicates|rows|delimiter|quote|decimal|max-skipped|max-line|max-expansion|max-columns"
 )
 # Arguments that are not simply an option of the same name with the same value.
-OTHERS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+SPELLINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\b(\w+)= or --\1\b"), r"--\1"),
     (re.compile(r"(?<![\w.])counts=False\b"), "--no-counts"),
     (re.compile(r"(?<![\w.])skip_bad_lines=True\b"), "--skip-bad-lines"),
@@ -68,20 +68,20 @@ def as_typed(text: str) -> str:
 
 
 def _typed(text: str) -> str:
-    for pattern, typed in OTHERS:
+    for pattern, typed in SPELLINGS:
         text = pattern.sub(typed, text)
     text = MAPPING.sub(_pairs, text)
     return ARGUMENT.sub(_option, text)
 
 
-def _pairs(found: re.Match[str]) -> str:
-    pairs = ",".join(f"{name}={''.join(value)}" for name, *value in PAIR.findall(found[2]))
+def _pairs(match: re.Match[str]) -> str:
+    pairs = ",".join(f"{name}={''.join(value)}" for name, *value in PAIR.findall(match[2]))
     if "'" in pairs and not set(pairs) & set('"$`\\!'):
-        return f'--{found[1]} "{pairs}"'
-    return f"--{found[1]} {shlex.quote(pairs) if set(pairs) & set('([') else pairs}"
+        return f'--{match[1]} "{pairs}"'
+    return f"--{match[1]} {shlex.quote(pairs) if set(pairs) & set('([') else pairs}"
 
 
-def _option(found: re.Match[str]) -> str:
-    value = next((one for one in found.group("text", "quoted", "bare") if one is not None), "")
-    shown = f'"{value}"' if "'" in value else f"'{value}'" if set(value) & set(' "[(') else value
-    return f"--{found['name']} {shown}".rstrip()
+def _option(match: re.Match[str]) -> str:
+    value = next((group for group in match.group("text", "quoted", "bare") if group is not None), "")
+    quoted = f'"{value}"' if "'" in value else f"'{value}'" if set(value) & set(' "[(') else value
+    return f"--{match['name']} {quoted}".rstrip()

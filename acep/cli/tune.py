@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> None:
     with progress(args, f"reading {shown(args.events)}"):
         table = load_events(args.events, query, args, every=True)
     with progress(args, "replaying a sample"):
-        found = tune(
+        tuning = tune(
             table,
             query,
             sample=size,
@@ -35,8 +35,8 @@ def run(args: argparse.Namespace) -> None:
             **column_names(args),
         )
     if args.json is not None:
-        write_text(args.json, json.dumps(found.to_dict(), indent=2, ensure_ascii=False, default=str) + "\n")
-    show("\n".join(map(as_typed, str(found).splitlines())))
+        write_text(args.json, json.dumps(tuning.to_dict(), indent=2, ensure_ascii=False, default=str) + "\n")
+    show("\n".join(map(as_typed, str(tuning).splitlines())))
 
 
 def _size(text: str) -> float:

@@ -20,14 +20,14 @@ __all__ = ["LiveView", "spark_line", "view"]
 
 EVERY = 0.2  # seconds between two frames on a terminal
 LINES_EVERY = 1.0  # seconds between two lines elsewhere
-HELD = 60  # micro-batches that a curve may show
+CURVE_LENGTH = 60  # micro-batches that a curve may show
 VALUE = 36  # least width of the column of values that have a curve
 LABEL = 9
 BLOCKS = "▁▂▃▄▅▆▇█"
 PLAIN = "_.-=+*#@"
 
 
-def view(seen: Sequence[Progress], width: int, marks: str = BLOCKS) -> list[str]:
+def view(records: Sequence[Progress], width: int, marks: str = BLOCKS) -> list[str]:
     r"""Return the lines of a frame after the last of some micro-batches, each shorter than ``width``.
 
     >>> from acep.streaming.progress import Progress
@@ -43,62 +43,64 @@ def view(seen: Sequence[Progress], width: int, marks: str = BLOCKS) -> list[str]
     state    2.00 MB
     time     0 % Spark, 0 % transfer, 0 % matching
     """
-    now, before = seen[-1], seen[-2] if len(seen) > 1 else None
-    timed = [_timed(seen[: number + 1]) for number in range(len(seen))]
-    found = [one.matches for one in seen]
-    more: list[float | None] = [found[0] if seen[0].batch == 0 else None]
-    more += [after - earlier for earlier, after in itertools.pairwise(found)]
+    now, previous = records[-1], records[-2] if len(records) > 1 else None
+    timed = [_timed(records[: number + 1]) for number in range(len(records))]
+    matches = [record.matches for record in records]
+    new_matches: list[float | None] = [matches[0] if records[0].batch == 0 else None]
+    new_matches += [later - earlier for earlier, later in itertools.pairwise(matches)]
     head = f"micro-batch {now.batch}: {now.events:,} events in all, {now.held:,} held"
     head += f", watermark {now.watermark}" if now.watermark else ""
     head += f", version {now.version}" if now.version else ""
     late = f"{now.late:,}" + (f" (+{now.late_now:,})" if now.late_now else "")
     late += f", {now.ahead:,} too far ahead" if now.ahead else ""
-    gone = now.shed - before.shed if before is not None else 0
-    shed = f"{now.shed:,}" + (f" (+{gone:,})" if gone else "")
+    n_shed = now.shed - previous.shed if previous is not None else 0
+    shed = f"{now.shed:,}" + (f" (+{n_shed:,})" if n_shed else "")
     shed += f", {now.work / now.allowance:.0%} of the allowance" if now.allowance else ", no budget"
-    shares = [one.work / one.allowance if one.allowance else None for one in seen]
+    shares = [record.work / record.allowance if record.allowance else None for record in records]
     rate = rate_text(*timed[-1])
     rows: list[tuple[str, str, Sequence[float | None]]] = [
         ("rate", f"{rate} events/s" if rate else "-", [n / s if s >= TIMED else None for n, s in timed]),
-        ("lag", "-" if now.lag is None else length_text(now.lag), [one.lag for one in seen]),
-        ("live", f"{now.live:,} partial matches", [one.live for one in seen]),
-        ("matches", f"{now.matches:,}" + (f" (+{more[-1]:,})" if more[-1] else ""), more),
+        ("lag", "-" if now.lag is None else length_text(now.lag), [record.lag for record in records]),
+        ("live", f"{now.live:,} partial matches", [record.live for record in records]),
+        ("matches", f"{now.matches:,}" + (f" (+{new_matches[-1]:,})" if new_matches[-1] else ""), new_matches),
         ("late", late, []),
         ("shed", shed, shares),
         ("state", f"{now.state / 1e6:,.2f} MB", []),
         ("time", str(now.spent), []),
     ]
     wide = max(VALUE, *(len(value) + 2 for _, value, values in rows if values))
-    room = max(0, width - 1 - LABEL - wide)
-    curves = [spark_line(values, room, marks) for _, _, values in rows]
+    curve_width = max(0, width - 1 - LABEL - wide)
+    curves = [spark_line(values, curve_width, marks) for _, _, values in rows]
     lines = [f"{name:{LABEL}}{value:{wide}}{curve}" for (name, value, _), curve in zip(rows, curves, strict=True)]
     return [line.rstrip()[: max(0, width - 1)] for line in (head, *lines)]
 
 
-def _timed(seen: Sequence[Progress]) -> tuple[int, float]:
+def _timed(records: Sequence[Progress]) -> tuple[int, float]:
     """Return the rows and the seconds of the last micro-batch, together with as many before it as it takes to know a
     speed."""
     rows, seconds = 0, 0.0
-    for progress in reversed(seen):
+    for progress in reversed(records):
         rows, seconds = rows + progress.rows, seconds + progress.seconds
         if seconds >= TIMED:
             break
     return rows, seconds
 
 
-def spark_line(values: Sequence[float | None], most: int, marks: str = BLOCKS) -> str:
-    """Return the last ``most`` values as a curve of one line, from 0 to the greatest; an unknown value is a gap.
+def spark_line(values: Sequence[float | None], width: int, marks: str = BLOCKS) -> str:
+    """Return the last ``width`` values as a curve of one line, from 0 to the greatest; an unknown value is a gap.
 
     >>> spark_line([0, 1, None, 7], 10), spark_line([3, 3], 1), spark_line([None], 10)
     ('▁▂ █', '█', '')
     """
-    shown = list(values[-most:]) if most > 0 else []
-    known = [value for value in shown if value is not None]
-    if not known:
+    last_values = list(values[-width:]) if width > 0 else []
+    known_values = [value for value in last_values if value is not None]
+    if not known_values:
         return ""
-    greatest = max(known)
+    greatest = max(known_values)
     steps = len(marks) - 1
-    curve = [" " if v is None else marks[round(steps * max(v, 0) / greatest) if greatest > 0 else 0] for v in shown]
+    curve = [
+        " " if v is None else marks[round(steps * max(v, 0) / greatest) if greatest > 0 else 0] for v in last_values
+    ]
     return "".join(curve)
 
 
@@ -110,36 +112,36 @@ class LiveView:
 
     def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._out, self._clock = out, clock
-        self._seen: deque[Progress] = deque(maxlen=HELD)
+        self._records: deque[Progress] = deque(maxlen=CURVE_LENGTH)
         self._terminal = out.isatty() and os.environ.get("TERM") != "dumb"
         self._marks = BLOCKS if has_blocks(out) else PLAIN
         self._last = float("-inf")
         self._lines = 0
-        self._due = False
+        self._is_due = False
 
     def tell(self, progress: Progress) -> None:
         """Take in a micro-batch, and show it unless something was shown just before."""
-        self._seen.append(progress)
-        self._due = True
+        self._records.append(progress)
+        self._is_due = True
         if self._clock() - self._last >= (EVERY if self._terminal else LINES_EVERY):
             self._show()
 
     def finish(self) -> None:
         """Show the last micro-batch if it was not shown."""
-        if self._due:
+        if self._is_due:
             self._show()
 
     def _show(self) -> None:
-        self._due, self._last = False, self._clock()
+        self._is_due, self._last = False, self._clock()
         if not self._terminal:
-            now = self._seen[-1]
+            now = self._records[-1]
             self._out.write(f"micro-batch {now.batch}: {now.line}\n")
             self._out.flush()
             return
         columns, rows = size_of(self._out)
-        lines = view(list(self._seen), columns, self._marks)[: max(1, rows - 1)]
-        back = f"\x1b[{self._lines}A\r" if self._lines else ""
+        lines = view(list(self._records), columns, self._marks)[: max(1, rows - 1)]
+        cursor_up = f"\x1b[{self._lines}A\r" if self._lines else ""
         # Each line is cleared to its end, and what is left of a longer frame below.
-        self._out.write(back + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J")
+        self._out.write(cursor_up + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J")
         self._out.flush()
         self._lines = len(lines)

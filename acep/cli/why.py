@@ -35,24 +35,24 @@ def run(args: argparse.Namespace) -> None:
         with progress(args, f"reading {shown(args.events)}"):
             table = load_events(args.events, query, args, every=True)
         with progress(args, "counting matches"):
-            many = _many(table, query, args, args.key)
-        show(str(many))
+            reasons = _many(table, query, args, args.key)
+        show(str(reasons))
         return
-    from acep.explain.why import explained
-    from acep.tuning.many import MANY
+    from acep.explain.why import explain_table
+    from acep.tuning.many import MANY_MATCHES
 
     with progress(args, f"reading {shown(args.events)}"):
         table = load_events(args.events, query, args)
     with progress(args, "matching the events of the key"):
         choose = None if args.key is None else lambda plan, keys: _key(args.key, plan, keys)
         rows = None if args.rows is None else [name.strip() for name in args.rows.split(",") if name.strip()]
-        report = explained(table, query, choose, rows, **column_names(args))
+        report = explain_table(table, query, choose, rows, **column_names(args))
     show(str(report))
-    if report.matches >= MANY and rows is None:
+    if report.matches >= MANY_MATCHES and rows is None:
         sys.stdout.flush()
         with progress(args, "counting matches"):
-            many = _many(table, query, args, args.key)
-        show(f"\n{many}")
+            reasons = _many(table, query, args, args.key)
+        show(f"\n{reasons}")
 
 
 def _many(table: pa.Table, query: Query, args: argparse.Namespace, key: str | None) -> ManyMatches:
@@ -68,9 +68,11 @@ def _many(table: pa.Table, query: Query, args: argparse.Namespace, key: str | No
         plan = compile_query(query, schema)
         events = events_of(table, replace(schema, id=None), plan.keys)
         rows = [*zip(*(events.values(name, schema) for name in plan.keys), strict=True)]
-        wanted = _key(key, plan, [row for row in dict.fromkeys(rows) if None not in row])
+        key_values = _key(key, plan, [row for row in dict.fromkeys(rows) if None not in row])
         assert events.ids is not None
-        table = selectable(table).take([place for place, row in zip(events.ids, rows, strict=True) if row == wanted])
+        table = selectable(table).take(
+            [row_number for row_number, row in zip(events.ids, rows, strict=True) if row == key_values]
+        )
     return many_matches(table, query, names)
 
 
@@ -85,16 +87,18 @@ def _key(text: str, plan: Plan, keys: list[Key]) -> Key:
     from acep.events.times import value_text
 
     schema = plan.schema
-    shown = {", ".join(value_text(v) for v in key_to_input(key, plan.keys, schema).values()): key for key in keys}
+    keys_by_text = {
+        ", ".join(value_text(v) for v in key_to_input(key, plan.keys, schema).values()): key for key in keys
+    }
     parts = _parts(text, plan.keys)
-    wanted = tuple(_value(part, name, schema) for part, name in zip(parts, plan.keys, strict=True))
-    if wanted not in keys:
-        near = suggest(", ".join(parts), shown)
+    values = tuple(_value(part, name, schema) for part, name in zip(parts, plan.keys, strict=True))
+    if values not in keys:
+        suggestion = suggest(", ".join(parts), keys_by_text)
         if len(plan.keys) == 1 and re.match(r"\s*\w+\s*=", parts[0]):
-            near = f"the partition attribute is `{plan.keys[0]}`: --key {plan.keys[0]}=..."
+            suggestion = f"the partition attribute is `{plan.keys[0]}`: --key {plan.keys[0]}=..."
         named = ", ".join(f"{name}={part}" for name, part in zip(plan.keys, parts, strict=True))
-        raise DataError(f"there is no event with {named}", hint=near, code="option_invalid")
-    return wanted
+        raise DataError(f"there is no event with {named}", hint=suggestion, code="option_invalid")
+    return values
 
 
 def _parts(text: str, keys: tuple[str, ...]) -> list[str]:
@@ -102,9 +106,9 @@ def _parts(text: str, keys: tuple[str, ...]) -> list[str]:
     named: dict[str, str] = {}
     pattern = "|".join(map(re.escape, keys))
     if re.match(rf"\s*({pattern})\s*=", text):
-        places = [*re.finditer(rf"(?:^|,)\s*({pattern})\s*=", text)]
-        ends = [place.start() for place in places[1:]] + [len(text)]
-        named = {place[1]: text[place.end() : end].strip() for place, end in zip(places, ends, strict=True)}
+        assignments = [*re.finditer(rf"(?:^|,)\s*({pattern})\s*=", text)]
+        ends = [assignment.start() for assignment in assignments[1:]] + [len(text)]
+        named = {match[1]: text[match.end() : end].strip() for match, end in zip(assignments, ends, strict=True)}
     elif len(keys) == 1:
         named = {keys[0]: text}
     if set(named) != set(keys):
@@ -120,7 +124,7 @@ def _value(text: str, name: str, schema: Schema) -> Any:
     from acep.pattern.times import ns_of
     from acep.plan.schema import Kind
 
-    kind, scale = schema.held(name), schema.scale(name)
+    kind, scale = schema.engine_kind(name), schema.scale(name)
     try:
         if scale is not None:
             units = Fraction(text) * 10**scale

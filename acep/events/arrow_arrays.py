@@ -71,6 +71,8 @@ def _from_list(values: Sequence[Any]) -> pa.Array | None:
     return None
 
 
-def _array(held: pa.DataType, data: np.ndarray[Any, Any], size: int, valid: np.ndarray[Any, Any] | None) -> pa.Array:
+def _array(
+    data_type: pa.DataType, data: np.ndarray[Any, Any], size: int, valid: np.ndarray[Any, Any] | None
+) -> pa.Array:
     mask = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(held, size, [mask, pa.py_buffer(np.ascontiguousarray(data))])
+    return pa.Array.from_buffers(data_type, size, [mask, pa.py_buffer(np.ascontiguousarray(data))])

@@ -52,15 +52,15 @@ class Column:
         >>> Column(Kind.STRING, np.array([1, 0]), np.array([1, 0], np.uint8), ["a", "b"]).to_list()
         ['b', None]
         """
-        found: npt.NDArray[Any] = self.values
+        array: npt.NDArray[Any] = self.values
         if self.kind is Kind.BOOL:
-            found = self.values.astype(bool)
+            array = self.values.astype(bool)
         elif self.kind is Kind.STRING:
-            found = np.array([*(self.texts or ()), None], dtype=object)[self.values]
+            array = np.array([*(self.texts or ()), None], dtype=object)[self.values]
         if self.valid is not None:
-            found = found.astype(object)
-            found[self.valid == 0] = None
-        values: list[Value] = found.tolist()
+            array = array.astype(object)
+            array[self.valid == 0] = None
+        values: list[Value] = array.tolist()
         return values
 
 
@@ -76,8 +76,8 @@ def column_of_values(values: Sequence[Value], kind: Kind) -> Column:
         codes: dict[Value, int] = {}
         numbers = [0 if v is None else codes.setdefault(v, len(codes)) for v in values]
         return Column(kind, np.array(numbers, np.int64), valid, [str(v) for v in codes])
-    known = [0 if v is None else v for v in values]
-    return Column(kind, np.array(known, np.float64) if kind is Kind.FLOAT else np.array(known, np.int64), valid)
+    filled = [0 if v is None else v for v in values]
+    return Column(kind, np.array(filled, np.float64) if kind is Kind.FLOAT else np.array(filled, np.int64), valid)
 
 
 @dataclass(frozen=True)
@@ -98,22 +98,22 @@ class Batch:
     def __len__(self) -> int:
         return len(self.ts)
 
-    def cuts(self, most: int) -> Iterator[slice]:
-        """Yield the rows of parts of ``most`` events, or of more if the next events have the same time."""
+    def cuts(self, n_events: int) -> Iterator[slice]:
+        """Yield the rows of parts of ``n_events`` events, or of more if the next events have the same time."""
         stop = 0
         while stop < len(self):
-            begin, stop = stop, min(stop + most, len(self))
+            begin, stop = stop, min(stop + n_events, len(self))
             stop = int(np.searchsorted(self.ts, self.ts[stop - 1], "right"))
             yield slice(begin, stop)
 
-    def parts(self, most: int) -> Iterator[Batch]:
+    def parts(self, n_events: int) -> Iterator[Batch]:
         """Yield the parts as batches.
 
-        >>> whole = Batch(np.array([1, 2, 2, 3]), None, None, {})
-        >>> [part.ts.tolist() for part in whole.parts(2)]
+        >>> batch = Batch(np.array([1, 2, 2, 3]), None, None, {})
+        >>> [part.ts.tolist() for part in batch.parts(2)]
         [[1, 2, 2], [3]]
         """
-        for rows in self.cuts(most):
+        for rows in self.cuts(n_events):
             yield self.at(rows)
 
     def at(self, rows: slice | npt.NDArray[np.intp]) -> Batch:
@@ -164,6 +164,6 @@ def batch_of_events(events: Events, schema: Schema) -> Batch:
         ts=np.array(events.ts, np.int64),
         types=column_of_values(events.types, Kind.STRING),
         ids=ids,
-        columns={name: column_of_values(values, schema.held(name)) for name, values in events.columns.items()},
+        columns={name: column_of_values(values, schema.engine_kind(name)) for name, values in events.columns.items()},
         order=None if events.order is None else np.array(events.order, np.int64),
     )

@@ -17,16 +17,16 @@ def plain_of_column(column: Column) -> list[Any]:
     return [column.kind.value, column.values, column.valid, None if column.texts is None else list(column.texts)]
 
 
-def column_of_plain(data: Any, many: int) -> Column:
-    """Restore a column of ``many`` values. Raises :class:`ValueError`, :class:`AttributeError` or :class:`TypeError`
+def column_of_plain(data: Any, size: int) -> Column:
+    """Restore a column of ``size`` values. Raises :class:`ValueError`, :class:`AttributeError` or :class:`TypeError`
     for other data."""
     kind, values, valid, texts = data
     column = Column(Kind(kind), values, valid, None if texts is None else [str(text) for text in texts])
-    good = values.shape == (many,) and (valid is None or (valid.shape == (many,) and valid.dtype == np.uint8))
-    good &= values.dtype == (np.float64 if column.kind is Kind.FLOAT else np.int64)
+    is_valid = values.shape == (size,) and (valid is None or (valid.shape == (size,) and valid.dtype == np.uint8))
+    is_valid &= values.dtype == (np.float64 if column.kind is Kind.FLOAT else np.int64)
     if column.kind is Kind.STRING:
-        good &= bool(((values >= 0) & (values < len(column.texts or ()))).all())
-    if not good:
+        is_valid &= bool(((values >= 0) & (values < len(column.texts or ()))).all())
+    if not is_valid:
         raise ValueError("a column")
     return column
 
@@ -51,20 +51,20 @@ def batch_of_plain(data: Any) -> Batch:
     """Restore the batch of :func:`plain_of_batch`. Raises :class:`ValueError`, :class:`KeyError`,
     :class:`AttributeError` or :class:`TypeError` for other data."""
     ts, order, ids, types = (data[name] for name in ("ts", "order", "ids", "types"))
-    many = len(ts)
+    size = len(ts)
     for words in (ts, order):
-        if words is not None and (words.dtype != np.int64 or words.shape != (many,)):
+        if words is not None and (words.dtype != np.int64 or words.shape != (size,)):
             raise ValueError("times")
     if isinstance(ids, list):
-        ids = [str(one) for one in ids]
+        ids = [str(event_id) for event_id in ids]
     elif ids is not None and ids.dtype != np.int64:
         raise ValueError("ids")
-    if ids is not None and len(ids) != many:
+    if ids is not None and len(ids) != size:
         raise ValueError("ids")
     return Batch(
         ts=ts,
-        types=None if types is None else column_of_plain(types, many),
+        types=None if types is None else column_of_plain(types, size),
         ids=ids,
-        columns={str(name): column_of_plain(one, many) for name, one in data["columns"].items()},
+        columns={str(name): column_of_plain(column, size) for name, column in data["columns"].items()},
         order=order,
     )

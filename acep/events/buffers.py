@@ -29,16 +29,19 @@ __all__ = [
 Array = npt.NDArray[Any]
 
 _DIRECT = {pa.int64().id: np.dtype(np.int64), pa.float64().id: np.dtype(np.float64)}
-_BARE = {*_DIRECT, *(held.id for held in (pa.string(), pa.large_string(), pa.timestamp("us"), pa.int32(), pa.bool_()))}
+_BARE = {
+    *_DIRECT,
+    *(data_type.id for data_type in (pa.string(), pa.large_string(), pa.timestamp("us"), pa.int32(), pa.bool_())),
+}
 
 
-def plain_type(held: pa.DataType) -> pa.DataType:
+def plain_type(data_type: pa.DataType) -> pa.DataType:
     """Return the type of the values, without dictionary, run-end or extension wrapping."""
-    if held.id in _BARE:
-        return held
-    if isinstance(held, pa.BaseExtensionType):  # which may have no hash
-        return plain_type(held.storage_type)
-    return _plain(held)
+    if data_type.id in _BARE:
+        return data_type
+    if isinstance(data_type, pa.BaseExtensionType):  # which may have no hash
+        return plain_type(data_type.storage_type)
+    return _plain(data_type)
 
 
 def direct(column: pa.ChunkedArray) -> Array | None:
@@ -50,32 +53,32 @@ def direct(column: pa.ChunkedArray) -> Array | None:
     """
     if column.num_chunks != 1 or column.null_count or not len(column):
         return None
-    held = _DIRECT.get(column.type.id)
-    if held is None:
+    dtype = _DIRECT.get(column.type.id)
+    if dtype is None:
         return None
     chunk = column.chunk(0)
-    numbers = np.frombuffer(chunk.buffers()[1], held, len(chunk), held.itemsize * chunk.offset)
+    numbers = np.frombuffer(chunk.buffers()[1], dtype, len(chunk), dtype.itemsize * chunk.offset)
     return numbers if numbers.flags.aligned else None
 
 
 @lru_cache(maxsize=256)
-def _plain(held: pa.DataType) -> pa.DataType:
-    wrapped = pa.types.is_dictionary(held) or pa.types.is_run_end_encoded(held)
-    return plain_type(held.value_type) if wrapped else held
+def _plain(data_type: pa.DataType) -> pa.DataType:
+    wrapped = pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type)
+    return plain_type(data_type.value_type) if wrapped else data_type
 
 
 def decoded(column: pa.ChunkedArray, *, keep_dictionary: bool = False) -> pa.ChunkedArray:
     """Return the column without dictionary (unless kept), run-end or extension wrapping."""
-    held = column.type
-    if isinstance(held, pa.BaseExtensionType):
+    data_type = column.type
+    if isinstance(data_type, pa.BaseExtensionType):
         chunks = [chunk.storage for chunk in column.chunks]
-        return decoded(pa.chunked_array(chunks, held.storage_type), keep_dictionary=keep_dictionary)
-    if pa.types.is_run_end_encoded(held):
+        return decoded(pa.chunked_array(chunks, data_type.storage_type), keep_dictionary=keep_dictionary)
+    if pa.types.is_run_end_encoded(data_type):
         import pyarrow.compute as pc
 
         return decoded(pc.run_end_decode(column), keep_dictionary=keep_dictionary)
-    if pa.types.is_dictionary(held) and not keep_dictionary:
-        return decoded(column.cast(held.value_type))
+    if pa.types.is_dictionary(data_type) and not keep_dictionary:
+        return decoded(column.cast(data_type.value_type))
     return column
 
 
@@ -88,14 +91,14 @@ def selectable(rows: pa.Table) -> pa.Table:
     >>> selectable(rows).schema.types
     [DataType(large_string), DataType(int64)]
     """
-    for place, field in enumerate(rows.schema):
+    for index, field in enumerate(rows.schema):
         extended = isinstance(field.type, pa.BaseExtensionType)  # which may have no hash
-        held = field.type if extended else _selectable(field.type)
-        if held != field.type:
-            column = rows.column(place)
+        selectable_type = field.type if extended else _selectable(field.type)
+        if selectable_type != field.type:
+            column = rows.column(index)
             column = decoded(column, keep_dictionary=True) if pa.types.is_run_end_encoded(field.type) else column
             try:
-                rows = rows.set_column(place, field.with_type(held), column.cast(held))
+                rows = rows.set_column(index, field.with_type(selectable_type), column.cast(selectable_type))
             except pa.ArrowNotImplementedError:
                 raise DataError(
                     f"rows cannot be selected from column `{field.name}`, which is {field.type}",
@@ -106,19 +109,19 @@ def selectable(rows: pa.Table) -> pa.Table:
 
 
 @lru_cache(maxsize=256)
-def _selectable(held: pa.DataType) -> pa.DataType:
+def _selectable(data_type: pa.DataType) -> pa.DataType:
     is_ = pa.types
-    if is_.is_string_view(held):
+    if is_.is_string_view(data_type):
         return pa.large_string()
-    if is_.is_binary_view(held):
+    if is_.is_binary_view(data_type):
         return pa.large_binary()
-    if is_.is_run_end_encoded(held):
-        return _selectable(held.value_type)
-    if is_.is_struct(held):
-        return pa.struct([field.with_type(_selectable(field.type)) for field in held])
-    if is_.is_list(held):
-        return pa.list_(held.value_field.with_type(_selectable(held.value_type)))
-    return held
+    if is_.is_run_end_encoded(data_type):
+        return _selectable(data_type.value_type)
+    if is_.is_struct(data_type):
+        return pa.struct([field.with_type(_selectable(field.type)) for field in data_type])
+    if is_.is_list(data_type):
+        return pa.list_(data_type.value_field.with_type(_selectable(data_type.value_type)))
+    return data_type
 
 
 def joined(column: pa.ChunkedArray) -> tuple[Array, Array | None]:
@@ -128,25 +131,25 @@ def joined(column: pa.ChunkedArray) -> tuple[Array, Array | None]:
     """
     parts = [buffer(chunk) for chunk in column.chunks]
     # A single chunk needs no copy.
-    alone = len(parts) == 1 and parts[0].flags.aligned
-    numbers = parts[0] if alone else np.concatenate(parts) if parts else np.empty(0, _dtype(column.type))
+    is_single = len(parts) == 1 and parts[0].flags.aligned
+    numbers = parts[0] if is_single else np.concatenate(parts) if parts else np.empty(0, _dtype(column.type))
     if not column.null_count:
         return numbers, None
     return numbers, np.concatenate([nulls(chunk) for chunk in column.chunks])
 
 
 @lru_cache(maxsize=256)
-def _dtype(held: pa.DataType) -> np.dtype[Any]:
-    if pa.types.is_boolean(held):
+def _dtype(data_type: pa.DataType) -> np.dtype[Any]:
+    if pa.types.is_boolean(data_type):
         return np.dtype(bool)
-    if pa.types.is_floating(held):
-        return np.dtype(f"f{held.bit_width // 8}")
-    if pa.types.is_null(held):
+    if pa.types.is_floating(data_type):
+        return np.dtype(f"f{data_type.bit_width // 8}")
+    if pa.types.is_null(data_type):
         return np.dtype(np.int64)
-    if pa.types.is_decimal(held):
-        return np.dtype(f"i{min(held.bit_width // 8, 8)}")
-    unsigned = pa.types.is_unsigned_integer(held)
-    return np.dtype(f"{'u' if unsigned else 'i'}{held.bit_width // 8}")
+    if pa.types.is_decimal(data_type):
+        return np.dtype(f"i{min(data_type.bit_width // 8, 8)}")
+    unsigned = pa.types.is_unsigned_integer(data_type)
+    return np.dtype(f"{'u' if unsigned else 'i'}{data_type.bit_width // 8}")
 
 
 def buffer(array: pa.Array) -> Array:
@@ -162,8 +165,8 @@ def buffer(array: pa.Array) -> Array:
     return np.frombuffer(buffer, _dtype(array.type))[array.offset * words : (array.offset + len(array)) * words]
 
 
-def _words(held: pa.DataType) -> int:
-    return held.bit_width // 64 if pa.types.is_decimal(held) and held.bit_width > 64 else 1
+def _words(data_type: pa.DataType) -> int:
+    return data_type.bit_width // 64 if pa.types.is_decimal(data_type) and data_type.bit_width > 64 else 1
 
 
 def nulls(array: pa.Array) -> Array:

@@ -30,8 +30,8 @@ TICKS_NS = UNIT_NS | {"100ns": 100}
 """The nanoseconds of each tick that an integer time may count: 100 ns are the ticks of Windows and .NET."""
 
 LIMIT = 2**63
-SOME = 100  # up to so many texts, a Python dict is faster than a call of Arrow
-FEW = 10_000  # up to so many texts, a Python dict is faster than importing pyarrow.compute
+MAX_TEXTS_BEFORE_CALL = 100  # up to so many texts, a Python dict is faster than a call of Arrow
+MAX_TEXTS_BEFORE_IMPORT = 10_000  # up to so many texts, a Python dict is faster than importing pyarrow.compute
 
 Array = npt.NDArray[Any]
 
@@ -50,12 +50,12 @@ _REFUSALS = (
     (pa.types.is_nested, _SINGLE, "name an element, as in a.x[1], ask contains(a.x, 'b'), or take CAST(a.x AS text)"),
     (pa.types.is_time, "a time of day is no point in time", "cast it to an integer, or make it a timestamp"),
     (pa.types.is_interval, "months have no fixed length", "cast it to a duration or an integer"),
-    (lambda held: True, "bytes are not compared", "cast it to text, in hexadecimal for instance"),
+    (lambda data_type: True, "bytes are not compared", "cast it to text, in hexadecimal for instance"),
 )
 """Why a column of a type cannot be used, and what to do; the first row whose test the type passes counts."""
 
 
-def kind_of(held: pa.DataType) -> Kind | None:
+def kind_of(data_type: pa.DataType) -> Kind | None:
     """Return the kind of values of an Arrow type, or ``None`` if it cannot be an attribute (:func:`refusal` says why).
 
     Durations are integers, in ticks. Decimals are integers, in units given by :func:`acep.events.decimals.scale_of`.
@@ -63,51 +63,51 @@ def kind_of(held: pa.DataType) -> Kind | None:
     >>> kind_of(pa.dictionary(pa.int8(), pa.large_string())), kind_of(pa.list_(pa.int64()))
     (<Kind.STRING: 'string'>, None)
     """
-    if _is_bool8(held):
+    if _is_bool8(data_type):
         return Kind.BOOL
-    return _kind(plain_type(held))
+    return _kind(plain_type(data_type))
 
 
 @lru_cache(maxsize=256)
-def _kind(held: pa.DataType) -> Kind | None:
-    return next((kind for kind, tests in _KINDS.items() if any(test(held) for test in tests)), None)
+def _kind(data_type: pa.DataType) -> Kind | None:
+    return next((kind for kind, tests in _KINDS.items() if any(test(data_type) for test in tests)), None)
 
 
-def _is_bool8(held: pa.DataType) -> bool:
-    return isinstance(held, pa.BaseExtensionType) and held.extension_name == "arrow.bool8"
+def _is_bool8(data_type: pa.DataType) -> bool:
+    return isinstance(data_type, pa.BaseExtensionType) and data_type.extension_name == "arrow.bool8"
 
 
-def refusal(held: pa.DataType) -> str | None:
+def refusal(data_type: pa.DataType) -> str | None:
     """Say why a column of this type cannot be used, and after ``; `` what to do; ``None`` if it can be used.
 
     >>> refusal(pa.time32("s")), refusal(pa.int64())
     ('is time32[s], and a time of day is no point in time; cast it to an integer, or make it a timestamp', None)
     """
-    if kind_of(held) is not None:
+    if kind_of(data_type) is not None:
         return None
-    shown, held = str(held), plain_type(held)
-    why, hint = next((why, hint) for test, why, hint in _REFUSALS if test(held))
-    if pa.types.is_struct(held):
-        hint = f"name one of its fields, as in a.x.{held[0].name}" if held.num_fields else "it has no fields"
-    return f"is {shown}, and {why}; {hint}"
+    type_text, data_type = str(data_type), plain_type(data_type)
+    reason, hint = next((reason, hint) for test, reason, hint in _REFUSALS if test(data_type))
+    if pa.types.is_struct(data_type):
+        hint = f"name one of its fields, as in a.x.{data_type[0].name}" if data_type.num_fields else "it has no fields"
+    return f"is {type_text}, and {reason}; {hint}"
 
 
-def tick_of(held: pa.DataType) -> int | None:
+def tick_of(data_type: pa.DataType) -> int | None:
     """Return the nanoseconds in one unit of a timestamp, date or duration, else ``None``; a date32 counts in seconds.
 
     >>> tick_of(pa.timestamp("ms")), tick_of(pa.date32()), tick_of(pa.int64())
     (1000000, 1000000000, None)
     """
-    return _tick(plain_type(held))
+    return _tick(plain_type(data_type))
 
 
 @lru_cache(maxsize=256)
-def _tick(held: pa.DataType) -> int | None:
-    if pa.types.is_timestamp(held) or pa.types.is_duration(held):
-        return UNIT_NS[held.unit]
-    if pa.types.is_date32(held):
+def _tick(data_type: pa.DataType) -> int | None:
+    if pa.types.is_timestamp(data_type) or pa.types.is_duration(data_type):
+        return UNIT_NS[data_type.unit]
+    if pa.types.is_date32(data_type):
         return UNIT_NS["s"]
-    if pa.types.is_date64(held):
+    if pa.types.is_date64(data_type):
         return UNIT_NS["ms"]
     return None
 
@@ -117,28 +117,28 @@ def ticks_of(name: str, column: pa.ChunkedArray, tick_ns: Fraction | int) -> tup
 
     Raises :class:`DataError` if a value does not fit into 64 bits or is not a whole number of ticks.
     """
-    held = column.type
-    if pa.types.is_int64(held) and (plain := direct(column)) is not None:
-        return plain, None
+    data_type = column.type
+    if pa.types.is_int64(data_type) and (direct_values := direct(column)) is not None:
+        return direct_values, None
     column = decoded(column)
-    held = column.type
-    if pa.types.is_null(held):
+    data_type = column.type
+    if pa.types.is_null(data_type):
         return np.zeros(len(column), np.int64), np.ones(len(column), bool)
     numbers, null = joined(column)
     if null is not None:
         numbers = np.where(null, numbers.dtype.type(0), numbers)
-    if pa.types.is_uint64(held) and len(numbers) and int(numbers.max()) >= LIMIT:
+    if pa.types.is_uint64(data_type) and len(numbers) and int(numbers.max()) >= LIMIT:
         raise DataError(
             f"column `{name}` has an integer beyond 64 bits with sign: {int(numbers.max())}",
             hint="cast it to float or to text",
             code="data_value",
         )
     numbers = numbers.astype(np.int64, copy=False)
-    if pa.types.is_integer(held):
+    if pa.types.is_integer(data_type):
         return numbers, null
-    unit = UNIT_NS["d"] if pa.types.is_date32(held) else tick_of(held)
+    unit = UNIT_NS["d"] if pa.types.is_date32(data_type) else tick_of(data_type)
     assert unit is not None
-    return _scaled(name, numbers, Fraction(unit) / tick_ns, getattr(held, "unit", "s")), null
+    return _scaled(name, numbers, Fraction(unit) / tick_ns, getattr(data_type, "unit", "s")), null
 
 
 def _scaled(name: str, numbers: Array, factor: Fraction, unit: str) -> Array:
@@ -178,40 +178,46 @@ def column_of(
     ``kind`` and ``scale`` come from the stream's schema. Raises :class:`DataError` for a column of another kind or with
     more decimal places, and for a number that cannot be held exactly.
     """
-    if scale is None and (plain := direct(column)) is not None:
-        own = Kind.FLOAT if plain.dtype.kind == "f" else Kind.INT
+    if scale is None and (direct_values := direct(column)) is not None:
+        plain_kind = Kind.FLOAT if direct_values.dtype.kind == "f" else Kind.INT
         # The least of some numbers is NaN if one of them is.
-        if own is kind and (own is Kind.INT or not np.isnan(plain.min())):
-            return Column(kind, plain)
-    found = kind_of(column.type)
-    nothing = pa.types.is_null(column.type)
-    places = scale_of(column.type)
-    whole = found is Kind.INT and places is None and tick_of(column.type) is None
-    same = found is kind and (places == scale or (scale is not None and (whole or (places or 0) <= scale)))
-    if not same and not nothing and not (whole and kind is Kind.FLOAT):
-        what = f"is {column.type}" if found is None or places is not None else f"holds {found.value} values"
-        before = "only nulls" if kind is Kind.NULL else f"{kind.value} values"
+        if plain_kind is kind and (plain_kind is Kind.INT or not np.isnan(direct_values.min())):
+            return Column(kind, direct_values)
+    column_kind = kind_of(column.type)
+    all_null = pa.types.is_null(column.type)
+    column_scale = scale_of(column.type)
+    is_integer = column_kind is Kind.INT and column_scale is None and tick_of(column.type) is None
+    fits = column_kind is kind and (
+        column_scale == scale or (scale is not None and (is_integer or (column_scale or 0) <= scale))
+    )
+    if not fits and not all_null and not (is_integer and kind is Kind.FLOAT):
+        description = (
+            f"is {column.type}"
+            if column_kind is None or column_scale is not None
+            else f"holds {column_kind.value} values"
+        )
+        expected = "only nulls" if kind is Kind.NULL else f"{kind.value} values"
         if scale is not None:
-            before = f"decimals with {scale} places"
-        wanted = "string" if found is None else found.value
-        wanted += "tz" if getattr(plain_type(column.type), "tz", None) else ""
-        hint = f'say its type from the first batch on: cast={{"{name}": "{wanted}"}}'
+            expected = f"decimals with {scale} places"
+        type_text = "string" if column_kind is None else column_kind.value
+        type_text += "tz" if getattr(plain_type(column.type), "tz", None) else ""
+        hint = f'say its type from the first batch on: cast={{"{name}": "{type_text}"}}'
         raise DataError(
-            f"column `{name}` {what}, where {before} were seen before",
+            f"column `{name}` {description}, where {expected} were seen before",
             hint=hint if kind is Kind.NULL else "give every batch the same types",
             code="data_type",
         )
-    if nothing:
-        held: Any = np.float64 if kind is Kind.FLOAT else np.int64
+    if all_null:
+        dtype: Any = np.float64 if kind is Kind.FLOAT else np.int64
         texts: list[str] | None = [] if kind is Kind.STRING else None
         valid = np.zeros(len(column), np.uint8) if len(column) else None
-        return Column(kind, np.zeros(len(column), held), valid, texts)
+        return Column(kind, np.zeros(len(column), dtype), valid, texts)
     if kind is Kind.STRING:
         try:
             return _texts(decoded(column, keep_dictionary=True))
         except UnicodeDecodeError:
             raise DataError(f"column `{name}` is not UTF-8 text", code="data_value") from None
-    if kind is Kind.FLOAT and found is Kind.FLOAT:
+    if kind is Kind.FLOAT and column_kind is Kind.FLOAT:
         numbers, null = joined(decoded(column))
         numbers = numbers.astype(np.float64, copy=False)
         nan = np.isnan(numbers)
@@ -250,32 +256,32 @@ def _texts(column: pa.ChunkedArray) -> Column:
         texts, codes = _encoded(column.chunk(0))
         if None not in texts and codes.flags.aligned:
             return Column(Kind.STRING, codes, None, [t for t in texts if t is not None])
-    known: list[str] = []
+    all_texts: list[str] = []
     parts: list[Array] = []
     for chunk in column.chunks:
         texts, codes = _encoded(chunk)
         if chunk.null_count or None in texts:  # an entry of a dictionary may itself be null
-            places = np.array([-1 if t is None else len(known) + i for i, t in enumerate(texts)] + [-1], np.int64)
-            parts.append(places[codes])
+            code_map = np.array([-1 if t is None else len(all_texts) + i for i, t in enumerate(texts)] + [-1], np.int64)
+            parts.append(code_map[codes])
         else:
-            parts.append(codes + np.int64(len(known)))
-        known += ["" if t is None else t for t in texts]
+            parts.append(codes + np.int64(len(all_texts)))
+        all_texts += ["" if t is None else t for t in texts]
     values = np.concatenate(parts) if parts else np.empty(0, np.int64)
     null = values < 0
     if not null.any():
-        return Column(Kind.STRING, values, None, known)
-    return Column(Kind.STRING, np.where(null, 0, values), (~null).view(np.uint8), known)
+        return Column(Kind.STRING, values, None, all_texts)
+    return Column(Kind.STRING, np.where(null, 0, values), (~null).view(np.uint8), all_texts)
 
 
 def _encoded(array: pa.Array) -> tuple[list[str | None], Array]:
     """Return the distinct texts of a chunk and the index of each row's text; for a null, the number of texts."""
     # Once the functions of Arrow are loaded, they are faster from a few texts on.
-    few = SOME if "pyarrow.compute" in sys.modules else FEW
-    if not pa.types.is_dictionary(array.type) and len(array) <= few:
-        found: dict[str, int] = {}
+    max_texts = MAX_TEXTS_BEFORE_CALL if "pyarrow.compute" in sys.modules else MAX_TEXTS_BEFORE_IMPORT
+    if not pa.types.is_dictionary(array.type) and len(array) <= max_texts:
+        code_of_text: dict[str, int] = {}
         rows = array.to_pylist()
-        places = [-1 if t is None else found.setdefault(t, len(found)) for t in rows]
-        return [*found], np.array([len(found) if p < 0 else p for p in places], np.int64)
+        row_codes = [-1 if t is None else code_of_text.setdefault(t, len(code_of_text)) for t in rows]
+        return [*code_of_text], np.array([len(code_of_text) if p < 0 else p for p in row_codes], np.int64)
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.large_string())
     if not pa.types.is_dictionary(array.type):

@@ -28,7 +28,7 @@ _FITS: dict[Kind, Callable[[pa.DataType], bool]] = {
     Kind.BOOL: pa.types.is_boolean,
     Kind.INT: pa.types.is_integer,
     Kind.FLOAT: pa.types.is_floating,
-    Kind.STRING: lambda held: pa.types.is_string(held) or pa.types.is_large_string(held),
+    Kind.STRING: lambda data_type: pa.types.is_string(data_type) or pa.types.is_large_string(data_type),
 }
 
 
@@ -46,21 +46,21 @@ def computed_values(column: Computed, values_of: Callable[[str], Sequence[Value]
         for arg, kind in zip(column.args, column.kinds, strict=True)
     ]
     try:
-        given = column.function.code(*args)
+        result = column.function.code(*args)
     except Exception as error:
-        why = str(error).splitlines()[0][:200] if str(error) else ""
-        raise DataError(f"the function `{name}` failed: {type(error).__name__}: {why}") from error
-    return _checked(name, column, given, size)
+        reason = str(error).splitlines()[0][:200] if str(error) else ""
+        raise DataError(f"the function `{name}` failed: {type(error).__name__}: {reason}") from error
+    return _checked(name, column, result, size)
 
 
 def with_computed(batch: Batch, columns: Iterable[Computed], schema: Schema) -> Batch:
     """Return a batch with computed columns added, before anything takes its events in."""
-    found = dict(batch.columns)
-    for one in columns:
-        if one.name not in found:
-            values = computed_values(one, lambda name: _column(batch, name, schema).to_list(), len(batch))
-            found[one.name] = column_of_values(values, one.kind)
-    return replace(batch, columns=found) if len(found) > len(batch.columns) else batch
+    all_columns = dict(batch.columns)
+    for computed in columns:
+        if computed.name not in all_columns:
+            values = computed_values(computed, lambda name: _column(batch, name, schema).to_list(), len(batch))
+            all_columns[computed.name] = column_of_values(values, computed.kind)
+    return replace(batch, columns=all_columns) if len(all_columns) > len(batch.columns) else batch
 
 
 def _column(batch: Batch, name: str, schema: Schema) -> Column:
@@ -79,31 +79,31 @@ def _argument(
     values_of: Callable[[str], Sequence[Value]],
     size: int,
 ) -> Sequence[Value]:
-    held = [values_of(leaf.name) for leaf in leaves if isinstance(leaf, ex.Attribute)]
+    leaf_values = [values_of(leaf.name) for leaf in leaves if isinstance(leaf, ex.Attribute)]
     if isinstance(expr, ex.Attribute):
-        return held[0]
-    return [run(row) for row in zip(*held, strict=True)] if held else [run(())] * size
+        return leaf_values[0]
+    return [run(row) for row in zip(*leaf_values, strict=True)] if leaf_values else [run(())] * size
 
 
-def _checked(name: str, column: Computed, given: Any, size: int) -> list[Value]:
+def _checked(name: str, column: Computed, result: Any, size: int) -> list[Value]:
     try:
-        made = given if isinstance(given, pa.Array | pa.ChunkedArray) else pa.array(given, from_pandas=True)
+        array = result if isinstance(result, pa.Array | pa.ChunkedArray) else pa.array(result, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError):
         raise DataError(
-            f"the function `{name}` returned a {type(given).__name__}", hint="an Arrow or NumPy array, or a list"
+            f"the function `{name}` returned a {type(result).__name__}", hint="an Arrow or NumPy array, or a list"
         ) from None
-    if len(made) != size:
-        raise DataError(f"the function `{name}` returned {len(made)} values for {size} rows", hint="one for each row")
-    if not (_FITS[column.kind](made.type) or pa.types.is_null(made.type)):
-        hint = f'say returns="{_said(made.type)}"' if _said(made.type) else None
-        raise DataError(f"the function `{name}` returned {made.type}, not {column.function.returns}", hint=hint)
+    if len(array) != size:
+        raise DataError(f"the function `{name}` returned {len(array)} values for {size} rows", hint="one for each row")
+    if not (_FITS[column.kind](array.type) or pa.types.is_null(array.type)):
+        hint = f'say returns="{_said(array.type)}"' if _said(array.type) else None
+        raise DataError(f"the function `{name}` returned {array.type}, not {column.function.returns}", hint=hint)
     try:
-        values: list[Value] = made.cast(_TYPES[column.kind]).to_pylist()
+        values: list[Value] = array.cast(_TYPES[column.kind]).to_pylist()
     except pa.ArrowInvalid as error:
         raise DataError(f"the function `{name}` returned a value that does not fit: {error}") from None
     return [None if value != value else value for value in values]  # NaN is null
 
 
-def _said(held: pa.DataType) -> str | None:
+def _said(data_type: pa.DataType) -> str | None:
     names = {Kind.BOOL: "boolean", Kind.INT: "integer", Kind.FLOAT: "float", Kind.STRING: "text"}
-    return next((names[kind] for kind, fits in _FITS.items() if fits(held)), None)
+    return next((names[kind] for kind, fits in _FITS.items() if fits(data_type)), None)

@@ -17,11 +17,11 @@ from acep.plan.decimals import MOST_SCALE
 __all__ = ["DIGITS", "decimal_of", "decimal_type", "scale_of", "units_of"]
 
 DIGITS = 19  # enough for any 64-bit integer
-LEAST = 9  # decimal places kept for the widest types
+MIN_PLACES = 9  # decimal places kept for the widest types
 
 
-def scale_of(held: pa.DataType) -> int | None:
-    """Return the decimal places held for a decimal type (0 for a negative scale), ``None`` for any other type.
+def scale_of(data_type: pa.DataType) -> int | None:
+    """Return the decimal places kept for a decimal type (0 for a negative scale), ``None`` for any other type.
 
     Types of up to 19 digits keep their places, up to :data:`MOST_SCALE`. Wider ones keep the places that leave room
     in 64 bits for the digits before the point, but at least 9.
@@ -29,25 +29,29 @@ def scale_of(held: pa.DataType) -> int | None:
     >>> scale_of(pa.decimal128(19, 2)), scale_of(pa.decimal128(38, 18)), scale_of(pa.float64())
     (2, 9, None)
     """
-    held = plain_type(held)
-    if not pa.types.is_decimal(held):
+    data_type = plain_type(data_type)
+    if not pa.types.is_decimal(data_type):
         return None
-    most = MOST_SCALE if held.precision <= DIGITS else max(MOST_SCALE - (held.precision - held.scale), LEAST)
-    return int(max(min(held.scale, most, MOST_SCALE), 0))
+    max_places = (
+        MOST_SCALE
+        if data_type.precision <= DIGITS
+        else max(MOST_SCALE - (data_type.precision - data_type.scale), MIN_PLACES)
+    )
+    return int(max(min(data_type.scale, max_places, MOST_SCALE), 0))
 
 
-def decimal_of(units: int | None, scale: int, held: pa.DataType | None = None) -> Decimal | None:
+def decimal_of(units: int | None, scale: int, data_type: pa.DataType | None = None) -> Decimal | None:
     """Return units of 10**-``scale`` as a decimal, exactly, independent of Python's decimal context.
 
-    It has the decimal places of the type ``held`` if that has more.
+    It has the decimal places of ``data_type`` if that has more.
 
     >>> decimal_of(110, 2), decimal_of(110, 2, pa.decimal128(38, 4)), decimal_of(None, 2)
     (Decimal('1.10'), Decimal('1.1000'), None)
     """
     if units is None:
         return None
-    own = scale if held is None else max(held.scale, scale)
-    return Decimal((int(units < 0), tuple(map(int, str(abs(units) * 10 ** (own - scale)))), -own))
+    places = scale if data_type is None else max(data_type.scale, scale)
+    return Decimal((int(units < 0), tuple(map(int, str(abs(units) * 10 ** (places - scale)))), -places))
 
 
 def decimal_type(scale: int) -> pa.DataType:
@@ -72,33 +76,33 @@ def units_of(
     (array([1100,    0]), array([False,  True]))
     """
     column = decoded(column)
-    shown = column.type
+    type_text = column.type
     if pa.types.is_decimal(column.type) and column.type.scale > scale:
         column = _of_fewer_places(name, column, scale, base)
-    held = column.type
+    data_type = column.type
     numbers, null = joined(column)
     bad = np.zeros(len(column), bool)
-    if pa.types.is_decimal(held) and held.bit_width > 64:
-        words = numbers.reshape(-1, held.bit_width // 64)
+    if pa.types.is_decimal(data_type) and data_type.bit_width > 64:
+        words = numbers.reshape(-1, data_type.bit_width // 64)
         numbers = words[:, 0]
         bad = (words[:, 1:] != (numbers >> 63)[:, None]).any(axis=1)
-    if pa.types.is_uint64(held):
+    if pa.types.is_uint64(data_type):
         bad = numbers > np.uint64(2**63 - 1)
     numbers = numbers.astype(np.int64)
-    unit = 10 ** (scale - (held.scale if pa.types.is_decimal(held) else 0))
+    unit = 10 ** (scale - (data_type.scale if pa.types.is_decimal(data_type) else 0))
     if unit > 2**63:
         bad = bad | (numbers != 0)
     elif unit > 1:
-        most = (2**63 - 1) // unit
-        bad = bad | (numbers > most) | (numbers < -most)
+        largest = (2**63 - 1) // unit
+        bad = bad | (numbers > largest) | (numbers < -largest)
     if null is not None:
         bad &= ~null
         numbers = np.where(null, np.int64(0), numbers)
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
-            f"column `{name}` is {shown}, and its {column[row].as_py()} in row {base + row} (rows count from 0) does "
-            f"not fit into 64 bits with {scale} decimal places",
+            f"column `{name}` is {type_text}, and its {column[row].as_py()} in row {base + row} (rows count from 0) "
+            f"does not fit into 64 bits with {scale} decimal places",
             hint="cast it to a decimal of fewer places, to text for a key, or to double",
             code="data_type",
         )
@@ -107,17 +111,17 @@ def units_of(
 
 def _of_fewer_places(name: str, column: pa.ChunkedArray, scale: int, base: int) -> pa.ChunkedArray:
     """Convert decimals to a lower scale. Raise :class:`DataError` if one cannot be converted exactly."""
-    held = column.type
-    fewer = pa.decimal256(76, scale) if held.bit_width > 128 else pa.decimal128(38, scale)
+    data_type = column.type
+    narrower_type = pa.decimal256(76, scale) if data_type.bit_width > 128 else pa.decimal128(38, scale)
     try:
-        return column.cast(fewer)
+        return column.cast(narrower_type)
     except pa.ArrowInvalid:
         units = 10**scale
         rows = ((row, value.as_py()) for row, value in enumerate(column))
         row, bad = next((row, v) for row, v in rows if v is not None and (Fraction(v) * units).denominator > 1)
     raise DataError(
-        f"column `{name}` is {held}, of which {scale} decimal places are held, and its {bad} in row {base + row} (rows "
-        "count from 0) has more",
+        f"column `{name}` is {data_type}, of which {scale} decimal places are held, and its {bad} in row "
+        f"{base + row} (rows count from 0) has more",
         hint=f"cast it to a decimal of at most {DIGITS} digits, to text for a key, or to double",
         code="data_type",
     )

@@ -46,10 +46,10 @@ def settle_duplicates(
     column = None if name is None or not table.num_rows else column_at(table, name)
     if name is None or column is None:
         return table
-    again = SeenIds(name).see(column, np.zeros(table.num_rows, np.int64))
-    if not again.any():
+    repeats = SeenIds(name).see(column, np.zeros(table.num_rows, np.int64))
+    if not repeats.any():
         return table
     if duplicates == "refuse":
-        row = int(np.argmax(again))
+        row = int(np.argmax(repeats))
         raise again_error(name, column[row].as_py(), row, "" if place_of is None else place_of(row))
-    return selectable(table).filter(pa.array(~again))
+    return selectable(table).filter(pa.array(~repeats))

@@ -43,11 +43,11 @@ def in_unit(
     if ticks.dtype.kind == "f":
         with np.errstate(over="ignore"):
             scaled = np.rint(ticks * float(factor))
-        beyond = ~(np.abs(scaled) < float(LIMIT))
-        return np.where(beyond, 0, scaled).astype(np.int64), beyond
+        is_beyond = ~(np.abs(scaled) < float(LIMIT))
+        return np.where(is_beyond, 0, scaled).astype(np.int64), is_beyond
     limit = min((LIMIT - 1) * factor.denominator // factor.numerator, LIMIT - 1)
-    beyond = (ticks > limit) | (ticks < -limit)
-    return np.where(beyond, 0, ticks) * factor.numerator // factor.denominator, beyond
+    is_beyond = (ticks > limit) | (ticks < -limit)
+    return np.where(is_beyond, 0, ticks) * factor.numerator // factor.denominator, is_beyond
 
 
 def nearest(ticks: float, factor: Fraction) -> int | None:
@@ -121,11 +121,11 @@ def _nanoseconds(duration: Any) -> int:
 
 def _parts(nanoseconds: int) -> tuple[str, list[tuple[str, str]]]:
     """Return the sign, and the days, hours, minutes and seconds with their units; no time is no seconds."""
-    left, parts = abs(nanoseconds), []
+    remainder, parts = abs(nanoseconds), []
     for size, unit in PARTS:
-        number, left = divmod(left, size)
+        number, remainder = divmod(remainder, size)
         parts += [(str(number), unit)] if number else []
-    parts += [(_decimal(left, SECOND), "s")] if left or not parts else []
+    parts += [(_decimal(remainder, SECOND), "s")] if remainder or not parts else []
     return "-" if nanoseconds < 0 else "", parts
 
 

@@ -32,23 +32,23 @@ def choose_types(arrow: pa.Schema, queries: Sequence[Query], names: dict[str, An
     """
     ts = names.get("ts", "ts")
     candidates = [arrow]
-    for held in TIMES:
+    for time_type in TIMES:
         types = [
-            (held if field.name == ts else pa.null()) if _by_default(field.type) else field.type for field in arrow
+            (time_type if field.name == ts else pa.null()) if _by_default(field.type) else field.type for field in arrow
         ]
         candidates.append(pa.schema(list(zip(arrow.names, types, strict=True))))
-    first = None
+    first_error = None
     for candidate in candidates:
         try:
             schema = schema_of(candidate, **names)
             for query in queries:
                 compile_query(query, schema)
-        except (DataError, QueryError) as wrong:
-            first = first or wrong
+        except (DataError, QueryError) as error:
+            first_error = first_error or error
         else:
             return candidate
-    assert first is not None
-    raise first
+    assert first_error is not None
+    raise first_error
 
 
 def with_usable_types(table: pa.Table, queries: Sequence[Query], names: dict[str, Any]) -> pa.Table:
@@ -72,5 +72,5 @@ def with_usable_types(table: pa.Table, queries: Sequence[Query], names: dict[str
     return choose_types(schema, queries, names).empty_table()
 
 
-def _by_default(held: pa.DataType) -> bool:
-    return bool(pa.types.is_null(held) or pa.types.is_floating(held))
+def _by_default(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_null(data_type) or pa.types.is_floating(data_type))

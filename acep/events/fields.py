@@ -27,8 +27,8 @@ def check_names(*, unit: object = None, **roles: object) -> None:
     names by argument; only ``ts`` must be given."""
     for role, name in (*roles.items(), ("unit", unit)):
         if not isinstance(name, str) and (name is not None or role == "ts"):
-            what = "a unit of time" if role == "unit" else "the name of a column"
-            raise DataError(f"{role}= takes {what}, not {name.__class__.__name__}", code="option_invalid")
+            expected = "a unit of time" if role == "unit" else "the name of a column"
+            raise DataError(f"{role}= takes {expected}, not {name.__class__.__name__}", code="option_invalid")
 
 
 def null_error(name: str, row: int, where: str = "") -> DataError:
@@ -55,29 +55,29 @@ def fields_of(schema: pa.Schema) -> dict[str, pa.DataType]:
     >>> [*fields_of(pa.schema({"ts": pa.int64(), "dev": pa.struct({"id": pa.string()})}))]
     ['ts', 'dev', 'dev.id']
     """
-    found = {field.name: field.type for field in schema}
-    for name, held in _inner(schema):
-        found.setdefault(name, held)
-    return found
+    types = {field.name: field.type for field in schema}
+    for name, data_type in _inner(schema):
+        types.setdefault(name, data_type)
+    return types
 
 
 def twice(schema: pa.Schema) -> set[str]:
     """Return the ambiguous names: those of two struct fields, unless a column has the name."""
-    top, seen, found = set(schema.names), set[str](), set[str]()
+    top, seen_names, ambiguous = set(schema.names), set[str](), set[str]()
     for name, _ in _inner(schema):
-        if name in seen and name not in top:
-            found.add(name)
-        seen.add(name)
-    return found
+        if name in seen_names and name not in top:
+            ambiguous.add(name)
+        seen_names.add(name)
+    return ambiguous
 
 
 def _inner(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
     """Yield the fields of structs, level by level."""
     level = [(field.name, field.type) for field in schema if pa.types.is_struct(field.type)]
     while level:
-        below = [(f"{name}.{field.name}", field.type) for name, held in level for field in held]
+        below = [(f"{name}.{field.name}", field.type) for name, struct_type in level for field in struct_type]
         yield from below
-        level = [(name, held) for name, held in below if pa.types.is_struct(held)]
+        level = [(name, data_type) for name, data_type in below if pa.types.is_struct(data_type)]
 
 
 def column_at(table: pa.Table, name: str) -> pa.ChunkedArray | None:
@@ -89,8 +89,8 @@ def column_at(table: pa.Table, name: str) -> pa.ChunkedArray | None:
     ([1, None], [True, None])
     """
     schema = table.schema
-    way = way_to(schema, name)
-    return None if way is None else way.values(table.column(place_of(schema, way.root)))
+    path = way_to(schema, name)
+    return None if path is None else path.values(table.column(place_of(schema, path.root)))
 
 
 def named_column(table: pa.Table, name: object) -> pa.ChunkedArray:
@@ -119,8 +119,8 @@ def roots_of(wanted: Iterable[str], names: Iterable[str]) -> list[str] | None:
     for name in wanted:
         part = list_part(name) if name not in columns else None
         inner = name if part is None else part.name
-        heads = [inner, *(inner[:place] for place in range(len(inner) - 1, 0, -1) if inner[place] in ".[")]
-        root = next((head for head in heads if head in columns), None)
+        prefixes = [inner, *(inner[:end] for end in range(len(inner) - 1, 0, -1) if inner[end] in ".[")]
+        root = next((head for head in prefixes if head in columns), None)
         if root is None:
             return None
         roots[root] = None

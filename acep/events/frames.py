@@ -61,7 +61,7 @@ def to_table(events: Any, used: Collection[str] | None = None) -> pa.Table:
     if home == "polars" and hasattr(events, "collect"):
         events = events.collect()
     if home == "polars" and hasattr(events, "to_arrow") and hasattr(events, "columns"):
-        unread = {name: _OBJECTS for name, held in events.schema.items() if _has_objects(held)}
+        unread = {name: _OBJECTS for name, dtype in events.schema.items() if _has_objects(dtype)}
         return _with_unread(_guarded(events.drop([*unread]).to_arrow), unread)
     if home == "pyspark":
         raise DataError(
@@ -114,8 +114,8 @@ def is_partial(schema: pa.Schema) -> bool:
 
 def unread_error(name: str, reason: str) -> DataError:
     """Return the error for a column that was left out though it is needed."""
-    what, _, hint = reason.partition("; ")
-    return DataError(f"column `{name}` {what}", hint=hint or None, code="data_type")
+    reason_text, _, hint = reason.partition("; ")
+    return DataError(f"column `{name}` {reason_text}", hint=hint or None, code="data_type")
 
 
 def _with_unread(table: pa.Table, unread: Mapping[str, str]) -> pa.Table:
@@ -127,10 +127,10 @@ def _with_unread(table: pa.Table, unread: Mapping[str, str]) -> pa.Table:
 _OBJECTS = "holds Python objects; cast it to text or numbers"
 
 
-def _has_objects(held: Any) -> bool:
+def _has_objects(dtype: Any) -> bool:
     """Return whether a polars column has Python objects: some polars releases crash or hang when exporting one."""
-    inside = [getattr(held, "inner", None), *(field.dtype for field in getattr(held, "fields", ()))]
-    return str(held) == "Object" or any(part is not None and _has_objects(part) for part in inside)
+    inside = [getattr(dtype, "inner", None), *(field.dtype for field in getattr(dtype, "fields", ()))]
+    return str(dtype) == "Object" or any(part is not None and _has_objects(part) for part in inside)
 
 
 def _first_line(error: BaseException) -> str:

@@ -22,15 +22,15 @@ NULL = np.uint64(0x632BE59BD9B4E019)
 def hashes_of_columns(columns: Sequence[Column], size: int) -> Hashes:
     """Return a hash of the ``size`` rows of some columns, uint64[size]; all rows are equal without columns.
 
-    >>> one, two = (Column(Kind.STRING, np.array([1, 0]), None, texts) for texts in (["a", "b"], ["b", "a"]))
-    >>> hashes_of_columns([one], 2).tolist() == hashes_of_columns([two], 2)[::-1].tolist()
+    >>> first, second = (Column(Kind.STRING, np.array([1, 0]), None, texts) for texts in (["a", "b"], ["b", "a"]))
+    >>> hashes_of_columns([first], 2).tolist() == hashes_of_columns([second], 2)[::-1].tolist()
     True
     """
-    found: Hashes | None = None
+    hashes: Hashes | None = None
     for column in columns:
         words = _words(column)
-        found = mixed(words if found is None else found * STEP + words)
-    return np.zeros(size, np.uint64) if found is None else found
+        hashes = mixed(words if hashes is None else hashes * STEP + words)
+    return np.zeros(size, np.uint64) if hashes is None else hashes
 
 
 def hashes_of_texts(texts: Iterable[str]) -> Hashes:

@@ -120,13 +120,13 @@ def way_to(schema: pa.Schema, name: str) -> Way | None:
     if (place := place_of(schema, name)) is not None:
         return Way(name, (), schema.field(place).type)
     if (part := list_part(name)) is not None:
-        way = way_to(schema, part.name)
-        if way is None or not is_list(plain_type(way.type)):
+        path = way_to(schema, part.name)
+        if path is None or not is_list(plain_type(path.type)):
             return None
-        item = plain_type(plain_type(way.type).value_type)
+        element_type = plain_type(plain_type(path.type).value_type)
         if part.value is None:
-            return Way(way.root, (*way.steps, part), pa.string()) if has_text(item) else None
-        return Way(way.root, (*way.steps, part), pa.bool_()) if _may_contain(item, part) else None
+            return Way(path.root, (*path.steps, part), pa.string()) if has_text(element_type) else None
+        return Way(path.root, (*path.steps, part), pa.bool_()) if _may_contain(element_type, part) else None
     return next(_ways_into(schema, name), None)
 
 
@@ -139,7 +139,7 @@ def roots_with(schema: pa.Schema, name: str) -> list[str]:
     part = list_part(name) if place_of(schema, name) is None else None
     inner = name if part is None else part.name
     columns = [inner] if place_of(schema, inner) is not None else []
-    return columns + [way.root for way in _ways_into(schema, inner)]
+    return columns + [path.root for path in _ways_into(schema, inner)]
 
 
 def _ways_into(schema: pa.Schema, name: str) -> Iterator[Way]:
@@ -170,15 +170,18 @@ def _below(value_type: pa.DataType, path: str) -> tuple[tuple[Step, ...], pa.Dat
     return None
 
 
-def has_text(item: pa.DataType) -> bool:
+def has_text(element_type: pa.DataType) -> bool:
     """Return whether elements of a type can be written as JSON, so that it says all of them exactly."""
     is_ = pa.types
-    if is_list(item):
-        return has_text(plain_type(item.value_type))
-    if is_.is_struct(item):
-        return all(has_text(plain_type(field.type)) for field in item)
-    return _is_text(item) or bool(
-        is_.is_integer(item) or is_.is_floating(item) or is_.is_boolean(item) or is_.is_null(item)
+    if is_list(element_type):
+        return has_text(plain_type(element_type.value_type))
+    if is_.is_struct(element_type):
+        return all(has_text(plain_type(field.type)) for field in element_type)
+    return _is_text(element_type) or bool(
+        is_.is_integer(element_type)
+        or is_.is_floating(element_type)
+        or is_.is_boolean(element_type)
+        or is_.is_null(element_type)
     )
 
 
@@ -188,13 +191,13 @@ def _is_text(value_type: pa.DataType) -> bool:
     )
 
 
-def _may_contain(item: pa.DataType, part: ListPart) -> bool:
+def _may_contain(element_type: pa.DataType, part: ListPart) -> bool:
     """Return whether elements of a type can be compared with a value."""
-    if pa.types.is_null(item):
+    if pa.types.is_null(element_type):
         return True
     if part.is_number:
-        return bool(pa.types.is_integer(item) or pa.types.is_floating(item))
-    return bool(pa.types.is_boolean(item)) if isinstance(part.value, bool) else _is_text(item)
+        return bool(pa.types.is_integer(element_type) or pa.types.is_floating(element_type))
+    return bool(pa.types.is_boolean(element_type)) if isinstance(part.value, bool) else _is_text(element_type)
 
 
 # Values -----------------------------------------------------------------------------------------

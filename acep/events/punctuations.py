@@ -63,21 +63,21 @@ class Punctuations:
         any type). ``final`` is the time before which no event at all will come."""
         names = tuple(sorted(key))
         values = tuple(key[name] for name in names)
-        for one in (None,) if types is None else types:
-            entry = (names, values, one)
+        for event_type in (None,) if types is None else types:
+            entry = (names, values, event_type)
             self._entries[entry] = max(min(before, END), self._entries.get(entry, BEGINNING))
-            self._forms.add((names, one is not None))
+            self._forms.add((names, event_type is not None))
         if len(self._entries) > self._most:
             if final is not None:
                 self._entries = {entry: time for entry, time in self._entries.items() if time > final}
-                self._forms = {(names, one is not None) for names, _, one in self._entries}
+                self._forms = {(names, event_type is not None) for names, _, event_type in self._entries}
             self._most = 2 * len(self._entries) + SPARE
 
     def final(self, names: Sequence[str], key: Key, types: Collection[str | None] | None) -> int | None:
         """Return the time before which all events are final that have the values ``key`` of the columns ``names``, and
         one of ``types`` (``None``: any type). ``None``: no entry says so."""
         places = {name: place for place, name in enumerate(names)}
-        whole, forms = BEGINNING, list[tuple[tuple[str, ...], Key]]()
+        final_time, forms = BEGINNING, list[tuple[tuple[str, ...], Key]]()
         for form, typed in self._forms:
             if not all(name in places for name in form):
                 continue
@@ -85,28 +85,31 @@ class Punctuations:
             if typed:
                 forms.append((form, values))
             else:
-                whole = max(whole, self._entries.get((form, values, None), BEGINNING))
+                final_time = max(final_time, self._entries.get((form, values, None), BEGINNING))
         if types is not None and forms:
             # No entry has the type ``None`` here, which is that of an event without a type.
             times = [
-                max(BEGINNING if one is None else self._entries.get((*form, one), BEGINNING) for form in forms)
-                for one in types
+                max(
+                    BEGINNING if event_type is None else self._entries.get((*form, event_type), BEGINNING)
+                    for form in forms
+                )
+                for event_type in types
             ]
-            whole = max(whole, min(times, default=BEGINNING))
-        return None if whole == BEGINNING else whole
+            final_time = max(final_time, min(times, default=BEGINNING))
+        return None if final_time == BEGINNING else final_time
 
     def dump(self, final: int | None) -> list[Any]:
         """Return the entries that say more than ``final`` does as JSON-like data."""
         entries = [(*entry, time) for entry, time in self._entries.items() if final is None or time > final]
-        return [[list(names), list(values), one, time] for names, values, one, time in entries]
+        return [[list(names), list(values), event_type, time] for names, values, event_type, time in entries]
 
     def load(self, data: Any) -> None:
         """Add the entries of :meth:`dump`. Raises :class:`ValueError` or :class:`TypeError` for other data."""
-        for names, values, one, time in data:
-            texts = [*names] if one is None else [*names, one]
+        for names, values, event_type, time in data:
+            texts = [*names] if event_type is None else [*names, event_type]
             if not all(isinstance(text, str) for text in texts) or not isinstance(time, int):
                 raise ValueError("a punctuation")
-            self.add(dict(zip(names, values, strict=True)), None if one is None else [one], time)
+            self.add(dict(zip(names, values, strict=True)), None if event_type is None else [event_type], time)
 
 
 def distinct(columns: Sequence[Column], size: int) -> tuple[Ints, list[Key]]:
@@ -122,18 +125,19 @@ def distinct(columns: Sequence[Column], size: int) -> tuple[Ints, list[Key]]:
     if not size:
         return codes, []
     for column in columns:
-        _, own = np.unique(column.values, return_inverse=True)
+        _, column_codes = np.unique(column.values, return_inverse=True)
         if column.valid is not None:
-            own = np.where(column.valid == 0, own.max() + 1, own)
-        _, codes = np.unique(codes * (int(own.max()) + 1) + own, return_inverse=True)
+            column_codes = np.where(column.valid == 0, column_codes.max() + 1, column_codes)
+        _, codes = np.unique(codes * (int(column_codes.max()) + 1) + column_codes, return_inverse=True)
     _, first = np.unique(codes, return_index=True)
     if not columns:
         return codes, [()]
     return codes.astype(np.int64), list(zip(*(column.at(first).to_list() for column in columns), strict=True))
 
 
-def key_values(key: Any, known: Sequence[str], arrow: pa.Schema, schema: Schema) -> dict[str, Value]:
-    """Return the values of a condition as engines hold them. ``known``: the columns that it may name.
+def key_values(key: Any, allowed_names: Sequence[str], arrow: pa.Schema, schema: Schema) -> dict[str, Value]:
+    """Return the values of a condition as engines hold them. ``allowed_names``: the columns that it may
+    name.
 
     Raises :class:`QueryError` for other columns, :class:`DataError` for values that do not fit their column.
     """
@@ -141,23 +145,25 @@ def key_values(key: Any, known: Sequence[str], arrow: pa.Schema, schema: Schema)
         raise QueryError(
             f"key={key!r} names no columns with their values", hint='key={"user": "ann"}', code="option_invalid"
         )
-    found: dict[str, Value] = {}
+    condition: dict[str, Value] = {}
     for name, value in key.items():
-        if name not in known:
-            listed = ", ".join(f"`{one}`" for one in known)
-            hint = f"key= may name {listed}" if known else "the queries have none; leave key= out"
+        if name not in allowed_names:
+            listed = ", ".join(f"`{column}`" for column in allowed_names)
+            hint = f"key= may name {listed}" if allowed_names else "the queries have none; leave key= out"
             raise QueryError(f"`{name}` is no partition attribute of the queries", hint=hint, code="option_invalid")
-        held, kind = fields_of(arrow)[name], schema.held(name)
+        data_type, kind = fields_of(arrow)[name], schema.engine_kind(name)
         try:
-            values = pa.chunked_array([pa.array([value], held)])
+            values = pa.chunked_array([pa.array([value], data_type)])
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            raise DataError(f"{value!r} is no value of column `{name}`, which is {held}", code="data_type") from None
-        (found[name],) = column_of(name, values, kind, attribute_tick(schema) or 1, schema.scale(name)).to_list()
-        if found[name] is None:
+            raise DataError(
+                f"{value!r} is no value of column `{name}`, which is {data_type}", code="data_type"
+            ) from None
+        (condition[name],) = column_of(name, values, kind, attribute_tick(schema) or 1, schema.scale(name)).to_list()
+        if condition[name] is None:
             raise DataError(
                 f"column `{name}` is null in no partition", hint="key= names a value that is not null", code="data_null"
             )
-    return found
+    return condition
 
 
 def type_names(type: Any, schema: Schema) -> list[str]:

@@ -29,8 +29,8 @@ def rows_of(words: Pushed, rows: slice | npt.NDArray[np.intp]) -> Pushed:
         ids += int(rows.start)
     elif ids is not None:
         ids = ids[rows]
-    known = None if valid is None else valid[rows]
-    return ts[rows], types, known, ids, [(v[rows], None if n is None else n[rows]) for v, n in columns]
+    valid_rows = None if valid is None else valid[rows]
+    return ts[rows], types, valid_rows, ids, [(v[rows], None if n is None else n[rows]) for v, n in columns]
 
 
 def together(parts: Sequence[Pushed]) -> Pushed:
@@ -47,10 +47,10 @@ def together(parts: Sequence[Pushed]) -> Pushed:
     return np.concatenate([p[0] for p in parts]), types, valid, np.concatenate([_ints(p[3]) for p in parts]), columns
 
 
-def _all_valid(given: Sequence[Valid], sizes: Sequence[int]) -> Valid:
-    if all(one is None for one in given):
+def _all_valid(masks: Sequence[Valid], sizes: Sequence[int]) -> Valid:
+    if all(mask is None for mask in masks):
         return None
-    filled = [np.ones(size, np.uint8) if one is None else one for one, size in zip(given, sizes, strict=True)]
+    filled = [np.ones(size, np.uint8) if mask is None else mask for mask, size in zip(masks, sizes, strict=True)]
     return np.concatenate(filled)
 
 

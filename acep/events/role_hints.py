@@ -25,16 +25,18 @@ def role_hint(role: str, name: str, value_type: pa.DataType, wanted: Collection[
     'cast it, where files are read by cast={"n": "int"}'
     """
     other_column = f"name another column with {role}="
-    plain = plain_type(value_type)
-    if pa.types.is_struct(plain) or is_list(plain):
-        part = _part_of_kind(name, plain, wanted)
+    plain_value_type = plain_type(value_type)
+    if pa.types.is_struct(plain_value_type) or is_list(plain_value_type):
+        part = _part_of_kind(name, plain_value_type, wanted)
         return other_column if part is None else f'name a part of it: {role}="{part}"'
     if role == "ts" and kind_of(value_type) is Kind.STRING:
         return f'parse it: pd.to_datetime(df["{name}"]) in pandas, df["{name}"].str.to_datetime() in polars'
-    is_number = pa.types.is_floating(plain) or pa.types.is_decimal(plain)
+    is_number = pa.types.is_floating(plain_value_type) or pa.types.is_decimal(plain_value_type)
     if role == "ts" and is_number:
         return f'cast it to timestamps, where files are read by cast={{"{name}": "timestamp(s)"}}, or to integers'
-    if role in ("ts", "seq") and not (is_number or kind_of(value_type) is not None or pa.types.is_time(plain)):
+    if role in ("ts", "seq") and not (
+        is_number or kind_of(value_type) is not None or pa.types.is_time(plain_value_type)
+    ):
         return other_column
     return f'cast it, where files are read by cast={{"{name}": "{"int" if role in ("ts", "seq") else "string"}"}}'
 
@@ -50,10 +52,10 @@ def id_type_error(name: str, value_type: pa.DataType) -> DataError:
 
 def _part_of_kind(name: str, value_type: pa.DataType, wanted: Collection[Kind]) -> str | None:
     """Return the name of the first part of a list or struct that is of a kind that is wanted."""
-    plain = plain_type(value_type)
-    if is_list(plain):
-        return _part_of_kind(f"{name}[1]", plain.value_type, wanted)
-    if pa.types.is_struct(plain):
-        parts = (_part_of_kind(f"{name}.{field.name}", field.type, wanted) for field in plain)
+    plain_value_type = plain_type(value_type)
+    if is_list(plain_value_type):
+        return _part_of_kind(f"{name}[1]", plain_value_type.value_type, wanted)
+    if pa.types.is_struct(plain_value_type):
+        parts = (_part_of_kind(f"{name}.{field.name}", field.type, wanted) for field in plain_value_type)
         return next((part for part in parts if part is not None), None)
     return name if kind_of(value_type) in wanted else None

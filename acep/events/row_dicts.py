@@ -106,9 +106,9 @@ def _are_too_many(n_rows: int, n_columns: int, n_entries: int) -> bool:
     return n_rows * n_columns > max(CELLS, CELLS_PER_ENTRY * n_entries)
 
 
-def _paths(value: Mapping[Any, Any], way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def _paths(value: Mapping[Any, Any], prefix: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the way to each value in a dict, through dicts inside it."""
     for name, inner in value.items():
-        yield (*way, name)
+        yield (*prefix, name)
         if isinstance(inner, Mapping):
-            yield from _paths(inner, (*way, name))
+            yield from _paths(inner, (*prefix, name))

@@ -86,22 +86,22 @@ class SeenIds:
 
         Raises :class:`DataError` for ids that are null, or neither integers nor texts.
         """
-        coming = _as_words(self.name, ids, ticks, base)
+        new_ids = _as_words(self.name, ids, ticks, base)
         if keys is not None:
             numbers = [self._keys.setdefault(key, len(self._keys)) for key in keys[1]]
-            coming = coming._replace(sorts=np.array(numbers, np.int64)[keys[0]])
+            new_ids = new_ids._replace(sorts=np.array(numbers, np.int64)[keys[0]])
         places = None if used is None or used.all() else np.flatnonzero(used)
         if places is not None:
-            coming = coming.take(places)
-        again = self._again(coming)
-        fresh = coming if not again.any() else coming.take(np.flatnonzero(~again))
+            new_ids = new_ids.take(places)
+        repeats = self._again(new_ids)
+        fresh = new_ids if not repeats.any() else new_ids.take(np.flatnonzero(~repeats))
         if len(fresh.words):
             self._runs = _with_run(self._runs, fresh.ordered())
         if places is None:
-            return again
-        rows_again = np.zeros(len(ticks), bool)
-        rows_again[places] = again
-        return rows_again
+            return repeats
+        row_repeats = np.zeros(len(ticks), bool)
+        row_repeats[places] = repeats
+        return row_repeats
 
     def forget(self, final: int | None) -> None:
         """Forget the events before the tick ``final`` (``None``: none of them), which are final now."""
@@ -158,11 +158,11 @@ class SeenIds:
             raise ValueError("ids") from None
         self._live = len(self)
 
-    def _again(self, coming: _Ids) -> Bools:
-        again = _repeated(coming)
+    def _again(self, new_ids: _Ids) -> Bools:
+        repeats = _repeated(new_ids)
         for run in self._runs:
-            again |= _among(coming, run, self._live_in)
-        return again
+            repeats |= _among(new_ids, run, self._live_in)
+        return repeats
 
     def _live_in(self, run: _Ids, places: Ints) -> Bools:
         """Return which ids at some places of a run are those of events that are not final."""
@@ -177,8 +177,8 @@ class SeenIds:
 
     def _take_out_final(self) -> None:
         if self.final is not None or self._keys:
-            left = [run.take(np.flatnonzero(self._live_in(run, np.arange(len(run.words))))) for run in self._runs]
-            self._runs = _joined([run for run in left if len(run.words)])
+            live_runs = [run.take(np.flatnonzero(self._live_in(run, np.arange(len(run.words))))) for run in self._runs]
+            self._runs = _joined([run for run in live_runs if len(run.words)])
         elif len(self._runs) > 1:
             self._runs = _joined(self._runs)
         if self._keys:
@@ -195,8 +195,8 @@ class SeenIds:
 def _as_words(name: str, ids: pa.ChunkedArray, ticks: Ints, base: int) -> _Ids:
     """Return ids as words, in the order of the rows."""
     kind = kind_of(ids.type)
-    odd = kind not in (Kind.INT, Kind.STRING) or scale_of(ids.type) is not None or tick_of(ids.type) is not None
-    if odd and not pa.types.is_null(ids.type):
+    is_other = kind not in (Kind.INT, Kind.STRING) or scale_of(ids.type) is not None or tick_of(ids.type) is not None
+    if is_other and not pa.types.is_null(ids.type):
         raise id_type_error(name, ids.type)
     if ids.null_count:
         raise null_error(name, base + ids.is_null().index(True).as_py())
@@ -217,61 +217,61 @@ def _as_words(name: str, ids: pa.ChunkedArray, ticks: Ints, base: int) -> _Ids:
     return _Ids(np.fromiter(map(hash, values), np.int64, len(values)), ticks, array, unknown)
 
 
-def _repeated(coming: _Ids) -> Bools:
+def _repeated(new_ids: _Ids) -> Bools:
     """Return which ids are those of an earlier row."""
-    words = coming.words
-    again = np.zeros(len(words), bool)
+    words = new_ids.words
+    repeats = np.zeros(len(words), bool)
     if (words[1:] > words[:-1]).all():
-        return again
+        return repeats
     order = np.argsort(words, kind="stable")
-    same = words[order[1:]] == words[order[:-1]]
-    if not same.any():
-        return again
-    if coming.texts is None or _equal(coming.texts, order[1:][same], coming.texts, order[:-1][same]).all():
-        again[order[1:][same]] = True
-        return again
+    is_same = words[order[1:]] == words[order[:-1]]
+    if not is_same.any():
+        return repeats
+    if new_ids.texts is None or _equal(new_ids.texts, order[1:][is_same], new_ids.texts, order[:-1][is_same]).all():
+        repeats[order[1:][is_same]] = True
+        return repeats
     texts = set[str]()  # texts of one hash differ
-    alike = np.zeros(len(order), bool)
-    alike[1:] = same
-    alike[:-1] |= same
-    for place in np.sort(order[alike]).tolist():
-        text = coming.texts[place].as_py()
-        again[place] = text in texts
+    has_twin = np.zeros(len(order), bool)
+    has_twin[1:] = is_same
+    has_twin[:-1] |= is_same
+    for place in np.sort(order[has_twin]).tolist():
+        text = new_ids.texts[place].as_py()
+        repeats[place] = text in texts
         texts.add(text)
-    return again
+    return repeats
 
 
-def _among(coming: _Ids, run: _Ids, live_in: Callable[[_Ids, Ints], Bools]) -> Bools:
+def _among(new_ids: _Ids, run: _Ids, live_in: Callable[[_Ids, Ints], Bools]) -> Bools:
     """Return which ids are those of events in a run that are not final, as ``live_in`` says of some places."""
-    words = coming.words
-    again = np.zeros(len(words), bool)
+    words = new_ids.words
+    repeats = np.zeros(len(words), bool)
     if not len(words) or words.min() > run.words[-1] or words.max() < run.words[0]:
-        return again
+        return repeats
     last = np.searchsorted(run.words, words, side="right") - 1
     rows = np.flatnonzero((last >= 0) & (run.words[last] == words))
     if not len(rows):
-        return again
+        return repeats
     # Of equal ids the last one is that of the only event that may not be final.
     places = last[rows]
     live = live_in(run, places)
-    if coming.texts is None or run.texts is None:
-        again[rows] = live
-        return again
-    equal = _equal(coming.texts, rows, run.texts, places)
-    again[rows] = live & equal
+    if new_ids.texts is None or run.texts is None:
+        repeats[rows] = live
+        return repeats
+    equal = _equal(new_ids.texts, rows, run.texts, places)
+    repeats[rows] = live & equal
     for row in rows[~equal].tolist():  # texts of one hash differ
         begin, end = (int(np.searchsorted(run.words, words[row], side)) for side in ("left", "right"))
-        text, texts = coming.texts[row].as_py(), run.texts.slice(begin, end - begin).to_pylist()
-        same = np.array([begin + place for place, other in enumerate(texts) if other == text], np.int64)
-        again[row] = bool(live_in(run, same).any())
-    return again
+        text, texts = new_ids.texts[row].as_py(), run.texts.slice(begin, end - begin).to_pylist()
+        same_places = np.array([begin + place for place, other in enumerate(texts) if other == text], np.int64)
+        repeats[row] = bool(live_in(run, same_places).any())
+    return repeats
 
 
-def _equal(texts: pa.Array, rows: npt.NDArray[np.intp], earlier: pa.Array, places: npt.NDArray[np.intp]) -> Bools:
+def _equal(texts: pa.Array, rows: npt.NDArray[np.intp], earlier_texts: pa.Array, places: npt.NDArray[np.intp]) -> Bools:
     import pyarrow.compute as pc  # here, since its import is slow
 
-    equal: Bools = pc.equal(texts.take(pa.array(rows)), earlier.take(pa.array(places))).to_numpy(zero_copy_only=False)
-    return equal
+    is_equal: Bools = pc.equal(texts.take(pa.array(rows)), earlier_texts.take(pa.array(places))).to_numpy(False)
+    return is_equal
 
 
 def _with_run(runs: tuple[_Ids, ...], run: _Ids) -> tuple[_Ids, ...]:

@@ -66,10 +66,10 @@ class InputSchema(Schema):
         return kind if kind is not None or not self.nested else self._kind_of_part(name)
 
     def _kind_of_part(self, name: str) -> Kind | None:
-        way = way_to(pa.schema(list(self.nested)), name)
-        if way is None or not way.through_list or tick_of(way.type) is not None or scale_of(way.type) is not None:
+        path = way_to(pa.schema(list(self.nested)), name)
+        if path is None or not path.through_list or tick_of(path.type) is not None or scale_of(path.type) is not None:
             return None
-        return kind_of(way.type)
+        return kind_of(path.type)
 
     def has_own_order(self, name: str) -> bool:
         """Return whether the values of a column have an order that is not that of texts."""
@@ -77,20 +77,22 @@ class InputSchema(Schema):
 
     def counts_ticks(self, name: str) -> bool | None:
         """Return whether a column holds durations, which are integers in ticks."""
-        held = dict(self.times).get(name)
-        return name in self.durations or (held is not None and pa.types.is_duration(held))
+        data_type = dict(self.times).get(name)
+        return name in self.durations or (data_type is not None and pa.types.is_duration(data_type))
 
     def of_matches(self, derived: Schema, origins: Sequence[tuple[str, TimeOf, Schema]]) -> InputSchema:
         """Return the schema of matches of this stream as events, with the types of its times, durations and decimals;
         of values of two types, that of computed ones."""
         times: dict[str, pa.DataType] = {}
         decimals: dict[str, pa.DataType] = {}
-        for name, of, source in origins:
+        for name, origin, source in origins:
             scale = derived.scale(name)
-            value_type = time_of(of, source) if scale is None else decimal_like(of, scale, source)
+            value_type = time_of(origin, source) if scale is None else decimal_like(origin, scale, source)
             types = times if scale is None else decimals
             if value_type is not None and types.setdefault(name, value_type) != value_type:
-                computed = TimeOf((), plain=False, duration=of.duration, is_whole=derived.kind(name) is not Kind.FLOAT)
+                computed = TimeOf(
+                    (), plain=False, duration=origin.duration, is_whole=derived.kind(name) is not Kind.FLOAT
+                )
                 zoned = any(getattr(time, "tz", None) is not None for time in (value_type, types[name]))
                 general: Any = time_of(computed, self) if scale is None else decimal_type(scale)
                 types[name] = pa.timestamp(general.unit, "UTC") if zoned else general
@@ -125,15 +127,15 @@ def schema_of(
     """
     check_names(ts=ts, type=type, seq=seq, id=id, unit=unit)
     names = table_schema.names
-    if two := [name for name, count in Counter(names).items() if count > 1]:
-        raise DataError(f"two columns are called `{two[0]}`", hint="rename one of them", code="data_column")
+    if doubled := [name for name, count in Counter(names).items() if count > 1]:
+        raise DataError(f"two columns are called `{doubled[0]}`", hint="rename one of them", code="data_column")
     value_types, ambiguous, unread = fields_of(table_schema), twice(table_schema), unread_columns(table_schema)
     value_types = {name: value_type for name, value_type in value_types.items() if name not in ambiguous}
     for name in (ts, type, seq, id):  # an element of a list may have a role
         if name is not None and name not in value_types and name not in ambiguous and "[" in name:
-            way = way_to(table_schema, name)
-            if way is not None:
-                value_types[name] = way.type
+            path = way_to(table_schema, name)
+            if path is not None:
+                value_types[name] = path.type
     names = [*value_types]
     if type == "type" and type not in names:
         type = None
@@ -141,13 +143,19 @@ def schema_of(
         if name is not None and name not in names:
             if name in unread:
                 raise unread_error(name, unread[name])
-            near = suggest(name, names) or "the events have no columns"
-            hint = near if name != role else f"name the column with {role}=; {near}"
+            suggestion = suggest(name, names) or "the events have no columns"
+            hint = suggestion if name != role else f"name the column with {role}=; {suggestion}"
             raise DataError(f"there is no column `{name}`", hint=hint, code="data_column")
-    kinds = tuple((name, kind) for name, of in value_types.items() if (kind := kind_of(of)) is not None)
-    times = tuple((name, plain_type(of)) for name, of in value_types.items() if name == ts or tick_of(of))
-    decimals = [(name, plain_type(of)) for name, of in value_types.items() if scale_of(of) is not None]
-    unusable = [(name, why) for name, of in value_types.items() if (why := refusal(of)) is not None]
+    kinds = tuple((name, kind) for name, value_type in value_types.items() if (kind := kind_of(value_type)) is not None)
+    times = tuple(
+        (name, plain_type(value_type)) for name, value_type in value_types.items() if name == ts or tick_of(value_type)
+    )
+    decimals = [
+        (name, plain_type(value_type)) for name, value_type in value_types.items() if scale_of(value_type) is not None
+    ]
+    unusable = [
+        (name, reason) for name, value_type in value_types.items() if (reason := refusal(value_type)) is not None
+    ]
     unusable += [(name, "is the name of two fields; rename one of them") for name in ambiguous]
     unusable += unread.items()
     instants = _check_ts(ts, value_types[ts])
@@ -182,30 +190,34 @@ def schema_of(
                 f"unit={unit!r} is not a unit of time", hint=f"one of {', '.join(TICKS_NS)}", code="option_invalid"
             )
         tick = Fraction(TICKS_NS[unit])
-    scales = tuple((name, scale) for name, of in decimals if (scale := scale_of(of)) is not None)
-    ordered = tuple(name for name, of in value_types.items() if pa.types.is_dictionary(of) and of.ordered)
+    scales = tuple((name, scale) for name, value_type in decimals if (scale := scale_of(value_type)) is not None)
+    ordered = tuple(
+        name for name, value_type in value_types.items() if pa.types.is_dictionary(value_type) and value_type.ordered
+    )
     nested = tuple((field.name, field.type) for field in table_schema if has_list(field.type))
     named: Any = {"ts": ts, "type": type, "seq": seq, "id": id, "tick_ns": tick, "instants": instants, "nested": nested}
     named |= {"unusable": tuple(unusable), "times": times, "decimals": tuple(decimals), "ordered": ordered}
     return InputSchema(kinds, **named, scales=scales)
 
 
-def _check_ts(name: str, held: pa.DataType) -> bool:
+def _check_ts(name: str, data_type: pa.DataType) -> bool:
     """Return whether ``ts`` is a timestamp; raise :class:`DataError` if it is neither that nor an integer."""
-    kind = kind_of(held)
+    kind = kind_of(data_type)
     if kind is Kind.TIMESTAMP:
         return True
-    plain = plain_type(held)
-    if (kind is Kind.INT and pa.types.is_integer(plain)) or pa.types.is_null(held):
+    unwrapped_type = plain_type(data_type)
+    if (kind is Kind.INT and pa.types.is_integer(unwrapped_type)) or pa.types.is_null(data_type):
         return False
-    hint = role_hint("ts", name, held, (Kind.TIMESTAMP, Kind.INT))
+    hint = role_hint("ts", name, data_type, (Kind.TIMESTAMP, Kind.INT))
     raise DataError(
-        f"the time column `{name}` must hold integers, timestamps or dates, not {held}", hint=hint, code="data_type"
+        f"the time column `{name}` must hold integers, timestamps or dates, not {data_type}",
+        hint=hint,
+        code="data_type",
     )
 
 
-def _finest(held: Iterable[pa.DataType]) -> int | None:
-    units = [unit for of in held if (unit := tick_of(of)) is not None]
+def _finest(data_types: Iterable[pa.DataType]) -> int | None:
+    units = [unit for data_type in data_types if (unit := tick_of(data_type)) is not None]
     return min(units, default=None)
 
 
@@ -224,23 +236,23 @@ def attribute_tick(schema: Schema) -> Fraction | None:
     return schema.tick_ns
 
 
-def time_of(of: TimeOf | None, schema: Schema) -> pa.DataType | None:
+def time_of(origin: TimeOf | None, schema: Schema) -> pa.DataType | None:
     """Return the Arrow type of a time or duration among the values of RETURN: that of its column, or for a computed one
     that of the stream's tick, for a time in UTC if one of its columns has a zone. A time that may lie between two ticks
     is in microseconds, as doubles are no finer. ``None``: ticks of an integer time."""
     types = time_types(schema)
     tick = attribute_tick(schema)
-    own = types[schema.ts] if schema.instants else None
-    if of is not None and of.duration:
-        duration = types.get(of.columns[0]) if of.plain else None
-        return duration or (None if tick is None else duration_type(tick, is_whole=of.is_whole))
-    if of is None or tick is None:
-        return own
-    held = [types.get(name, own) for name in of.columns]
-    if of.plain and held[0] is not None:
-        return held[0]
-    zoned = any(getattr(one, "tz", None) is not None for one in held)
-    return pa.timestamp(time_type(tick).unit if of.is_whole else "us", "UTC" if zoned else None)
+    ts_type = types[schema.ts] if schema.instants else None
+    if origin is not None and origin.duration:
+        duration = types.get(origin.columns[0]) if origin.plain else None
+        return duration or (None if tick is None else duration_type(tick, is_whole=origin.is_whole))
+    if origin is None or tick is None:
+        return ts_type
+    column_types = [types.get(name, ts_type) for name in origin.columns]
+    if origin.plain and column_types[0] is not None:
+        return column_types[0]
+    zoned = any(getattr(column_type, "tz", None) is not None for column_type in column_types)
+    return pa.timestamp(time_type(tick).unit if origin.is_whole else "us", "UTC" if zoned else None)
 
 
 def decimals_of(schema: Schema) -> dict[str, pa.DataType]:
@@ -248,13 +260,13 @@ def decimals_of(schema: Schema) -> dict[str, pa.DataType]:
     return dict(schema.decimals if isinstance(schema, InputSchema) else ())
 
 
-def decimal_like(of: TimeOf | None, scale: int, schema: Schema) -> pa.DataType:
+def decimal_like(origin: TimeOf | None, scale: int, schema: Schema) -> pa.DataType:
     """Return the Arrow type of a decimal among the values of RETURN: that of its column, if it is a plain value of
     a column of more than 19 digits, else one of 19 digits."""
-    if of is not None and of.plain:
-        held = decimals_of(schema).get(of.columns[0])
-        if held is not None and held.precision > DIGITS:
-            return held
+    if origin is not None and origin.plain:
+        data_type = decimals_of(schema).get(origin.columns[0])
+        if data_type is not None and data_type.precision > DIGITS:
+            return data_type
     return decimal_type(scale)
 
 
@@ -336,25 +348,25 @@ def batch_of(
     >>> batch.ts, batch.columns["x"].values, batch.columns["x"].valid
     (array([1, 2, 2]), array([5, 1, 0]), array([1, 1, 0], dtype=uint8))
     """
-    there: dict[str, pa.ChunkedArray] = {}
+    columns_by_name: dict[str, pa.ChunkedArray] = {}
     places = {name: place for place, name in enumerate(table.schema.names)}
     for name in dict.fromkeys((schema.ts, schema.type, schema.seq, schema.id, *columns)):
         if name is None:
             continue
         place = places.get(name)
-        there[name] = table.column(place) if place is not None else column_at(table, name)
-        if there[name] is None:
+        columns_by_name[name] = table.column(place) if place is not None else column_at(table, name)
+        if columns_by_name[name] is None:
             if (reason := unread_columns(table.schema).get(name)) is not None:
                 raise unread_error(name, reason)
             raise DataError(
                 f"there is no column `{name}`", hint=suggest(name, [*fields_of(table.schema)]), code="data_column"
             )
-        _same_zone(name, there[name].type, schema)
+        _same_zone(name, columns_by_name[name].type, schema)
     size = table.num_rows
-    tick = attribute_tick(schema) or _finest(column.type for column in there.values()) or 1
-    _check_ts(schema.ts, there[schema.ts].type)
-    ts = _no_nulls(schema.ts, there[schema.ts], tick, base)
-    seq = _no_nulls(schema.seq, there[schema.seq], tick, base) if schema.seq is not None else None
+    tick = attribute_tick(schema) or _finest(column.type for column in columns_by_name.values()) or 1
+    _check_ts(schema.ts, columns_by_name[schema.ts].type)
+    ts = _no_nulls(schema.ts, columns_by_name[schema.ts], tick, base)
+    seq = _no_nulls(schema.seq, columns_by_name[schema.seq], tick, base) if schema.seq is not None else None
     order: Any = None
     if seq is not None:
         order = np.lexsort((seq, ts))
@@ -365,21 +377,22 @@ def batch_of(
         kind = schema.kind(name)
         if kind is None:
             raise DataError(
-                f"column `{name}` is {there[name].type}, which cannot be used as an attribute", code="data_type"
+                f"column `{name}` is {columns_by_name[name].type}, which cannot be used as an attribute",
+                code="data_type",
             )
-        column = column_of(name, there[name], kind, tick, schema.scale(name), base)
+        column = column_of(name, columns_by_name[name], kind, tick, schema.scale(name), base)
         return column if order is None else column.at(order)
 
     def types_of_rows() -> Column | None:
         if schema.type is None:
             return None
-        column = column_of(schema.type, there[schema.type], Kind.STRING, tick)
+        column = column_of(schema.type, columns_by_name[schema.type], Kind.STRING, tick)
         return column if order is None else column.at(order)
 
     def ids_of_rows() -> Any:
         if schema.id is None:
             return range(base, base + size)
-        return _ids(schema.id, there[schema.id], base, unique=unique)
+        return _ids(schema.id, columns_by_name[schema.id], base, unique=unique)
 
     tasks: list[Callable[[], Any]] = [types_of_rows, ids_of_rows, *(partial(attribute, name) for name in columns)]
     types, ids, *attributes = results_of(tasks, threads if size >= LARGE else 1)
@@ -395,18 +408,20 @@ def batch_of(
     )
 
 
-def _same_zone(name: str, held: pa.DataType, schema: Schema) -> None:
+def _same_zone(name: str, data_type: pa.DataType, schema: Schema) -> None:
     """Refuse times with a zone where earlier ones had none, and the other way round."""
-    held = plain_type(held)
-    if not pa.types.is_timestamp(held):
+    data_type = plain_type(data_type)
+    if not pa.types.is_timestamp(data_type):
         return
-    before = time_types(schema).get(name)
-    if before is None or not pa.types.is_timestamp(before):
+    expected_type = time_types(schema).get(name)
+    if expected_type is None or not pa.types.is_timestamp(expected_type):
         return
-    if (held.tz is None) is not (before.tz is None):
-        seen = f"times with{'out' if before.tz is None else ''} a zone were seen before"
+    if (data_type.tz is None) is not (expected_type.tz is None):
+        expectation = f"times with{'out' if expected_type.tz is None else ''} a zone were seen before"
         raise DataError(
-            f"column `{name}` is {held}, where {seen}", hint="give every batch the same types", code="data_type"
+            f"column `{name}` is {data_type}, where {expectation}",
+            hint="give every batch the same types",
+            code="data_type",
         )
 
 
@@ -417,19 +432,23 @@ def _no_nulls(name: str, column: pa.ChunkedArray, tick: Fraction | int, base: in
     return numbers
 
 
-def _ids(name: str, held: pa.ChunkedArray, base: int, *, unique: bool) -> Any:
+def _ids(name: str, id_column: pa.ChunkedArray, base: int, *, unique: bool) -> Any:
     """Return the ids of all rows: int64, or a list of texts."""
-    kind = kind_of(held.type)
-    other = kind not in (Kind.INT, Kind.STRING) or scale_of(held.type) is not None or tick_of(held.type) is not None
-    if other and not pa.types.is_null(held.type):
-        raise id_type_error(name, held.type)
-    column = column_of(name, held, kind or Kind.INT, 1)
+    kind = kind_of(id_column.type)
+    is_other = (
+        kind not in (Kind.INT, Kind.STRING)
+        or scale_of(id_column.type) is not None
+        or tick_of(id_column.type) is not None
+    )
+    if is_other and not pa.types.is_null(id_column.type):
+        raise id_type_error(name, id_column.type)
+    column = column_of(name, id_column, kind or Kind.INT, 1)
     if column.valid is not None:
         raise null_error(name, int(np.argmin(column.valid)) + base)
     values: Any = column.to_list() if kind is Kind.STRING else column.values
     if unique and not (len(set(values)) == len(values) if kind is Kind.STRING else _distinct(values)):
-        seen: set[Id] = set()
-        row, value = next((row, v) for row, v in enumerate(values) if v in seen or seen.add(v))  # type: ignore[func-returns-value]
+        seen_ids: set[Id] = set()
+        row, value = next((row, v) for row, v in enumerate(values) if v in seen_ids or seen_ids.add(v))  # type: ignore[func-returns-value]
         raise again_error(name, value if isinstance(value, str) else int(value), base + row)
     return values
 

@@ -27,7 +27,9 @@ def time_type(tick_ns: Fraction | int | None) -> pa.DataType:
     return pa.timestamp("ns")
 
 
-def from_ticks(ticks: Iterable[int | float | None], tick_ns: Fraction | int | None, held: pa.DataType) -> list[Any]:
+def from_ticks(
+    ticks: Iterable[int | float | None], tick_ns: Fraction | int | None, data_type: pa.DataType
+) -> list[Any]:
     """Return ticks as Python values of an Arrow type.
 
     Integers stay; dates become :class:`datetime.date`; timestamps :class:`datetime.datetime`, in UTC if the type
@@ -41,13 +43,13 @@ def from_ticks(ticks: Iterable[int | float | None], tick_ns: Fraction | int | No
     >>> from_ticks([1000, 1], 1, pa.timestamp("ns"))
     [datetime.datetime(1970, 1, 1, 0, 0, 0, 1), np.datetime64('1970-01-01T00:00:00.000000001')]
     """
-    held = plain_type(held)
-    if tick_ns is not None and pa.types.is_duration(held):
-        return [None if t is None else duration_of(t, Fraction(tick_ns), held) for t in ticks]
-    if tick_ns is None or not (pa.types.is_timestamp(held) or pa.types.is_date(held)):
+    data_type = plain_type(data_type)
+    if tick_ns is not None and pa.types.is_duration(data_type):
+        return [None if t is None else duration_of(t, Fraction(tick_ns), data_type) for t in ticks]
+    if tick_ns is None or not (pa.types.is_timestamp(data_type) or pa.types.is_date(data_type)):
         return list(ticks)
-    zone = dt.UTC if pa.types.is_timestamp(held) and held.tz else None
-    day = pa.types.is_date(held)
+    zone = dt.UTC if pa.types.is_timestamp(data_type) and data_type.tz else None
+    day = pa.types.is_date(data_type)
     tick_us = Fraction(tick_ns) / 1000
     units, parts = tick_us.numerator, tick_us.denominator  # of microseconds in a tick
     out: list[Any] = []

@@ -69,10 +69,10 @@ class OwnRows:
         return self.rows
 
 
-def changed(why: str) -> DataError:
+def changed(reason: str) -> DataError:
     """Return the error for events that are not those of the matches."""
     return DataError(
-        f"these are not the events that were matched: {why}",
+        f"these are not the events that were matched: {reason}",
         hint=f"match them again; {GIVE}, for a Matcher all of its batches in one",
     )
 
@@ -163,10 +163,10 @@ def narrow(rows: Any, name: str, places: Ints | None = None) -> pa.ChunkedArray:
     else:
         part = rows.select([i for i, column in enumerate(rows.column_names) if column in wanted])
         table = part if places is None else selectable(part).take(pa.array(places))
-    found = column_at(table, name)
-    if found is None:
+    column_values = column_at(table, name)
+    if column_values is None:
         raise changed(f"there is no column `{name}`")
-    return found
+    return column_values
 
 
 def places_of(rows: Any, ids: Sequence[Any] | npt.NDArray[Any], column: str | None, *, first: bool = False) -> Ints:
@@ -184,57 +184,57 @@ def places_of(rows: Any, ids: Sequence[Any] | npt.NDArray[Any], column: str | No
             raise changed(f"there is no row {places[np.argmax(outside)]}, but {len(rows):,} rows")
         return places
     numbers: dict[Any, int] = {}
-    wanted = np.array([numbers.setdefault(one, len(numbers)) for one in _listed(ids)], np.int64)
-    known = _numbered(narrow(rows, column), numbers)
-    at = np.flatnonzero(known >= 0)
-    counts = np.bincount(known[at], minlength=len(numbers))
-    for bad, why in ((counts == 0, "is not there"), ((counts > 1) & (not first), "is there more than once")):
-        if bad.any():
-            raise changed(f"event {[*numbers][int(np.argmax(bad))]!r} of column `{column}` {why}")
-    found = np.zeros(len(numbers), np.int64)
-    found[known[at[::-1]]] = at[::-1]
-    return found[wanted]
+    wanted = np.array([numbers.setdefault(event_id, len(numbers)) for event_id in _listed(ids)], np.int64)
+    row_numbers = _numbered(narrow(rows, column), numbers)
+    matching_rows = np.flatnonzero(row_numbers >= 0)
+    counts = np.bincount(row_numbers[matching_rows], minlength=len(numbers))
+    for is_bad, reason in ((counts == 0, "is not there"), ((counts > 1) & (not first), "is there more than once")):
+        if is_bad.any():
+            raise changed(f"event {[*numbers][int(np.argmax(is_bad))]!r} of column `{column}` {reason}")
+    row_of_number = np.zeros(len(numbers), np.int64)
+    row_of_number[row_numbers[matching_rows[::-1]]] = matching_rows[::-1]
+    return row_of_number[wanted]
 
 
 def _listed(ids: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
     return ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
 
 
-def _numbered(held: pa.ChunkedArray, numbers: dict[Any, int]) -> Ints:
+def _numbered(id_column: pa.ChunkedArray, numbers: dict[Any, int]) -> Ints:
     """Return for each row the number of its id, -1 for other ids."""
-    kind = kind_of(held.type)
+    kind = kind_of(id_column.type)
     if kind not in (Kind.INT, Kind.STRING):
-        return np.full(len(held), -1, np.int64)
-    values = column_of("id", held, kind, 1)
+        return np.full(len(id_column), -1, np.int64)
+    values = column_of("id", id_column, kind, 1)
     if kind is Kind.STRING:
         of_text = np.array([numbers.get(text, -1) for text in values.texts or ()], np.int64)
-        found = of_text[values.values] if len(of_text) else np.full(len(held), -1, np.int64)
+        row_numbers = of_text[values.values] if len(of_text) else np.full(len(id_column), -1, np.int64)
     else:
-        known = np.array(sorted(one for one in numbers if isinstance(one, int)), np.int64)
-        if not len(known):
-            return np.full(len(held), -1, np.int64)
-        ranks = np.minimum(np.searchsorted(known, values.values), len(known) - 1)
-        order = np.array([numbers[one] for one in known.tolist()], np.int64)
-        found = np.where(known[ranks] == values.values, order[ranks], -1)
-    return found if values.valid is None else np.where(values.valid != 0, found, -1)
+        sorted_ids = np.array(sorted(event_id for event_id in numbers if isinstance(event_id, int)), np.int64)
+        if not len(sorted_ids):
+            return np.full(len(id_column), -1, np.int64)
+        ranks = np.minimum(np.searchsorted(sorted_ids, values.values), len(sorted_ids) - 1)
+        order = np.array([numbers[event_id] for event_id in sorted_ids.tolist()], np.int64)
+        row_numbers = np.where(sorted_ids[ranks] == values.values, order[ranks], -1)
+    return row_numbers if values.valid is None else np.where(values.valid != 0, row_numbers, -1)
 
 
-def taken(rows: Any, places: Ints, more: Mapping[str, Any]) -> Any:
-    """Return some rows in the form in which they are, pandas frames with their index, with ``more`` columns: Arrow
-    arrays by name.
+def taken(rows: Any, places: Ints, extra_columns: Mapping[str, Any]) -> Any:
+    """Return some rows in the form in which they are, pandas frames with their index, with ``extra_columns``:
+    Arrow arrays by name.
 
     >>> taken(pa.table({"x": [7, 8]}), np.array([1, 1]), {"variable": pa.array(["a", "b"])}).to_pylist()
     [{'x': 8, 'variable': 'a'}, {'x': 8, 'variable': 'b'}]
     """
     form = _form(rows)
     if form == "pandas":
-        return rows.iloc[places].assign(**{name: array.to_pandas().to_numpy() for name, array in more.items()})
+        return rows.iloc[places].assign(**{name: array.to_pandas().to_numpy() for name, array in extra_columns.items()})
     if form == "polars":
         import polars as pl
 
-        added = [pl.Series(name, pl.from_arrow(array)) for name, array in more.items()]
+        added = [pl.Series(name, pl.from_arrow(array)) for name, array in extra_columns.items()]
         return rows[places].with_columns(added)
     table = selectable(rows).take(pa.array(places))
-    for name, array in more.items():
+    for name, array in extra_columns.items():
         table = table.append_column(name, array)
     return table

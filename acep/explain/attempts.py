@@ -51,13 +51,13 @@ def attempts(engine: ReferenceEngine, node: MatchNode | None, event: Event, kind
         if engine.strategy.contiguous and engine.plan.automaton.costs.of_gap(arc.gaps, between) is None:
             surplus = between, max(letters for _, letters in arc.gaps)
         if failed or not is_affordable:
-            asked = [number for number, _ in (*move.leaving, *move.binding)]
+            predicates = [number for number, _ in (*move.leaving, *move.binding)]
             written = [number for number in failed if is_written(engine.plan, number)]
-            n_held = sum(is_written(engine.plan, number) for number in asked) - len(written)
+            n_held = sum(is_written(engine.plan, number) for number in predicates) - len(written)
             beyond = None if is_affordable or surplus is not None else error
             yield Attempt(move, tuple(written or failed), n_held, beyond, surplus)
 
 
 def is_written(plan: Plan, number: int) -> bool:
     """Return whether a predicate is in the text of the query; others follow from its equalities."""
-    return plan.predicates[number].told.span is not None
+    return plan.predicates[number].written.span is not None

@@ -86,7 +86,7 @@ def _document(title: str, pictures: Sequence[tuple[str, Picture]], legend: str) 
     """Return an SVG document of pictures with headings, below the title and above the legend."""
     parts: list[str] = []
     width, y = 0.0, _MARGIN
-    for line in _wrapped(title):
+    for line in _wrap(title):
         y += LINE
         parts.append(text(_MARGIN, y, line))
         width = max(width, text_width(line))
@@ -124,38 +124,38 @@ def _document(title: str, pictures: Sequence[tuple[str, Picture]], legend: str) 
 def _thompson(automaton: Thompson) -> Picture:
     """Return the places and edges as shapes and arrows, the start first."""
     order = [automaton.start, *(i for i in range(len(automaton.places)) if i != automaton.start)]
-    at = {place: i for i, place in enumerate(order)}
+    index_of_place = {place: i for i, place in enumerate(order)}
     shapes = [Shape((str(place),), True, place == automaton.final) for place in order]
-    arrows = [_edge(edge, automaton, at) for edge in automaton.edges]
+    arrows = [_edge(edge, automaton, index_of_place) for edge in automaton.edges]
     return shapes, arrows
 
 
 def _graph(graph: StateGraph) -> Picture:
     """Return the states and arcs of a hand-written automaton as shapes and arrows; loops of a state are one arrow."""
     names = graph.states
-    shapes = [Shape((_short(name),), True, name in graph.final) for name in names]
+    shapes = [Shape((_shorten(name),), True, name in graph.final) for name in names]
     lines: dict[tuple[int, int], list[str]] = {}
     for arc in graph.arcs:
-        told = arc_text(arc).partition(": ")[2]
-        lines.setdefault((names.index(arc.source), names.index(arc.target)), []).append(_longer(told))
-    return shapes, [Arrow(source, target, tuple(told), "line") for (source, target), told in lines.items()]
+        text = arc_text(arc).partition(": ")[2]
+        lines.setdefault((names.index(arc.source), names.index(arc.target)), []).append(_shorten_arc(text))
+    return shapes, [Arrow(source, target, tuple(texts), "line") for (source, target), texts in lines.items()]
 
 
-def _longer(told: str) -> str:
-    return told if len(told) <= _LONGEST_ARC else told[: _LONGEST_ARC - 1] + "…"
+def _shorten_arc(text: str) -> str:
+    return text if len(text) <= _LONGEST_ARC else text[: _LONGEST_ARC - 1] + "…"
 
 
-def _edge(edge: Edge, automaton: Thompson, at: dict[int, int]) -> Arrow:
-    source, target = at[edge.source], at[edge.target]
+def _edge(edge: Edge, automaton: Thompson, index_of_place: dict[int, int]) -> Arrow:
+    source, target = index_of_place[edge.source], index_of_place[edge.target]
     match edge.kind:
         case "letter":
             letter = automaton.letters[edge.number]
-            return Arrow(source, target, (_named(letter.var, letter.types),), "line")
+            return Arrow(source, target, (_label(letter.var, letter.types),), "line")
         case "missing":
             return Arrow(source, target, (_missing(edge.gaps, automaton.costs),), "missing")
         case "negation":
             negation = automaton.negations[edge.number]
-            return Arrow(source, target, (f"no {_named(negation.var, negation.types)}",), "line")
+            return Arrow(source, target, (f"no {_label(negation.var, negation.types)}",), "line")
         case "again":
             return Arrow(source, target, (f"again g{edge.number}",), "empty")
         case _:
@@ -165,8 +165,8 @@ def _edge(edge: Edge, automaton: Thompson, at: dict[int, int]) -> Arrow:
 def _arcs(arcs: Arcs, automaton: Thompson) -> Picture:
     shapes = [_state(state, automaton) for state in arcs.states]
     arrows = []
-    for here in arcs.arcs:
-        drawn = [_arc(arc, automaton) for arc in here]
+    for state_arcs in arcs.arcs:
+        drawn = [_arc(arc, automaton) for arc in state_arcs]
         arrows += [arrow for arrow in drawn if arrow.source != arrow.target]
         loops = [arrow for arrow in drawn if arrow.source == arrow.target]
         if loops:
@@ -180,40 +180,40 @@ def _arcs(arcs: Arcs, automaton: Thompson) -> Picture:
 def _state(state: State, automaton: Thompson) -> Shape:
     if not state.number:
         return Shape(("start",), False, False)
-    lines = [f"{state.number}  {_named(state.var, automaton.letters[state.number - 1].types)}"]
+    lines = [f"{state.number}  {_label(state.var, automaton.letters[state.number - 1].types)}"]
     lines += [_ending(accept, automaton) for accept in state.accepts if accept.cost or accept.crossings]
     return Shape(tuple(lines), False, bool(state.accepts))
 
 
 def _ending(accept: Accept, automaton: Thompson) -> str:
-    words = [f"ends +{automaton.costs.unscaled(accept.cost)}" if accept.cost else "ends"]
-    words += [f"no {_short(automaton.negations[c.negation].var)}" for c in accept.crossings]
+    words = [f"ends +{automaton.costs.unscale(accept.cost)}" if accept.cost else "ends"]
+    words += [f"no {_shorten(automaton.negations[c.negation].var)}" for c in accept.crossings]
     return ", ".join(words)
 
 
 def _arc(arc: Arc, automaton: Thompson) -> Arrow:
     missing = arc.gaps != ((0, 0),)
     lines = [_missing(arc.gaps, automaton.costs)] if missing else []
-    lines += [f"no {_short(automaton.negations[c.negation].var)}" for c in arc.crossings]
+    lines += [f"no {_shorten(automaton.negations[c.negation].var)}" for c in arc.crossings]
     lines += [f"again g{g}" for g in arc.resets]
     return Arrow(arc.source, arc.target, tuple(lines), "missing" if missing else "line")
 
 
 def _missing(gaps: tuple[Gap, ...], costs: Costs) -> str:
     """Return the cost of missing letters; under contiguity the range, as more of them make up for events in between."""
-    most = f" to {costs.unscaled(gaps[-1][0])}" if len(gaps) > 1 else ""
-    return f"+{costs.unscaled(gaps[0][0])}{most}"
+    upper = f" to {costs.unscale(gaps[-1][0])}" if len(gaps) > 1 else ""
+    return f"+{costs.unscale(gaps[0][0])}{upper}"
 
 
-def _named(var: str, types: tuple[str, ...]) -> str:
-    return _short(var) if types == (var,) else f"{_short(var)}: {_short(types_text(types))}"
+def _label(var: str, types: tuple[str, ...]) -> str:
+    return _shorten(var) if types == (var,) else f"{_shorten(var)}: {_shorten(types_text(types))}"
 
 
-def _short(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
 
 
-def _wrapped(words: str) -> list[str]:
+def _wrap(words: str) -> list[str]:
     """Return the lines of a text, with long ones broken."""
     lines = (line.expandtabs(4).rstrip() for line in marked_breaks(words.strip()).splitlines())
     return [part for line in lines for part in ([line] if len(line) <= _WIDEST else textwrap.wrap(line, _WIDEST))]

@@ -35,7 +35,7 @@ def gaps_text(gaps: tuple[Gap, ...], costs: Costs) -> str:
 
 
 def _gap(weight: int, letters: int, costs: Costs) -> str:
-    text = str(costs.unscaled(weight))
+    text = str(costs.unscale(weight))
     return f"{text} ({_count(letters, 'letter')})" if letters else text
 
 
@@ -69,8 +69,8 @@ def thompson_lines(automaton: Thompson) -> list[str]:
     """
     costs = automaton.costs
     head = f"{_count(len(automaton.places), 'place')}, {_count(len(automaton.letters), 'letter')}"
-    head = f"{head}; error budget {costs.unscaled(costs.budget)}" + (", contiguous" if costs.contiguous else "")
-    lines = [head if costs.surplus is None else f"{head}, each surplus event {costs.unscaled(costs.surplus)}"]
+    head = f"{head}; error budget {costs.unscale(costs.budget)}" + (", contiguous" if costs.contiguous else "")
+    lines = [head if costs.surplus is None else f"{head}, each surplus event {costs.unscale(costs.surplus)}"]
     lines += [f"letter {i}: {_letter(letter)}" for i, letter in enumerate(automaton.letters, 1)]
     lines += [f"negation n{i}: {_negation(negation, costs)}" for i, negation in enumerate(automaton.negations)]
     lines += [f"group g{i}: {', '.join(names)}" for i, names in enumerate(automaton.groups)]
@@ -91,8 +91,8 @@ def thompson_lines(automaton: Thompson) -> list[str]:
 
 
 def _letter(letter: Letter) -> str:
-    own = letter.var if letter.types == (letter.var,) else f"{letter.var} of {types_text(letter.types)}"
-    words = [own]
+    name = letter.var if letter.types == (letter.var,) else f"{letter.var} of {types_text(letter.types)}"
+    words = [name]
     if letter.inside:
         words.append("inside " + " ".join(f"r{i}{' (open)' if is_open else ''}" for i, is_open in letter.inside))
     if letter.kleene is not None:
@@ -106,7 +106,7 @@ def _negation(negation: Negated, costs: Costs) -> str:
     where = [word for word, holds in (("leading", negation.leading), ("trailing", negation.trailing)) if holds]
     words = [f"no {negation.var} of {types_text(negation.types)}", " and ".join(where) or "between"]
     if negation.weight is not None:
-        words.append(f"each costs {costs.unscaled(negation.weight)}")
+        words.append(f"each costs {costs.unscale(negation.weight)}")
     if negation.groups:
         words.append("of " + " ".join(f"g{g}" for g in negation.groups))
     return "; ".join(words)
@@ -149,17 +149,18 @@ def arcs_lines(arcs: Arcs, automaton: Thompson) -> list[str]:
       ends
     """
     lines = []
-    for state, here in zip(arcs.states, arcs.arcs, strict=True):
+    for state, state_arcs in zip(arcs.states, arcs.arcs, strict=True):
         lines.append(_state(state, automaton))
-        lines += [f"  {_arc(arc, automaton)}" for arc in here]
+        lines += [f"  {_arc(arc, automaton)}" for arc in state_arcs]
         lines += [f"  {_accept(accept, automaton)}" for accept in state.accepts]
     return lines
 
 
 def _state(state: State, automaton: Thompson) -> str:
     opened = f", open {' '.join(state.open)}" if state.open else ""
-    rest = "no way to an end" if state.rest is None else f"least rest {automaton.costs.unscaled(state.rest)}"
-    return f"state {state.name}{opened}; {rest}"
+    cost = state.cost_to_end
+    remaining = "no way to an end" if cost is None else f"least rest {automaton.costs.unscale(cost)}"
+    return f"state {state.name}{opened}; {remaining}"
 
 
 def _arc(arc: Arc, automaton: Thompson) -> str:
@@ -181,7 +182,7 @@ def crossing_text(crossing: Crossing, automaton: Thompson) -> str:
 def _accept(accept: Accept, automaton: Thompson) -> str:
     words = ["ends"]
     if accept.cost:
-        words.append(f"missing {automaton.costs.unscaled(accept.cost)}")
+        words.append(f"missing {automaton.costs.unscale(accept.cost)}")
     words += [f"past {crossing_text(c, automaton)}" for c in accept.crossings]
     return ", ".join(words)
 
@@ -223,12 +224,12 @@ def _validity(arc: Arc | Ignore) -> str:
 def _step(step: Step, before: tuple[Register, ...], after: tuple[Register, ...], texts: Sequence[str]) -> Iterator[str]:
     for check in step.leaving:
         yield f"on leaving checks {_check(check, texts)}"
-    lost = [r for r in before if r.var in step.forgets]
-    if lost:
-        yield f"forgets {', '.join(map(str, lost))}"
-    known = {r for r in before if r.var not in step.forgets}
+    forgotten = [r for r in before if r.var in step.forgets]
+    if forgotten:
+        yield f"forgets {', '.join(map(str, forgotten))}"
+    bound = {r for r in before if r.var not in step.forgets}
     for check in step.binding:
-        unbound = sorted({r for s in check.sources for r in s.registers} - known)
+        unbound = sorted({r for s in check.sources for r in s.registers} - bound)
         if unbound:
             yield f"drops {texts[check.predicate]}, as {unbound[0]} is unbound"
         else:

@@ -15,12 +15,12 @@ from acep.plan.compile import Plan
 from acep.reference.bindings import aggregate, failing_values
 from acep.reference.engine import Event
 
-__all__ = ["input_value", "not_held"]
+__all__ = ["failed_condition_text", "input_value"]
 
 Bound = dict[str, list[Event]]
 
 
-def not_held(plan: Plan, condition: Compiled, bound: Bound, var: str = "") -> str:
+def failed_condition_text(plan: Plan, condition: Compiled, bound: Bound, var: str = "") -> str:
     """Return that a condition does not hold, with its values. ``bound``: the events of each variable, with the one
     that was bound to ``var`` last.
 
@@ -29,19 +29,19 @@ def not_held(plan: Plan, condition: Compiled, bound: Bound, var: str = "") -> st
     >>> from acep.plan.compile import compile_query
     >>> schema = schema_of(to_table({"ts": [1], "type": ["A"], "x": [5]}).schema)
     >>> plan = compile_query(parse("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9"), schema)
-    >>> not_held(plan, plan.predicates[0], {"a": [Event(0, 1, 0, (5,))], "b": [Event(1, 2, 1, (4,))]})
+    >>> failed_condition_text(plan, plan.predicates[0], {"a": [Event(0, 1, 0, (5,))], "b": [Event(1, 2, 1, (4,))]})
     'a.x < b.x does not hold (a.x = 5, b.x = 4)'
     """
     values = [_last_value(plan, leaf, bound, var) for leaf in condition.leaves]
     places: dict[str, int] = {}
     if condition.run(values) is True:  # it fails for other events of a repetition than the last ones
         values, places = failing_values(plan, condition, bound) or (values, places)
-    shown = [
+    value_texts = [
         f"{_leaf_text(leaf, places)} = {_value_text(_as_input(plan, leaf, value))}"
         for leaf, value in zip(condition.leaves, values, strict=True)
     ]
-    values_text = f" ({', '.join(shown)})" if shown else ""
-    return f"{expression_text(condition.told)} does not hold{values_text}"
+    values_text = f" ({', '.join(value_texts)})" if value_texts else ""
+    return f"{expression_text(condition.written)} does not hold{values_text}"
 
 
 def input_value(plan: Plan, name: str, value: Any) -> Any:
@@ -49,11 +49,11 @@ def input_value(plan: Plan, name: str, value: Any) -> Any:
     length = plan.schema.counts_ticks(name) is True and value is not None
     if not isinstance(value, int) and not length:
         return value
-    (shown,) = key_to_input((value,), (name,), plan.schema).values()
+    (original,) = key_to_input((value,), (name,), plan.schema).values()
     if length:
-        return value_text(shown)
+        return value_text(original)
     time = time_types(plan.schema).get(name)
-    return shown if time is None else plain(shown, getattr(time, "tz", None) is not None)
+    return original if time is None else plain(original, getattr(time, "tz", None) is not None)
 
 
 def _as_input(plan: Plan, leaf: ex.Leaf, value: Any) -> Any:
@@ -71,8 +71,8 @@ def _last_value(plan: Plan, leaf: ex.Leaf, bound: Bound, var: str) -> Any:
         case ex.Length():
             return len(events)
         case ex.Attribute(index=index, name=name):
-            place = index - 1 if isinstance(index, int) else -1 - steps_back(index)
-            return events[place].row[plan.row.index(name)] if -len(events) <= place < len(events) else None
+            position = index - 1 if isinstance(index, int) else -1 - steps_back(index)
+            return events[position].row[plan.row.index(name)] if -len(events) <= position < len(events) else None
         case ex.Aggregate(function=function, scope=scope, name=name):
             if scope == "before" and leaf.var == var:
                 events = events[:-1]

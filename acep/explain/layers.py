@@ -89,9 +89,9 @@ def place(boxes: Sequence[Box], links: Sequence[Link]) -> Drawing | None:
     columns: list[list[int]] = [[] for _ in range(max(layers) + 1)]
     for i, item in enumerate(items):
         columns[item.layer].append(i)
-    columns = _ordered(items, columns)
+    columns = _reduce_crossings(items, columns)
     _align(items, columns)
-    lefts, width = _lefts(items, columns)
+    lefts, width = _left_edges(items, columns)
     top = min(item.y - item.above for item in items)
     for item in items:
         item.y -= top
@@ -105,26 +105,26 @@ def _backward(count: int, links: Sequence[Link]) -> frozenset[int]:
         if link.source != link.target:
             leaving[link.source].append(i)
     state = [0] * count  # 1: on the current path, 2: done
-    found = set()
+    closing_links = set()
     for root in range(count):
         if state[root]:
             continue
         state[root] = 1
         stack = [(root, iter(leaving[root]))]
         while stack:
-            here, rest = stack[-1]
-            closing = next(rest, None)
+            box, remaining = stack[-1]
+            closing = next(remaining, None)
             if closing is None:
-                state[here] = 2
+                state[box] = 2
                 stack.pop()
                 continue
             target = links[closing].target
             if state[target] == 1:
-                found.add(closing)
+                closing_links.add(closing)
             elif state[target] == 0:
                 state[target] = 1
                 stack.append((target, iter(leaving[target])))
-    return frozenset(found)
+    return frozenset(closing_links)
 
 
 def _layers(count: int, links: Sequence[Link], backward: frozenset[int]) -> list[int]:
@@ -159,7 +159,7 @@ def _chain(items: list[_Item], link: Link, backward: bool) -> list[int]:
     return chain
 
 
-def _ordered(items: list[_Item], columns: list[list[int]]) -> list[list[int]]:
+def _reduce_crossings(items: list[_Item], columns: list[list[int]]) -> list[list[int]]:
     """Return the columns in an order with few crossings."""
     best, fewest = columns, _crossings(items, columns)
     columns = [list(column) for column in columns]
@@ -199,23 +199,23 @@ def _align(items: list[_Item], columns: list[list[int]]) -> None:
     for sweep in range(2 * _SWEEPS):
         forward = sweep % 2 == 0
         for column in columns if forward else reversed(columns):
-            wanted = []
+            heights = []
             for i in column:
                 near = (items[i].before if forward else items[i].after) or [i]
                 if sweep >= _SWEEPS:
                     near = items[i].before + items[i].after or [i]
-                wanted.append(sum(items[j].y for j in near) / len(near))
-            _settle(items, column, wanted)
+                heights.append(sum(items[j].y for j in near) / len(near))
+            _settle(items, column, heights)
 
 
-def _settle(items: list[_Item], column: list[int], wanted: list[float]) -> None:
-    """Set the heights of a column as near as possible to ``wanted``; blocks of touching items share one shift."""
+def _settle(items: list[_Item], column: list[int], heights: list[float]) -> None:
+    """Set the heights of a column as near as possible to ``heights``; blocks of touching items share one shift."""
     offsets = [0.0]
     for a, b in pairwise(column):
         offsets.append(offsets[-1] + items[a].below + _ROW_GAP + items[b].above)
     blocks: list[tuple[float, int]] = []  # mean shift, size
-    for want, offset in zip(wanted, offsets, strict=True):
-        mean, size = want - offset, 1
+    for height, offset in zip(heights, offsets, strict=True):
+        mean, size = height - offset, 1
         while blocks and blocks[-1][0] > mean:
             other, count = blocks.pop()
             mean, size = (mean * size + other * count) / (size + count), size + count
@@ -225,7 +225,7 @@ def _settle(items: list[_Item], column: list[int], wanted: list[float]) -> None:
         items[i].y = shift + offset
 
 
-def _lefts(items: list[_Item], columns: list[list[int]]) -> tuple[list[tuple[float, float]], float]:
+def _left_edges(items: list[_Item], columns: list[list[int]]) -> tuple[list[tuple[float, float]], float]:
     """Return the left and right border of each column, and the total width."""
     x, lefts = 0.0, []
     for column in columns:

@@ -31,17 +31,17 @@ def rows_in_order(rows: Any, table: pa.Table, schema: Schema, events: Events) ->
     (('p', 'r'), ('q', 'r'))
     """
     ids = [*(events.ids or ())]
-    place_of = {str(identity): place for place, identity in enumerate(ids)}
-    places = []
+    index_of_id = {str(identity): index for index, identity in enumerate(ids)}
+    indices = []
     for name in _names(rows, table, schema):
-        place = place_of.get(str(name))
-        if place is None:
+        index = index_of_id.get(str(name))
+        if index is None:
             hint = f"rows count from 0 to {table.num_rows - 1}" if schema.id is None else f"ids are in `{schema.id}`"
             raise DataError(f"there is no event {str(name)[:MOST_TEXT]}", hint=hint, code="option_invalid")
-        places.append(place)
-    if not places:
+        indices.append(index)
+    if not indices:
         raise DataError("rows= names no event", hint="such as rows=[0, 3]", code="option_invalid")
-    return tuple(ids[place] for place in sorted(set(places)))
+    return tuple(ids[index] for index in sorted(set(indices)))
 
 
 def _names(rows: Any, table: pa.Table, schema: Schema) -> list[Any]:
@@ -61,8 +61,8 @@ def _names(rows: Any, table: pa.Table, schema: Schema) -> list[Any]:
             hint="give one for each row, or the ids of events",
             code="option_invalid",
         )
-    chosen = [place for place, name in enumerate(names) if name is True]
+    chosen = [index for index, name in enumerate(names) if name is True]
     if schema.id is None:
         return chosen
     column = named_column(table, schema.id)
-    return [column[place].as_py() for place in chosen]
+    return [column[index].as_py() for index in chosen]

@@ -14,18 +14,18 @@ from acep.pattern.walk import positions
 
 __all__ = ["query_page"]
 
-MOST = 24  # letters, or arcs of a hand-written automaton, that are drawn
+MAX_DRAWN = 24  # letters, or arcs of a hand-written automaton, that are drawn
 LARGE = "The automaton is too large to be drawn here; acep explain --svg draws it."
 
 
-def query_page(shown: Query | Automaton) -> str:
+def query_page(source: Query | Automaton) -> str:
     """Return a query or a hand-written automaton as HTML.
 
     >>> from acep.pattern.text.letters import regex
     >>> query_page(regex("ab", within=5)).count("data:image/svg+xml")
     1
     """
-    query = shown.query if isinstance(shown, Automaton) else shown
+    query = source.query if isinstance(source, Automaton) else source
     title, text = "Automaton" if query.graph is not None else "Query", canonical(query)
     return page(
         title,
@@ -36,8 +36,8 @@ def query_page(shown: Query | Automaton) -> str:
 
 
 def _drawing(query: Query) -> str:
-    many = len(query.graph.arcs) if query.graph is not None else positions(query.pattern)
-    if many > MOST:
+    size = len(query.graph.arcs) if query.graph is not None else positions(query.pattern)
+    if size > MAX_DRAWN:
         return page("", note=LARGE)
     try:
         return picture(query_svg(replace(query, text=clipped_lines(marked_breaks(query.text), 300))), LARGE)

@@ -22,7 +22,16 @@ from acep.reference.bindings import having_holds
 from acep.reference.engine import Event, MatchNode, ReferenceEngine, Trail
 from acep.reference.runtime import Key, Partition, ReferenceRuntime
 
-__all__ = ["MOST_LOOKS", "NearMiss", "Stage", "Tracing", "Wanted", "Watching", "having_parts", "ways_of"]
+__all__ = [
+    "MOST_LOOKS",
+    "MissRecorder",
+    "NearMiss",
+    "Stage",
+    "TracingEngine",
+    "Wanted",
+    "cheapest_completions",
+    "having_parts",
+]
 
 MOST_LOOKS = 300_000
 """The looks at partial matches, one of each for an event, after which no further events are taken: some seconds."""
@@ -58,7 +67,7 @@ class Wanted:
     rows: dict[Id, int] = field(default_factory=dict)
 
 
-class Tracing(ReferenceEngine):
+class TracingEngine(ReferenceEngine):
     """An engine that keeps the nearest miss of each partition; ``key`` is the partition that it works on."""
 
     ends_broken = False  # how far they would have come is what is asked
@@ -66,7 +75,7 @@ class Tracing(ReferenceEngine):
     def __init__(self, plan: Plan, wanted: Wanted) -> None:
         super().__init__(plan)
         self.keeps_rows = True
-        self.ways = ways_of(plan)
+        self.completions = cheapest_completions(plan)
         self.wanted, self.key = wanted, wanted.key or ()
         self.best: dict[Key, NearMiss] = {}
         self._nearest: dict[tuple[int, int], int] = {}
@@ -79,7 +88,7 @@ class Tracing(ReferenceEngine):
     def nearest(self, state: int, error: int) -> int:
         """Return the least number of events from a state to an end, with an ``error`` so far."""
         if (state, error) not in self._nearest:
-            counts = [count for cost, count in self.ways[state] if error + cost <= self.budget]
+            counts = [count for cost, count in self.completions[state] if error + cost <= self.budget]
             self._nearest[state, error] = min(counts, default=len(self.states))
         return self._nearest[state, error]
 
@@ -96,33 +105,32 @@ class Tracing(ReferenceEngine):
         return self._walk(node.trail)[0] < len(self.wanted.rows)
 
     def consider(
-        self, node: MatchNode | None, stage: Stage, failed: int = 0, held: int = 0, *, fresh: bool = False
+        self, node: MatchNode | None, stage: Stage, n_failed: int = 0, n_held: int = 0, *, is_unmatched: bool = False
     ) -> None:
-        """Keep a near miss if it is nearer than the nearest so far. ``fresh``: its event is in no match."""
+        """Keep a near miss if it is nearer than the nearest so far. ``is_unmatched``: its event is in no match."""
         n_bound, is_fresh = (0, True) if node is None else self._walk(node.trail)
-        if self.wanted.matched and not (fresh or (node is not None and is_fresh)):
+        if self.wanted.matched and not (is_unmatched or (node is not None and is_fresh)):
             return
         rows, need = len(self.wanted.rows), self.need(node)
         if rows:
-            rank = (rows - n_bound, int(need > 0 and n_bound == rows), stage, failed, -held, need)
+            rank = (rows - n_bound, int(need > 0 and n_bound == rows), stage, n_failed, -n_held, need)
         else:
-            rank = (int(node is None), need, stage, failed, -held, -n_bound)
+            rank = (int(node is None), need, stage, n_failed, -n_held, -n_bound)
         best = self.best.get(self.key)
         if best is None or rank < best.rank:
             self.best[self.key] = NearMiss(rank, stage, node)
 
     def _try(self, node: MatchNode | None, feed: Any) -> bool:
-        n_made = len(feed.made)
+        n_made = len(feed.new_nodes)
         waits = super()._try(node, feed)
-        is_taken = (
-            self.graph is not None and len(feed.made) > n_made
-        )  # each event takes one of the arcs, or ends the run
+        # Of an automaton each event takes one of the arcs, or ends the run.
+        is_taken = self.graph is not None and len(feed.new_nodes) > n_made
         if self._is_near(node, feed.event) and not is_taken:
-            fresh = feed.event.id not in self.wanted.matched
+            is_unmatched = feed.event.id not in self.wanted.matched
             for attempt in attempts(self, node, feed.event, feed.kind):
                 if self.wanted.rows or self.leads_on(node, attempt.move.arc):
                     failed, minus_held = attempt.distance
-                    self.consider(node, Stage.TRIED, failed, -minus_held, fresh=fresh)
+                    self.consider(node, Stage.TRIED, failed, -minus_held, is_unmatched=is_unmatched)
         return waits
 
     def _is_near(self, node: MatchNode | None, event: Event) -> bool:
@@ -133,11 +141,11 @@ class Tracing(ReferenceEngine):
         best = self.best.get(self.key)
         return best is None or (int(node is None), self.need(node)) <= best.rank[:2]
 
-    def _make(self, arc: Arc, node: MatchNode, made: dict[Any, MatchNode]) -> None:
-        super()._make(arc, node, made)
+    def _make(self, arc: Arc, node: MatchNode, successors: dict[Any, MatchNode]) -> None:
+        super()._make(arc, node, successors)
         if self.wanted.rows and self.wanted.rows.get(node.trail.event.id) != self._walk(node.trail)[0]:
             return  # not exactly the named rows
-        node = self._walked(arc, node)
+        node = self._with_history(arc, node)
         if self.need(node) or self.lacks_rows(node):
             self.consider(node, Stage.NOT_TRIED)
         elif failed := sum(not holds(node.registers, ()) for holds in self.ending[node.state]):
@@ -152,7 +160,7 @@ class Tracing(ReferenceEngine):
         return self._walks[id(trail)][:2]
 
 
-class Watching(ReferenceRuntime):
+class MissRecorder(ReferenceRuntime):
     """A runtime that records near misses, and the events of the partition that is wanted; others run only where
     their matches may overlap with its own. ``n_events``: those of the partitions that are wanted, of which the
     first ``n_seen`` were looked at."""
@@ -160,10 +168,10 @@ class Watching(ReferenceRuntime):
     def __init__(self, plan: Plan, wanted: Wanted) -> None:
         super().__init__(plan)
         self.wanted = wanted
-        self.tracing = Tracing(plan, wanted)
+        self.tracing = TracingEngine(plan, wanted)
         self.later = ReferenceEngine(plan)  # for later checks, which are not recorded
         self.plain = self.engine if plan.strict and plan.query.output.is_sequential else None
-        self.seen: list[tuple[Event, str | None]] = []
+        self.events: list[tuple[Event, str | None]] = []
         self.n_events = self.n_seen = self.looks = 0
         self._having = having_parts(plan)
         self._open: dict[int, tuple[Key, MatchNode]] = {}  # runs that wait for a negation at their end
@@ -176,8 +184,8 @@ class Watching(ReferenceRuntime):
     def next_of(self, node: MatchNode, event: Event, kind: str | None) -> tuple[bool, list[MatchNode]]:
         """Return whether a partial match may wait on after an event, and those that are made of it by binding it."""
         waiting, complete = self.later.feed([node], event, kind, Counts())
-        made = [n for n in (*waiting, *(n for n, _ in complete)) if n.trail.previous is node.trail]
-        return any(n is node for n in waiting), made
+        successors = [n for n in (*waiting, *(n for n, _ in complete)) if n.trail.previous is node.trail]
+        return any(n is node for n in waiting), successors
 
     def run(self, events: Any) -> list[Any]:
         """Run over a whole stream, and return its matches."""
@@ -196,7 +204,7 @@ class Watching(ReferenceRuntime):
             self.n_seen += 1
             self.tracing.key = key
             if self.wanted.key is not None:
-                self.seen.append((event, kind))
+                self.events.append((event, kind))
         engine = self.tracing if is_wanted else self.plain
         if engine is None:
             return
@@ -224,7 +232,7 @@ class Watching(ReferenceRuntime):
     def _consider_complete(self, key: Key, partition: Partition, node: MatchNode, accept: Accept) -> None:
         """Record a run with enough events that is no match, or may be none."""
         steps = node.trail.steps()
-        if node.error + accept.cost + self._broken(partition, node) > self.engine.budget:
+        if node.error + accept.cost + self._negation_cost(partition, node) > self.engine.budget:
             self.tracing.consider(node, Stage.NEGATION_BROKEN)
         elif not having_holds(self.plan, steps):
             results = [having_holds(self.plan, steps, part) for part in self._having]
@@ -246,8 +254,8 @@ def having_parts(plan: Plan) -> list[Compiled]:
     """Return the conjuncts of HAVING."""
     if plan.having is None:
         return []
-    pairs = zip(_conjuncts(plan.having.expr), _conjuncts(plan.having.told), strict=False)
-    return [compile_expression(expr, plan.schema.tick_ns, told) for expr, told in pairs]
+    pairs = zip(_conjuncts(plan.having.expr), _conjuncts(plan.having.written), strict=False)
+    return [compile_expression(expr, plan.schema.tick_ns, written) for expr, written in pairs]
 
 
 def _conjuncts(expr: ex.Expr) -> Iterator[ex.Expr]:
@@ -258,21 +266,21 @@ def _conjuncts(expr: ex.Expr) -> Iterator[ex.Expr]:
         yield expr
 
 
-def ways_of(plan: Plan) -> list[list[tuple[int, int]]]:
+def cheapest_completions(plan: Plan) -> list[list[tuple[int, int]]]:
     """Return for each state the ways to an end, as (scaled cost, events): none both dearer and longer than another."""
     budget = plan.automaton.costs.budget
-    ways = [[(a.cost, 0) for a in state.accepts if a.cost <= budget] for state in plan.arcs.states]
+    completions = [[(a.cost, 0) for a in state.accepts if a.cost <= budget] for state in plan.arcs.states]
     changed = True
     while changed:
         changed = False
         for state, arcs in enumerate(plan.arcs.arcs):
-            seen = set(ways[state])
+            seen = set(completions[state])
             for arc in arcs:
-                seen |= {(cost + arc.weight, count + 1) for cost, count in ways[arc.target]}
+                seen |= {(cost + arc.weight, count + 1) for cost, count in completions[arc.target]}
             best: list[tuple[int, int]] = []
             for cost, count in sorted(seen):
                 if cost <= budget and (not best or count < best[-1][1]):
                     best.append((cost, count))
-            if best != ways[state]:
-                ways[state], changed = best, True
-    return ways
+            if best != completions[state]:
+                completions[state], changed = best, True
+    return completions

@@ -89,14 +89,14 @@ def _box(shape: Shape, x: float, y: float) -> list[str]:
 
 def _route(route: Sequence[tuple[float, float, float]], kind: str, backward: bool) -> str:
     """Draw a curve that is level along each stretch, with its arrow head at the end of the last one."""
-    (start, x, y), *rest = route
+    (start, x, y), *stretches = route
     toward = -1 if backward else 1
-    *_, (first, last, level) = rest
+    *_, (first, last, level) = stretches
     # The line stops inside the head; if the last stretch is shorter than that, the bend stops there.
     stop = last - 6 * toward
-    rest[-1] = (first, stop, level) if (stop - first) * toward > 0 else (stop, stop, level)
+    stretches[-1] = (first, stop, level) if (stop - first) * toward > 0 else (stop, stop, level)
     path = [f"M{number(start)} {number(y)}H{number(x)}"]
-    for start, end, level in rest:
+    for start, end, level in stretches:
         bend = (x + start) / 2
         path.append(f"C{number(bend)} {number(y)} {number(bend)} {number(level)} {number(start)} {number(level)}")
         path.append(f"H{number(end)}")

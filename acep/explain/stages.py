@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from acep.explain.automaton_text import arcs_lines, program_lines, thompson_lines, types_text
 from acep.pattern.closure import close_equalities, tied_attributes
 from acep.pattern.printing import expression_text, output_text, tree_lines
-from acep.pattern.query_arguments import for_existence, query_of
+from acep.pattern.query_arguments import query_of, reduce_to_existence
 from acep.pattern.times import duration_text
 from acep.pattern.tree import Output, Query
 from acep.plan.assume import assumed_plan
@@ -18,7 +18,7 @@ from acep.plan.dominance import lines as lines_of_dominance
 from acep.plan.lanes import why_no_slices, why_one_lane
 from acep.plan.lint.finding import tokens_of
 from acep.plan.lint.rules import lint_plan
-from acep.plan.prefilter import lines, worth
+from acep.plan.prefilter import lines, prefilter_gain
 from acep.plan.schema import Schema
 
 __all__ = ["explain"]
@@ -56,7 +56,7 @@ def explain(query: Query | str, schema: Schema | None = None, *, missing: str | 
     query = query_of(query)
     plan = assumed_plan(query) if schema is None else compile_query(query, schema)
     tokens = textwrap.wrap("  ".join(map(str, tokens_of(query))), _WIDTH, break_long_words=False)
-    findings = [line for found in lint_plan(plan) for line in f"* {found}".splitlines()]
+    findings = [line for finding in lint_plan(plan) for line in f"* {finding}".splitlines()]
     sections = [
         *([("tokens", tokens)] if tokens else []),
         *_stages(plan, assumed=schema is None, missing=missing),
@@ -80,8 +80,8 @@ def _stages(plan: Plan, *, assumed: bool, missing: str | None, source: bool = Fa
     if plan.query.graph is None:
         yield "Thompson automaton", thompson_lines(plan.automaton)
     yield "arcs", arcs_lines(plan.arcs, plan.automaton)
-    told = [p.told for p in plan.predicates]
-    yield "program", program_lines(plan.program, told, [p.told for p in plan.transfers])
+    predicates = [p.written for p in plan.predicates]
+    yield "program", program_lines(plan.program, predicates, [p.written for p in plan.transfers])
     yield "plan", [*_plan(plan, assumed), *_engine(plan, missing, source)]
 
 
@@ -103,16 +103,16 @@ def _plan(plan: Plan, assumed: bool) -> Iterator[str]:
     if plan.strict:
         yield "positions: those of the whole stream"
     yield f"window: {_window(plan, assumed)}"
-    own = [schema.ts, *([schema.type] if schema.type else [])]
-    yield f"columns read: {', '.join(dict.fromkeys([*own, *plan.columns]))}"
+    role_columns = [schema.ts, *([schema.type] if schema.type else [])]
+    yield f"columns read: {', '.join(dict.fromkeys([*role_columns, *plan.columns]))}"
     if plan.predicates:
         yield f"values looked at of an event: {', '.join(plan.row)}"
     for negation, conditions in zip(plan.automaton.negations, plan.negated, strict=True):
         broken = f"broken by: {negation.var} of {types_text(negation.types)}"
-        texts = " AND ".join(expression_text(c.told) for c in conditions)
+        texts = " AND ".join(expression_text(c.written) for c in conditions)
         yield f"{broken} with {texts}" if texts else broken
-    surplus = "" if costs.surplus is None else f", of which a surplus event costs {costs.unscaled(costs.surplus)}"
-    yield f"error budget: {costs.unscaled(costs.budget)}{surplus}"
+    surplus = "" if costs.surplus is None else f", of which a surplus event costs {costs.unscale(costs.surplus)}"
+    yield f"error budget: {costs.unscale(costs.budget)}{surplus}"
     yield f"output: {output_text(query, keywords=str.lower)}"
 
 
@@ -131,7 +131,7 @@ def _engine(plan: Plan, missing: str | None, source: bool) -> Iterator[str]:
     yield f"engine: reference, which runs every query: {why}"
 
 
-def _ordered(plan: Plan) -> Iterator[str]:
+def _ordered_engine(plan: Plan) -> Iterator[str]:
     """Yield whether the ordered engine finds the matches that a query chooses."""
     if not plan.query.output.is_sequential:
         return
@@ -158,28 +158,28 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
     plan = plan.finer or plan
     matches = choose(plan)
     if not source:
-        yield from _ordered(plan)
-    yield f"engine: {_named(matches.engine)}: {matches.why}"
+        yield from _ordered_engine(plan)
+    yield f"engine: {_engine_name(matches.engine)}: {matches.why}"
     by_why: dict[str, list[str]] = {}
-    asked = {name: name for name in COUNTED} | {"bundles without counts": "points"}
-    asked |= {name: name for name in ("exists", "compressed")}
-    for name, output in {}.items() if source else asked.items():
+    output_of_name = {name: name for name in COUNTED} | {"bundles without counts": "points"}
+    output_of_name |= {name: name for name in ("exists", "compressed")}
+    for name, output in {}.items() if source else output_of_name.items():
         choice = choose(_for_existence(plan) if output == "exists" else plan, output)
         by_why.setdefault("made from the matches" if choice == matches else choice.why, []).append(name)
     yield from (f"{', '.join(outputs)}: {why}" for why, outputs in by_why.items())
-    if matches.alone == "merged":
+    if matches.base == "merged":
         yield "under a budget: the same; where it does not suffice, stretches of single partitions are skipped"
-    if not source and choose(plan, "points").alone == "search":
+    if not source and choose(plan, "points").base == "search":
         yield from _search(plan)
-    if not source and choose(plan, "points").alone == "dominance":
+    if not source and choose(plan, "points").base == "dominance":
         also = " ended no earlier," if plan.query.strategy.contiguous else ""
         yield f"a run goes where another one of its state began no earlier,{also} misses no more, and has"
         yield from lines_of_dominance(plan)
-    if matches.alone == "nodes":
+    if matches.base == "nodes":
         yield from _less_work(plan)
-    yield f"events that come to it: {_wanted(plan)}"
-    windows = worth(plan, matches.alone)
-    if not windows.worth:
+    yield f"events that come to it: {_event_conditions(plan)}"
+    windows = prefilter_gain(plan, matches.base)
+    if not windows.is_useful:
         yield f"match windows: not used: {windows.why}"
         return
     yield f"match windows: used: {windows.why}; by counters,"
@@ -206,17 +206,17 @@ def _search(plan: Plan) -> Iterator[str]:
     paths = NativeSession([plan], ["search"]).search_paths(0)
     costs = plan.automaton.costs
     for path in paths[:MOST_PATHS]:
-        order = ", then ".join(_searched(step.variable, step.equal, step.near) for step in path.steps)
-        misses = f", where {costs.unscaled(path.error)} is missing" if path.error else ""
+        order = ", then ".join(_search_step(step.variable, step.equal, step.near) for step in path.steps)
+        misses = f", where {costs.unscale(path.error)} is missing" if path.error else ""
         yield f"from {path.last} back{misses}: {order or 'it is alone'}"
     if len(paths) > MOST_PATHS:
         yield f"{len(paths) - MOST_PATHS} more ways, with other events missing"
 
 
-def _searched(variable: str, equal: Sequence[str], near: Sequence[str]) -> str:
+def _search_step(variable: str, equal: Sequence[str], near: Sequence[str]) -> str:
     """Return a step of a search in words.
 
-    >>> _searched("b", ["user"], []), _searched("c", [], ["x"]), _searched("d", [], [])
+    >>> _search_step("b", ["user"], []), _search_step("c", [], ["x"]), _search_step("d", [], [])
     ('b by equal user', 'c by near x', 'each d')
     """
     kinds = [f"{kind} {', '.join(columns)}" for kind, columns in (("equal", equal), ("near", near)) if columns]
@@ -233,39 +233,39 @@ def _why_unforeseen(plan: Plan) -> str:
 
 def _for_existence(plan: Plan) -> Plan:
     """Return the plan that says whether there is a match at all."""
-    query = for_existence(plan.query)
+    query = reduce_to_existence(plan.query)
     return plan if query.output is plan.query.output else compile_query(query, plan.schema)
 
 
-def _named(engine: str) -> str:
+def _engine_name(engine: str) -> str:
     alone = engine.removeprefix(WINDOWS)
     return alone if alone == engine else f"{alone}, behind match windows"
 
 
-def _wanted(plan: Plan) -> str:
+def _event_conditions(plan: Plan) -> str:
     """Return the conditions, by variable, that a single event must meet to reach the engine."""
     negations = plan.automaton.negations
     waits = plan.query.output is not Output.ALL or any(n.trailing for n in negations)
     if waits and (plan.window.counted or plan.query.strategy.contiguous):
         return "all, since they pass what waits for its end"
-    found: dict[tuple[str, tuple[str, ...]], set[frozenset[str]]] = {}
-    for step in (step for here in plan.program.steps for step in here):
-        kept = plan.program.layouts[step.arc.source]
+    alternatives: dict[tuple[str, tuple[str, ...]], set[frozenset[str]]] = {}
+    for step in (step for state_steps in plan.program.steps for step in state_steps):
+        layout = plan.program.layouts[step.arc.source]
         alone = (
             c
             for c in step.binding
-            if not (c.loops or (c.only and c.only[0] in kept)) and {s.kind for s in c.sources} <= {"event", "one"}
+            if not (c.loops or (c.only and c.only[0] in layout)) and {s.kind for s in c.sources} <= {"event", "one"}
         )
-        own = frozenset(expression_text(plan.predicates[c.predicate].told) for c in alone)
-        found.setdefault((step.arc.var, step.arc.types), set()).add(own)
+        texts = frozenset(expression_text(plan.predicates[c.predicate].written) for c in alone)
+        alternatives.setdefault((step.arc.var, step.arc.types), set()).add(texts)
     for negation, conditions in zip(negations, plan.negated, strict=True):
-        own = frozenset(expression_text(c.told) for c in conditions if {x.var for x in c.leaves} == {negation.var})
-        found.setdefault((f"~{negation.var}", negation.types), set()).add(own)
+        texts = frozenset(expression_text(c.written) for c in conditions if {x.var for x in c.leaves} == {negation.var})
+        alternatives.setdefault((f"~{negation.var}", negation.types), set()).add(texts)
     return "; ".join(
-        f"{var} ({' AND '.join([types_text(types), *sorted(own)])})"
-        for (var, types), options in found.items()
-        for own in sorted(options, key=sorted)
-        if not any(weaker < own for weaker in options)
+        f"{var} ({' AND '.join([types_text(types), *sorted(texts)])})"
+        for (var, types), options in alternatives.items()
+        for texts in sorted(options, key=sorted)
+        if not any(weaker < texts for weaker in options)
     )
 
 

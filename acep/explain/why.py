@@ -20,12 +20,12 @@ from acep.explain.closest_partial import Furthest, Key, check_sources, furthest,
 from acep.explain.event_lines import event_lines
 from acep.explain.named_rows import rows_in_order
 from acep.pattern.automata import Automaton
-from acep.pattern.query_arguments import asked_for, query_of
+from acep.pattern.query_arguments import query_of, read_queries
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
 from acep.tables.absent_inputs import Absent
 
-__all__ = ["Furthest", "explained", "why"]
+__all__ = ["Furthest", "explain_table", "why"]
 
 
 def why(
@@ -71,7 +71,7 @@ def why(
     >>> acep.why(table, query, key={"k": "u"}).examples
     ({'a': (0,), 'b': (2,)},)
     """
-    asked = query_of(query)
+    parsed_query = query_of(query)
     if key is not None and not isinstance(key, Mapping):
         raise DataError(
             f"key= is a dict of attributes and values, not {key.__class__.__name__}",
@@ -80,13 +80,13 @@ def why(
         )
     names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
-    table, _ = given_table(events, asked_for(asked), **names, duplicates=duplicates)
+    table, _ = given_table(events, read_queries(parsed_query), **names, duplicates=duplicates)
     table = settle_duplicates(table, id, duplicates)
     choose = None if key is None else lambda plan, keys: _key(key, plan, keys)
-    return explained(table, asked, choose, rows, **names)
+    return explain_table(table, parsed_query, choose, rows, **names)
 
 
-def explained(
+def explain_table(
     table: pa.Table, query: Query, choose: Callable[[Plan, list[Key]], Key] | None, rows: Any = None, **columns: Any
 ) -> Furthest:
     """Find out why events of a table are no match. ``choose`` returns the key, given the plan and all keys in the
@@ -103,22 +103,22 @@ def explained(
     keys: list[Key] = [*dict.fromkeys(key for key in key_of_event if None not in key)] if plan.keys else [()]
     key = None if choose is None else choose(plan, keys)
     named = () if rows is None else rows_in_order(rows, table, schema, events)
-    report = _explained(plan, batch, key, keys, named, key_of_event)
-    places = {identity: place for place, identity in enumerate(events.ids or ())}
-    lines = event_lines(table, schema, plan, sorted(set(report.ids), key=places.__getitem__))
+    report = _explain_key(plan, batch, key, keys, named, key_of_event)
+    index_of_id = {identity: index for index, identity in enumerate(events.ids or ())}
+    lines = event_lines(table, schema, plan, sorted(set(report.ids), key=index_of_id.__getitem__))
     return replace(report, notes=(*absent.lines(), *report.notes), shown=tuple(lines))
 
 
-def _explained(
+def _explain_key(
     plan: Plan, batch: Batch, key: Key | None, keys: list[Key], rows: tuple[Id, ...], key_of_event: list[Key]
 ) -> Furthest:
     nearest_of, notes = 0, tuple[str, ...]()
     if rows and plan.keys:
         key_of_id = dict(zip(batch.events.ids or (), key_of_event, strict=True))
-        wanted = {identity: key_of_id[identity] for identity in rows}
-        if apart := _apart(plan, rows, wanted, key):
+        row_keys = {identity: key_of_id[identity] for identity in rows}
+        if apart := _reason_for_keys(plan, rows, row_keys, key):
             return Furthest(len(rows), 0, apart, {}, (), "", rows=rows)
-        key = wanted[rows[0]]
+        key = row_keys[rows[0]]
     elif key is None:
         if not keys:
             names = " and ".join(plan.keys)
@@ -132,21 +132,22 @@ def _explained(
     return replace(report, key=key_to_input(key, plan.keys, plan.schema), keys=nearest_of, notes=notes)
 
 
-def _apart(plan: Plan, rows: Sequence[Id], wanted: dict[Id, Key], key: Key | None) -> str:
+def _reason_for_keys(plan: Plan, rows: Sequence[Id], row_keys: dict[Id, Key], key: Key | None) -> str:
     """Return why rows are not of one key, or "" if they are."""
     names = " and ".join(plan.keys)
     for identity in rows:
-        if None in wanted[identity]:
+        if None in row_keys[identity]:
             return f"nothing is bound: event {identity} has no value of {names}, and such events match nothing"
-    if key is not None and key != wanted[rows[0]]:
-        return (
-            f"nothing is bound: event {rows[0]} is of {_key_text(wanted[rows[0]], plan)}, not of {_key_text(key, plan)}"
-        )
-    first = {one: identity for identity, one in reversed(wanted.items())}
+    if key is not None and key != row_keys[rows[0]]:
+        row_key = _key_text(row_keys[rows[0]], plan)
+        return f"nothing is bound: event {rows[0]} is of {row_key}, not of {_key_text(key, plan)}"
+    first = {row_key: identity for identity, row_key in reversed(row_keys.items())}
     if len(first) == 1:
         return ""
-    shown = ", ".join(f"{_key_text(one, plan)} (event {identity})" for one, identity in [*reversed(first.items())][:3])
-    return f"nothing is bound: all events of a match have one value of {names}, and the rows have several: {shown}"
+    key_texts = ", ".join(
+        f"{_key_text(row_key, plan)} (event {identity})" for row_key, identity in [*reversed(first.items())][:3]
+    )
+    return f"nothing is bound: all events of a match have one value of {names}, and the rows have several: {key_texts}"
 
 
 def _key_text(key: Key, plan: Plan) -> str:
@@ -161,8 +162,8 @@ def _key(key: Mapping[str, Any], plan: Plan, keys: list[Key]) -> Key:
             raise DataError(f"`{name}` is no partition attribute", hint=hint, code="option_invalid")
     if not plan.keys:
         return ()
-    shown = {known: key_to_input(known, plan.keys, plan.schema) for known in keys}
-    examples = ", ".join(str(values) for values in list(shown.values())[:3])
+    input_keys = {engine_key: key_to_input(engine_key, plan.keys, plan.schema) for engine_key in keys}
+    examples = ", ".join(str(values) for values in list(input_keys.values())[:3])
     missing = [name for name in plan.keys if name not in key]
     if missing:
         raise DataError(
@@ -170,9 +171,9 @@ def _key(key: Mapping[str, Any], plan: Plan, keys: list[Key]) -> Key:
             hint=f"such as {examples}" if examples else None,
             code="option_invalid",
         )
-    for same in (_equal, lambda a, b: str(a) == str(b)):
-        for candidate, values in shown.items():
-            if all(same(values[name], key[name]) for name in plan.keys):
+    for are_equal in (_equal, lambda a, b: str(a) == str(b)):
+        for candidate, values in input_keys.items():
+            if all(are_equal(values[name], key[name]) for name in plan.keys):
                 return candidate
     named = ", ".join(f"{name}={key[name]}" for name in plan.keys)
     raise DataError(
@@ -180,8 +181,8 @@ def _key(key: Mapping[str, Any], plan: Plan, keys: list[Key]) -> Key:
     )
 
 
-def _equal(value: Any, wanted: Any) -> bool:
+def _equal(value: Any, other: Any) -> bool:
     try:
-        return bool(value == wanted)
+        return bool(value == other)
     except (TypeError, ValueError):  # an array, or pandas' NA
         return False

@@ -71,11 +71,11 @@ def lint_statement(statement: str, /, **tables: Any) -> Findings:
         split = split_statement(statement)
         if not tables:
             for clause in split.clauses:
-                findings += _placed(_findings(ClauseView(parse_clause(clause.clause))), clause.start, statement)
+                findings += _shift_spans(_findings(ClauseView(parse_clause(clause.clause))), clause.start, statement)
             return Findings(findings, 0)
         for clause, plan, source in planned_clauses(split, tables):
             view = ClauseView(plan.clause, plan, source)
-            findings += _placed(_findings(view), clause.start, statement)
+            findings += _shift_spans(_findings(view), clause.start, statement)
             row_count += source.num_rows
     except QueryError as error:
         error.located(statement)
@@ -94,7 +94,7 @@ def _of_error(error: QueryError, text: str) -> DataFinding:
     return DataFinding("query", "error", error.message, error.hint or "see acep sql --explain", span, text)
 
 
-def _placed(findings: Iterator[DataFinding], start: int, statement: str) -> list[DataFinding]:
+def _shift_spans(findings: Iterator[DataFinding], start: int, statement: str) -> list[DataFinding]:
     """Return findings of a clause with their places in the statement."""
     moved = []
     for finding in findings:

@@ -48,10 +48,10 @@ def rows_twice(view: LintView) -> Iterator[Hit]:
     """Find rows that are equal to one before them in all columns, where no id says which events are the same."""
     if view.plan.schema.id is not None or not view.complete:
         return
-    again = _rows_again(view.table)
-    repeated = len(again)
+    repeated_rows = _rows_again(view.table)
+    repeated = len(repeated_rows)
     if repeated:
-        fewer = view.table.take(np.setdiff1d(np.arange(len(view)), again))
+        fewer = view.table.take(np.setdiff1d(np.arange(len(view)), repeated_rows))
         schema, names = view.without_ids.schema, dict.fromkeys([*view.plan.columns, *view.plan.keys])
         number = match_number(view.without_ids, batch_of(fewer, schema, tuple(names)))
         are_equal = "is equal to one before it" if repeated == 1 else "are equal to one before them"
@@ -90,12 +90,12 @@ def _rows_again(table: pa.Table) -> list[int]:
 
 def _seen_before(rows: Iterable[int], values: Iterable[Hashable]) -> list[int]:
     """Return the rows whose value a row before them has."""
-    seen, again = set[Hashable](), []
+    seen, repeated_rows = set[Hashable](), []
     for row, value in zip(rows, values, strict=True):
         if value in seen:
-            again.append(row)
+            repeated_rows.append(row)
         seen.add(value)
-    return again
+    return repeated_rows
 
 
 def _digests(table: pa.Table) -> Iterator[bytes]:

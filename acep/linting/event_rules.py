@@ -47,9 +47,9 @@ def type_never(view: LintView) -> Iterator[Hit]:
     """Find types of the pattern that no event has."""
     if view.batch.types is None or not len(view):
         return
-    absent = {name for one in view.parts for name in one.types if name not in view.types}
+    absent = {name for part in view.parts for name in part.types if name not in view.types}
     needed = lacking(view.plan.query.pattern, absent)
-    for name in dict.fromkeys(name for one in view.parts if not isinstance(one, Negation) for name in one.types):
+    for name in dict.fromkeys(name for part in view.parts if not isinstance(part, Negation) for name in part.types):
         if name not in absent:
             continue
         hint = suggest(name, view.types) or "the events have no types"
@@ -67,24 +67,24 @@ def negation_never(view: LintView) -> Iterator[Hit]:
     """Find negations that no event can break, as none has their type."""
     if view.batch.types is None or not len(view):
         return
-    for one in view.parts:
-        if isinstance(one, Negation) and one.types and not any(name in view.types for name in one.types):
-            names = " or ".join(f"`{name}`" for name in one.types)
-            hint = suggest(one.types[0], view.types) or "the events have no types"
+    for part in view.parts:
+        if isinstance(part, Negation) and part.types and not any(name in view.types for name in part.types):
+            names = " or ".join(f"`{name}`" for name in part.types)
+            hint = suggest(part.types[0], view.types) or "the events have no types"
             yield Hit(
-                "warning", f"no event is of type {names}: the negation is never broken", hint, view.place(one.var)
+                "warning", f"no event is of type {names}: the negation is never broken", hint, view.place(part.var)
             )
 
 
 def attribute_null(view: LintView) -> Iterator[Hit]:
     """Find attributes that are null in all events of their variable."""
     schema = view.plan.schema
-    said = set[tuple[str, str]]()
+    reported = set[tuple[str, str]]()
     for leaf in _attributes(view):
-        name = schema.meant(leaf.name)
-        if (leaf.var, name) in said or name in (schema.ts, schema.type):
+        name = schema.column_name(leaf.name)
+        if (leaf.var, name) in reported or name in (schema.ts, schema.type):
             continue
-        said.add((leaf.var, name))
+        reported.add((leaf.var, name))
         rows = view.of_variable(leaf.var)
         if rows.any() and view.null(leaf.name)[rows].all():
             yield Hit(
@@ -98,21 +98,21 @@ def attribute_null(view: LintView) -> Iterator[Hit]:
 
 def null_breaks(view: LintView) -> Iterator[Hit]:
     """Find attributes that are null in some events of their variable, where such an event ends a match."""
-    schema, said = view.plan.schema, set[tuple[str, str]]()
+    schema, reported = view.plan.schema, set[tuple[str, str]]()
     if view.plan.query.strategy not in (Strategy.STRICT_CONTIGUITY, Strategy.PARTITION_CONTIGUITY):
         return
     for leaf in (leaf for expr in view.plan.query.where for leaf in leaves_of(expr) if isinstance(leaf, Attribute)):
-        name = schema.meant(leaf.name)
-        if (leaf.var, name) in said or name in (schema.ts, schema.type):
+        name = schema.column_name(leaf.name)
+        if (leaf.var, name) in reported or name in (schema.ts, schema.type):
             continue
-        said.add((leaf.var, name))
+        reported.add((leaf.var, name))
         rows = view.of_variable(leaf.var)
-        null, many = int(view.null(name)[rows].sum()), int(rows.sum())
-        if 0 < null < many:
+        n_null, n_rows = int(view.null(name)[rows].sum()), int(rows.sum())
+        if 0 < n_null < n_rows:
             dropped = _number_without(view, rows & view.null(name))
             yield Hit(
                 "warning",
-                f"`{leaf.var}.{leaf.name}` is null in {null:,} of {many:,} events that `{leaf.var}` can bind: "
+                f"`{leaf.var}.{leaf.name}` is null in {n_null:,} of {n_rows:,} events that `{leaf.var}` can bind: "
                 "a comparison with null is not true, so that each of them ends a run of events",
                 "drop these rows first, or say what holds without the value, as by IS NULL: "
                 f"{EACH_ANOTHER}{numbers_text(view, {'these rows dropped': dropped})}",
@@ -122,14 +122,14 @@ def null_breaks(view: LintView) -> Iterator[Hit]:
 
 def numbers_as_text(view: LintView) -> Iterator[Hit]:
     """Find texts that are compared by size though all of them are numbers."""
-    said = set[str]()
+    reported = set[str]()
     for expr in view.plan.query.where:
-        for leaf in _ordered(expr):
-            held = view.batch.columns.get(leaf.name)
-            if held is None or held.kind is not Kind.STRING or leaf.name in said:
+        for leaf in _compared_by_size(expr):
+            column = view.batch.columns.get(leaf.name)
+            if column is None or column.kind is not Kind.STRING or leaf.name in reported:
                 continue
-            said.add(leaf.name)
-            used = [text for text in held.texts or () if text][:1000]
+            reported.add(leaf.name)
+            used = [text for text in column.texts or () if text][:1000]
             if used and all(map(_is_number, used)):
                 yield Hit(
                     "warning",
@@ -143,14 +143,16 @@ def numbers_as_text(view: LintView) -> Iterator[Hit]:
 def key_null(view: LintView) -> Iterator[Hit]:
     """Find partition attributes that are null in many of the events that the query can bind."""
     rows = view.bindable
-    many = int(rows.sum())
+    n_bindable = int(rows.sum())
     for name in view.plan.keys:
-        null = int(view.null(name)[rows].sum())
-        if many and null == many:
+        n_null = int(view.null(name)[rows].sum())
+        if n_bindable and n_null == n_bindable:
             text = f"the partition attribute `{name}` is null in every event that can be bound, so that nothing matches"
             yield Hit("error", text, "name another attribute", _key_place(view, name))
-        elif null > MANY_NULLS * many and many >= FEW:
-            text = f"the partition attribute `{name}` is null in {null / many:.0%} of the events that can be bound"
+        elif n_null > MANY_NULLS * n_bindable and n_bindable >= FEW:
+            text = (
+                f"the partition attribute `{name}` is null in {n_null / n_bindable:.0%} of the events that can be bound"
+            )
             yield Hit("warning", text, _without_key_hint(view, name), _key_place(view, name))
 
 
@@ -161,8 +163,8 @@ def key_unique(view: LintView) -> Iterator[Hit]:
         return
     for names in ([view.plan.keys] if view.plan.keys else []) + [(name,) for name in view.plan.tied]:
         numbers = view.numbers(names)
-        known = numbers[view.bindable & (numbers >= 0)]
-        if len(known) > 1 and len(np.unique(known)) == len(known):
+        key_numbers = numbers[view.bindable & (numbers >= 0)]
+        if len(key_numbers) > 1 and len(np.unique(key_numbers)) == len(key_numbers):
             what = f"a value of {', '.join(names)} of its own, and a match needs {view.shortest} events with the same"
             yield Hit(
                 "error", f"each event has {what}", "name an attribute that events share", _key_place(view, names[0])
@@ -173,15 +175,15 @@ def key_dominant(view: LintView) -> Iterator[Hit]:
     """Find a key that most events have."""
     if not view.plan.keys:
         return
-    known = view.partitions[view.bindable & (view.partitions >= 0)]
-    if len(known) < FEW:
+    key_numbers = view.partitions[view.bindable & (view.partitions >= 0)]
+    if len(key_numbers) < FEW:
         return
-    _, sizes = np.unique(known, return_counts=True)
-    if sizes.max() >= DOMINANT * len(known):
-        of = "all" if len(sizes) == 1 else f"{sizes.max() / len(known):.0%} of"
+    _, sizes = np.unique(key_numbers, return_counts=True)
+    if sizes.max() >= DOMINANT * len(key_numbers):
+        share = "all" if len(sizes) == 1 else f"{sizes.max() / len(key_numbers):.0%} of"
         yield Hit(
             "warning",
-            f"one value of {', '.join(view.plan.keys)} has {of} the events that can be bound",
+            f"one value of {', '.join(view.plan.keys)} has {share} the events that can be bound",
             "partitions save little, and on Spark one bucket has most of the work; is it a value such as 'unknown'?",
             _key_place(view, view.plan.keys[0]),
         )
@@ -194,13 +196,17 @@ def out_of_order(view: LintView) -> Iterator[Hit]:
         return
     ts = ticks_of(schema.ts, named_column(view.table, schema.ts), schema.tick_ns or 1)[0]
     late = np.maximum.accumulate(ts) - ts
-    many, most = int((late > 0).sum()), int(late.max())
-    if many:
-        are_older = "event is older than one before it" if many == 1 else "events are older than one before them"
-        exactly = "" if view.long(most) == view.about(most) else f" ({view.long(most)})"
+    n_late, max_delay = int((late > 0).sum()), int(late.max())
+    if n_late:
+        are_older = "event is older than one before it" if n_late == 1 else "events are older than one before them"
+        exactly = (
+            ""
+            if view.exact_length(max_delay) == view.rounded_length(max_delay)
+            else f" ({view.exact_length(max_delay)})"
+        )
         yield Hit(
             "note",
-            f"{many:,} {are_older}, by up to {view.about(most)}{exactly}",
+            f"{n_late:,} {are_older}, by up to {view.rounded_length(max_delay)}{exactly}",
             "acep match sorts files; a stream needs to know how late events may be: lateness=, or watermark=",
         )
 
@@ -225,12 +231,12 @@ def _number_without(view: LintView, rows: Bools) -> int | None:
 
 def _number_with_floats(view: LintView, name: str) -> int | None:
     """Return the number of matches with a column of texts read as numbers; ``None`` where it cannot be counted."""
-    place = view.table.schema.get_field_index(name)
-    if place < 0:
+    index = view.table.schema.get_field_index(name)
+    if index < 0:
         return None
     try:
-        numbers = pc.cast(view.table.column(place), pa.float64())
-        table, old = view.table.set_column(place, name, numbers), view.plan.schema
+        numbers = pc.cast(view.table.column(index), pa.float64())
+        table, old = view.table.set_column(index, name, numbers), view.plan.schema
         columns: dict[str, Any] = {"ts": old.ts, "type": old.type, "seq": old.seq}
         plan = compile_query(view.plan.query, replace(schema_of(table.schema, **columns), tick_ns=old.tick_ns))
         return match_number(plan, batch_of(table, plan.schema, tuple(dict.fromkeys([*plan.columns, *plan.keys]))))
@@ -243,14 +249,14 @@ def _attributes(view: LintView) -> Iterator[Attribute]:
         yield from (leaf for leaf in leaves_of(expr) if isinstance(leaf, Attribute))
 
 
-def _ordered(expr: object) -> Iterator[Attribute]:
+def _compared_by_size(expr: object) -> Iterator[Attribute]:
     """Yield the attributes that are compared by size on their own."""
     from acep.pattern.expressions import Binary
 
     match expr:
         case Binary(op="and" | "or", left=left, right=right):
-            yield from _ordered(left)
-            yield from _ordered(right)
+            yield from _compared_by_size(left)
+            yield from _compared_by_size(right)
         case Binary(op="<" | "<=" | ">" | ">=", left=left, right=right):
             yield from (side for side in (left, right) if isinstance(side, Attribute))
 
@@ -265,7 +271,7 @@ def _is_number(text: str) -> bool:
 
 def _key_place(view: LintView, name: str) -> Span | None:
     """Return the place of a partition attribute in the query: ``[name]``, or an equality."""
-    at = view.plan.query.text.find(f"[{name}]")
-    if at >= 0:
-        return Span(at + 1, at + 1 + len(name))
+    start = view.plan.query.text.find(f"[{name}]")
+    if start >= 0:
+        return Span(start + 1, start + 1 + len(name))
     return next((leaf.span for leaf in _attributes(view) if leaf.name == name and leaf.span is not None), None)

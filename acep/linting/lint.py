@@ -19,7 +19,7 @@ from acep.linting.changed_matches import with_numbers
 from acep.linting.report import DataFinding, Findings, Hit
 from acep.linting.view import LintView
 from acep.pattern.expressions import Span
-from acep.pattern.query_arguments import asked_for, query_of
+from acep.pattern.query_arguments import query_of, read_queries
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
 from acep.plan.lint.finding import declarations, tokens_of
@@ -83,19 +83,19 @@ def lint(
                        ^
     hint: did you mean `b`?
     """
-    asked = query_of(query)
+    parsed_query = query_of(query)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
-    used = names_used(asked_for(asked), ts, type, seq, id)
+    used = names_used(read_queries(parsed_query), ts, type, seq, id)
     if not are_paths(events):
         table = to_table(events, used)
-        return findings(table, asked, columns, complete=not is_partial(table.schema), duplicates=duplicates)
+        return findings(table, parsed_query, columns, complete=not is_partial(table.schema), duplicates=duplicates)
     from acep.events.files.options import options_of
     from acep.linting.reading import read_whole
 
     options = options_of(columns=used, ts=ts, type=type)
     table, complete, _ = read_whole(events, options)
-    return findings(table, asked, columns, complete=complete, duplicates=duplicates)
+    return findings(table, parsed_query, columns, complete=complete, duplicates=duplicates)
 
 
 def findings(
@@ -128,18 +128,18 @@ def _findings(table: pa.Table, query: Query, columns: dict[str, Any], *, complet
             for hit in rule(view):
                 yield DataFinding(rule.__name__, hit.severity, hit.message, hit.hint, hit.span, query.text)
     view_of = {id(view.plan.query): view for view in views}
-    for found in lint_plan(plan):
-        view_of_query, hint = view_of.get(id(found.query)), found.hint
-        if view_of_query is not None and found.changes:
-            hint = with_numbers(view_of_query, hint, found.changes)
-        yield DataFinding(found.rule, "warning", found.message, hint, found.span, query.text)
+    for finding in lint_plan(plan):
+        view_of_query, hint = view_of.get(id(finding.query)), finding.hint
+        if view_of_query is not None and finding.changes:
+            hint = with_numbers(view_of_query, hint, finding.changes)
+        yield DataFinding(finding.rule, "warning", finding.message, hint, finding.span, query.text)
 
 
 def _views(plan: Plan, table: pa.Table, *, complete: bool) -> Iterator[LintView]:
     """Yield the plans over the events themselves with their events: the plan, or those of its sources."""
     tokens = tokens_of(plan.query)
     over = [plan] if not plan.sources else [inner for inner, _ in plan.sources if not inner.sources]
-    for place, inner in enumerate(over):
+    for number, inner in enumerate(over):
         schema = replace(inner.schema, id=None)  # ids that come twice are a finding
         read = tuple(dict.fromkeys([*inner.columns, *inner.keys]))
-        yield LintView(inner, table, batch_of(table, schema, read), declarations(tokens, place), complete)
+        yield LintView(inner, table, batch_of(table, schema, read), declarations(tokens, number), complete)

@@ -17,7 +17,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.closure import as_equality, equality_classes, tied_attributes
 from acep.pattern.printing import expression_text
 from acep.pattern.tree import Query, Strategy
-from acep.pattern.walk import least_bound, mentioned, negated_variables, variables
+from acep.pattern.walk import min_bound_counts, negated_variables, variables, variables_in
 from acep.plan.compile import compile_query
 from acep.plan.lint.changes import with_infinite_weights
 from acep.plan.lint.finding import ANOTHER
@@ -89,7 +89,7 @@ def errors_lack(view: LintView) -> Iterator[Hit]:
     query, matches = view.plan.query, view.tried.matches
     if not query.errors or not matches:
         return
-    needed = least_bound(query.pattern)
+    needed = min_bound_counts(query.pattern)
     lacking = Counter(var for match in matches for var, number in needed.items() if _number(match, var) < number)
     if not lacking:
         return
@@ -98,7 +98,7 @@ def errors_lack(view: LintView) -> Iterator[Hit]:
         f"{_share(count, len(matches))} {'lack' if needed[var] == 1 else f'have fewer than {needed[var]} of'} `{var}`"
         for var, count in lacking.most_common(LISTED)
     ]
-    often = _often(lacking, len(matches))
+    often = _is_frequent(lacking, len(matches))
     yield Hit(
         "warning" if share >= WARNED_SHARE else "note",
         f"with errors={float(query.errors):g}, of {_matches(view)} {', '.join(parts)}",
@@ -117,10 +117,10 @@ def condition_unasked(view: LintView) -> Iterator[Hit]:
     query, matches = view.plan.query, view.tried.matches
     if not query.errors or not matches:
         return
-    needed, negated = least_bound(query.pattern), negated_variables(query.pattern)
+    needed, negated = min_bound_counts(query.pattern), negated_variables(query.pattern)
     order = variables(query.pattern)
     for condition in query.where:
-        names = mentioned(condition)
+        names = variables_in(condition)
         missing_of = [[var for var in names if needed.get(var) and not _number(match, var)] for match in matches]
         absent = Counter(var for missing in missing_of for var in missing)
         unasked = sum(map(bool, missing_of))
@@ -153,15 +153,17 @@ def _ties_more(query: Query, condition: ex.Expr, names: Collection[str]) -> bool
     match equality:
         case ex.Binary(left=ex.Attribute(var=var, name=name), right=ex.Attribute()):
             classes = equality_classes(query, among=bound)
-            members = [{(m.var, m.name) for m in each.members if isinstance(m, ex.Attribute)} for each in classes]
-            return any((var, name) in pairs and len({of for of, _ in pairs}) > len(names) for pairs in members)
+            members = [{(m.var, m.name) for m in group.members if isinstance(m, ex.Attribute)} for group in classes]
+            return any(
+                (var, name) in pairs and len({member_var for member_var, _ in pairs}) > len(names) for pairs in members
+            )
     return False
 
 
-def _often(lacking: Counter[str], total: int) -> list[str]:
+def _is_frequent(lacking: Counter[str], total: int) -> list[str]:
     """Return the variables that many matches lack, or else the one that most do, in the order of the message.
 
-    >>> _often(Counter(a=51, b=49, c=1), 100), _often(Counter(a=2, c=1), 100)
+    >>> _is_frequent(Counter(a=51, b=49, c=1), 100), _is_frequent(Counter(a=2, c=1), 100)
     (['a', 'b'], ['a'])
     """
     return [var for var, count in lacking.most_common(LISTED) if count >= OFTEN * total] or [

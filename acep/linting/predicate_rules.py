@@ -18,29 +18,31 @@ from acep.tables.absent_inputs import lacking
 
 __all__ = ["predicate_always", "predicate_never"]
 
-MOST = 20_000  # events that conditions are tried on
+MAX_EVENTS = 20_000  # events that conditions are tried on
 PAIRS = 5  # events before another one that it is paired with
 FEW = 50  # tries below which nothing is said
 
 
 def predicate_never(view: LintView) -> Iterator[Hit]:
     """Find conditions on one event, or on two, that are never true."""
-    for compiled, tried, true in _tried(view):
+    for compiled, tried, true in _try_conditions(view):
         if true or tried < FEW:
             continue
         names = list(dict.fromkeys(leaf.var for leaf in compiled.leaves))
-        of = f"events that `{names[0]}` can bind" if len(names) == 1 else "pairs of events of a key within the window"
-        text = f"`{expression_text(compiled.told)}` is true of none of {tried:,} {of}"
-        needed = len(names) == 1 and _needed(view, names[0]) and not view.plan.query.errors
+        subject = (
+            f"events that `{names[0]}` can bind" if len(names) == 1 else "pairs of events of a key within the window"
+        )
+        text = f"`{expression_text(compiled.written)}` is true of none of {tried:,} {subject}"
+        needed = len(names) == 1 and _is_needed(view, names[0]) and not view.plan.query.errors
         severity = "error" if needed and tried == int(view.of_variable(names[0]).sum()) else "warning"
-        if len(names) > 1 and _has_equality(compiled.told):
+        if len(names) > 1 and _has_equality(compiled.written):
             continue  # equal values may be rare
-        yield Hit(severity, text, "check the value, the unit and the attribute", compiled.told.span)
+        yield Hit(severity, text, "check the value, the unit and the attribute", compiled.written.span)
 
 
 def predicate_always(view: LintView) -> Iterator[Hit]:
     """Find conditions on one event that are always true."""
-    for compiled, tried, true in _tried(view):
+    for compiled, tried, true in _try_conditions(view):
         names = {leaf.var for leaf in compiled.leaves}
         if (
             len(names) == 1
@@ -48,7 +50,7 @@ def predicate_always(view: LintView) -> Iterator[Hit]:
             and true == tried
             and not names & negated_variables(view.plan.query.pattern)
         ):
-            var, condition = min(names), expression_text(compiled.told)
+            var, condition = min(names), expression_text(compiled.written)
             if tried == view.of_variable(var).sum():
                 text = f"`{condition}` is true of all {tried:,} events that `{var}` can bind: it filters nothing"
                 hint = "check the value and the unit, or leave it out: of these events it changes no match"
@@ -59,16 +61,19 @@ def predicate_always(view: LintView) -> Iterator[Hit]:
                 "note",
                 text,
                 hint,
-                compiled.told.span,
+                compiled.written.span,
             )
 
 
-def _tried(view: LintView) -> Iterator[tuple[Compiled, int, int]]:
+def _try_conditions(view: LintView) -> Iterator[tuple[Compiled, int, int]]:
     """Yield each condition of the query on plain attributes of one or two variables, with the tries on events of the
     stream, and how many of them were true."""
     kleene = kleene_variables(view.plan.query.pattern)
-    for compiled in (*view.plan.predicates, *(one for some in view.plan.negated for one in some)):
-        if compiled.told.span is None or not compiled.leaves or compiled.told not in view.plan.query.where:
+    for compiled in (
+        *view.plan.predicates,
+        *(condition for conditions in view.plan.negated for condition in conditions),
+    ):
+        if compiled.written.span is None or not compiled.leaves or compiled.written not in view.plan.query.where:
             continue
         names = list(dict.fromkeys(leaf.var for leaf in compiled.leaves))
         plain = all(_is_plain(leaf) for leaf in compiled.leaves)
@@ -81,30 +86,30 @@ def _tried(view: LintView) -> Iterator[tuple[Compiled, int, int]]:
 
 
 def _on_events(view: LintView, compiled: Compiled, var: str) -> tuple[int, int]:
-    rows = np.flatnonzero(view.of_variable(var))[:MOST]
+    rows = np.flatnonzero(view.of_variable(var))[:MAX_EVENTS]
     values = [_values(view, leaf, rows) for leaf in compiled.leaves]
-    return len(rows), sum(compiled.run(one) is True for one in zip(*values, strict=True))
+    return len(rows), sum(compiled.run(row_values) is True for row_values in zip(*values, strict=True))
 
 
 def _on_pairs(view: LintView, compiled: Compiled, names: list[str]) -> tuple[int, int]:
     """Try pairs of two events of a partition within the window, each before the other once."""
-    one, two = (view.of_variable(name) & (view.partitions >= 0) for name in names)
-    at = np.flatnonzero(one | two)
-    at = at[np.argsort(view.partitions[at], kind="stable")][:MOST]
-    found = []
+    is_first, is_second = (view.of_variable(name) & (view.partitions >= 0) for name in names)
+    candidates = np.flatnonzero(is_first | is_second)
+    candidates = candidates[np.argsort(view.partitions[candidates], kind="stable")][:MAX_EVENTS]
+    pairs = []
     for step in range(1, PAIRS + 1):
-        first, last = at[:-step], at[step:]
+        first, last = candidates[:-step], candidates[step:]
         near = view.partitions[first] == view.partitions[last]
         window = view.plan.window
         if window.span is not None and not window.counted:
             near &= view.batch.ts[last] - view.batch.ts[first] <= window.span
-        found += [(first[near], last[near]), (last[near], first[near])]
-    left = np.concatenate([pair[0] for pair in found]) if found else at[:0]
-    right = np.concatenate([pair[1] for pair in found]) if found else at[:0]
-    fits = one[left] & two[right]
+        pairs += [(first[near], last[near]), (last[near], first[near])]
+    left = np.concatenate([pair[0] for pair in pairs]) if pairs else candidates[:0]
+    right = np.concatenate([pair[1] for pair in pairs]) if pairs else candidates[:0]
+    fits = is_first[left] & is_second[right]
     rows = {names[0]: left[fits], names[1]: right[fits]}
     values = [_values(view, leaf, rows[leaf.var]) for leaf in compiled.leaves]
-    true = sum(compiled.run(each) is True for each in zip(*values, strict=True))
+    true = sum(compiled.run(row_values) is True for row_values in zip(*values, strict=True))
     return len(rows[names[0]]), true
 
 
@@ -116,19 +121,19 @@ def _is_plain(leaf: ex.Leaf) -> bool:
     return isinstance(leaf, ex.Attribute) and leaf.index in (None, "i")
 
 
-def _needed(view: LintView, var: str) -> bool:
+def _is_needed(view: LintView, var: str) -> bool:
     """Return whether no match can be without a variable."""
     pattern = view.plan.query.pattern
-    types = {name for one in view.parts if one.var == var for name in one.types}
-    return bool(types) and any(name in types for name in lacking(pattern, types)) and _alone(view, var, types)
+    types = {name for part in view.parts if part.var == var for name in part.types}
+    return bool(types) and any(name in types for name in lacking(pattern, types)) and _has_types_alone(view, var, types)
 
 
-def _alone(view: LintView, var: str, types: set[str]) -> bool:
+def _has_types_alone(view: LintView, var: str, types: set[str]) -> bool:
     """Return whether no other variable has these types."""
-    return not any(types & set(one.types) for one in view.parts if one.var != var)
+    return not any(types & set(part.types) for part in view.parts if part.var != var)
 
 
 def _has_equality(expr: ex.Expr) -> bool:
     from acep.pattern.walk import children, levels
 
-    return any(isinstance(one, ex.Binary) and one.op == "=" for one, _ in levels(expr, children))
+    return any(isinstance(inner, ex.Binary) and inner.op == "=" for inner, _ in levels(expr, children))

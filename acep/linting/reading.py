@@ -13,9 +13,9 @@ from acep.events.files.finding import Paths
 from acep.events.files.options import BadLines, Options
 from acep.events.files.stream import open_events
 
-__all__ = ["MOST", "read_whole"]
+__all__ = ["MAX_VALUES", "read_whole"]
 
-MOST = 10_000_000  # values, of fields too; of more only the columns are read that the query uses
+MAX_VALUES = 10_000_000  # values, of fields too; of more only the columns are read that the query uses
 
 
 def read_whole(paths: Paths, options: Options) -> tuple[pa.Table, bool, BadLines]:
@@ -25,11 +25,11 @@ def read_whole(paths: Paths, options: Options) -> tuple[pa.Table, bool, BadLines
     Raises :class:`DataError` for files that cannot be read.
     """
     used = replace(options, id=None)
-    each = [paths] if isinstance(paths, str | os.PathLike) else paths
-    if not any(os.fspath(path) == "-" for path in each):  # standard input can be read once only
+    path_list = [paths] if isinstance(paths, str | os.PathLike) else paths
+    if not any(os.fspath(path) == "-" for path in path_list):  # standard input can be read once only
         try:
             with open_events(paths, replace(used, columns=None)) as events:
-                if events.rows * len(fields_of(events.schema)) <= MOST:
+                if events.rows * len(fields_of(events.schema)) <= MAX_VALUES:
                     return events.whole(), True, events.bad
         except (AcepError, pa.ArrowException):
             pass  # for a column, perhaps, that the query does not read

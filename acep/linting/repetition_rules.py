@@ -9,7 +9,7 @@ from acep.linting.view import LintView
 from acep.pattern import expressions as ex
 from acep.pattern.printing import expression_text
 from acep.pattern.tree import Component
-from acep.pattern.walk import kleene_variables, leaves_of, mentioned, steps_back
+from acep.pattern.walk import kleene_variables, leaves_of, steps_back, variables_in
 from acep.plan.lint.finding import ANOTHER
 
 __all__ = ["first_free"]
@@ -23,25 +23,26 @@ def first_free(view: LintView) -> Iterator[Hit]:
     kleene, seen = kleene_variables(query.pattern), set[str]()
     for expr in query.where:
         for leaf in leaves_of(expr):
-            back = _steps_back(leaf)
-            if not back or leaf.var in seen or isinstance(leaf, ex.Length) or leaf.name is None:
+            steps = _steps_back(leaf)
+            if not steps or leaf.var in seen or isinstance(leaf, ex.Length) or leaf.name is None:
                 continue
             as_in_sql = leaf.span is not None and query.text[leaf.span.start :][:4].lower() == "prev"
-            place = order.index(leaf.var)
-            if _ties_first(query.where, leaf.var, leaf.name) or (place == 0 and not as_in_sql):
+            index = order.index(leaf.var)
+            if _ties_first(query.where, leaf.var, leaf.name) or (index == 0 and not as_in_sql):
                 continue
             seen.add(leaf.var)
-            free = f"the first `{leaf.var}` is free" if back == 1 else f"the first {back} `{leaf.var}` are free"
-            message = f"`{expression_text(expr)}` is asked from event {back + 1} of `{leaf.var}` on: {free}"
-            if place == 0:
+            free = f"the first `{leaf.var}` is free" if steps == 1 else f"the first {steps} `{leaf.var}` are free"
+            message = f"`{expression_text(expr)}` is asked from event {steps + 1} of `{leaf.var}` on: {free}"
+            if index == 0:
                 hint = (
                     f"an event before the match is none of the query: make its `{leaf.name}` a column, as "
                     f"docs/howto/from_match_recognize.md shows: {ANOTHER}"
                 )
             else:
-                earlier = order[place - 1]
-                of = f"{earlier}[{earlier}.LEN]" if earlier in kleene else earlier
-                hint = f"say what holds for the first one too, as in {_first(expr, leaf)} {of}.{leaf.name}: {ANOTHER}"
+                earlier = order[index - 1]
+                earlier_event = f"{earlier}[{earlier}.LEN]" if earlier in kleene else earlier
+                example = f"{_first(expr, leaf)} {earlier_event}.{leaf.name}"
+                hint = f"say what holds for the first one too, as in {example}: {ANOTHER}"
             yield Hit("warning" if as_in_sql else "note", message, hint, expr.span)
 
 
@@ -60,7 +61,7 @@ def _ties_first(where: tuple[ex.Expr, ...], var: str, name: str) -> bool:
         if any(_steps_back(leaf) for leaf in leaves):
             continue
         indexes = [leaf.index for leaf in leaves if isinstance(leaf, ex.Attribute) and leaf.name == name]
-        if 1 in indexes or (len(mentioned(expr)) > 1 and (None in indexes or "i" in indexes)):
+        if 1 in indexes or (len(variables_in(expr)) > 1 and (None in indexes or "i" in indexes)):
             return True
     return False
 

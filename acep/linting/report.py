@@ -49,47 +49,47 @@ class DataFinding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain data, the place as offsets ``start`` and ``end``."""
-        place = None if self.span is None else [self.span.start, self.span.end]
+        offsets = None if self.span is None else [self.span.start, self.span.end]
         return {
             "code": self.code,
             "severity": self.severity,
             "message": self.message,
             "hint": self.hint,
-            "place": place,
+            "place": offsets,
         }
 
     def __str__(self) -> str:
         start, end = (None, None) if self.span is None else (self.span.start, self.span.end)
-        shown = QueryError(
+        error = QueryError(
             f"{self.severity}: {self.message} [{self.code}]", text=self.text, start=start, end=end, hint=self.hint
         )
-        return shown.render(coded=False)
+        return error.render(coded=False)
 
 
 class Findings(Sequence[DataFinding]):
     """The findings of :func:`acep.lint`, the most severe first: a read-only list; ``events`` were looked at."""
 
-    def __init__(self, found: Sequence[DataFinding], events: int) -> None:
-        self._found = sorted(found, key=lambda one: SEVERITIES.index(one.severity))
+    def __init__(self, findings: Sequence[DataFinding], events: int) -> None:
+        self._findings = sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
         self.events = events
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._findings)
 
     @overload
     def __getitem__(self, index: int) -> DataFinding: ...
     @overload
     def __getitem__(self, index: slice) -> Findings: ...
     def __getitem__(self, index: int | slice) -> DataFinding | Findings:
-        return Findings(self._found[index], self.events) if isinstance(index, slice) else self._found[index]
+        return Findings(self._findings[index], self.events) if isinstance(index, slice) else self._findings[index]
 
     @property
     def codes(self) -> list[str]:
         """Return the codes of the findings."""
-        return [one.code for one in self]
+        return [finding.code for finding in self]
 
     def __str__(self) -> str:
-        if not self._found:
+        if not self._findings:
             return f"{self.events:,} events: nothing looks wrong"
         number = f"{len(self)} finding{'' if len(self) == 1 else 's'}"
         return "\n\n".join([*map(str, self), f"{self.events:,} events: {number}"])

@@ -41,14 +41,14 @@ def window_short(view: LintView) -> Iterator[Hit]:
     if len(gaps) < FEW:
         return
     usual = int(np.median(gaps))
-    least = int(gaps.min())
-    if least > span:
-        text = f"the window is {view.long(span)}, and no two events of a key that can be bound are so near: "
-        text += f"the least gap is {view.about(least)}"
+    min_gap = int(gaps.min())
+    if min_gap > span:
+        text = f"the window is {view.exact_length(span)}, and no two events of a key that can be bound are so near: "
+        text += f"the least gap is {view.rounded_length(min_gap)}"
         yield Hit("error", text, _unit_hint(view), _window_place(view))
     elif usual > span and view.shortest > 1 and (gaps <= span).mean() < 0.1:
-        text = f"the window is {view.long(span)}, and the usual gap between two events of a key that can be bound is "
-        text += f"{view.about(usual)}: {(gaps <= span).mean():.1%} of the gaps fit"
+        text = f"the window is {view.exact_length(span)}, and the usual gap between two events of a key that can be "
+        text += f"bound is {view.rounded_length(usual)}: {(gaps <= span).mean():.1%} of the gaps fit"
         yield Hit("warning", text, _unit_hint(view), _window_place(view))
 
 
@@ -57,10 +57,10 @@ def window_long(view: LintView) -> Iterator[Hit]:
     span = view.plan.window.span
     if span is None or len(view) < FEW:
         return
-    whole = len(view) if view.plan.window.counted else int(view.batch.ts[-1] - view.batch.ts[0])
-    if span >= whole > 0:
-        of = f"{len(view):,} events" if view.plan.window.counted else view.about(whole)
-        text = f"the window is longer than the whole stream of {of}: no partial match ever expires"
+    stream_length = len(view) if view.plan.window.counted else int(view.batch.ts[-1] - view.batch.ts[0])
+    if span >= stream_length > 0:
+        length_text = f"{len(view):,} events" if view.plan.window.counted else view.rounded_length(stream_length)
+        text = f"the window is longer than the whole stream of {length_text}: no partial match ever expires"
         yield Hit("warning", text, _unit_hint(view), _window_place(view))
 
 
@@ -90,10 +90,10 @@ def ties_unordered(view: LintView) -> Iterator[Hit]:
 def time_in_utc(view: LintView) -> Iterator[Hit]:
     """Find parts of a time, such as its hour, and times without a zone that are compared with it, where the column is
     in another zone than UTC."""
-    said = set[tuple[str, str]]()
-    wholes = (*view.plan.query.where, *view.plan.query.results)
-    for part in (part for whole in wholes for part, _ in levels(whole, children)):
-        constants = [one for one in children(part) if _has_no_zone(one, view)]
+    reported = set[tuple[str, str]]()
+    expressions = (*view.plan.query.where, *view.plan.query.results)
+    for part in (part for expr in expressions for part, _ in levels(expr, children)):
+        constants = [child for child in children(part) if _has_no_zone(child, view)]
         if isinstance(part, ex.Call) and part.name in TIME_PARTS:
             what, span = f"`{part.name}` is that of the time in UTC", part.span
             hint = f"for local times take the zone off before, by tz_localize(None) in pandas: {ANOTHER}"
@@ -103,8 +103,8 @@ def time_in_utc(view: LintView) -> Iterator[Hit]:
         else:
             continue
         for name, zone in _zones(part, view):
-            if (what, name) not in said:
-                said.add((what, name))
+            if (what, name) not in reported:
+                reported.add((what, name))
                 yield Hit("warning", f"{what}, and `{name}` is in {zone}", hint, span)
 
 
@@ -114,7 +114,7 @@ def _zones(part: ex.Expr, view: LintView) -> Iterator[tuple[str, str]]:
     types = time_types(schema)
     leaves = leaves_of(part) if isinstance(part, ex.Call) else children(part)
     for leaf in leaves:
-        name = schema.meant(leaf.name) if isinstance(leaf, ex.Attribute) else ""
+        name = schema.column_name(leaf.name) if isinstance(leaf, ex.Attribute) else ""
         zone = getattr(types.get(name), "tz", None)
         if zone not in (None, *UTC):
             yield name, str(zone)
@@ -123,8 +123,8 @@ def _zones(part: ex.Expr, view: LintView) -> Iterator[tuple[str, str]]:
 def _has_no_zone(constant: ex.Expr, view: LintView) -> bool:
     """Return whether it is a time that is written without a zone, or a text that stands for one."""
     if isinstance(constant, ex.Timestamp):
-        at = constant.span
-        text = "" if at is None else view.plan.query.text[at.start : at.end].rstrip("'\" ")
+        span = constant.span
+        text = "" if span is None else view.plan.query.text[span.start : span.end].rstrip("'\" ")
     else:
         text = constant.value if isinstance(constant, ex.Literal) and isinstance(constant.value, str) else ""
     return bool(text) and re.search(r":.*([Zz]|[+-]\d\d(:?\d\d)?)$", text.strip()) is None
@@ -137,8 +137,8 @@ def unit_suspect(view: LintView) -> Iterator[Hit]:
     if guess is None or schema.instants or schema.tick_ns is None:
         return
     if schema.tick_ns != UNIT_NS[guess]:
-        given = next((name for name, ns in UNIT_NS.items() if ns == schema.tick_ns), "another unit")
-        text = f"`{schema.ts}` looks like {guess} since 1970 ({int(view.batch.ts[0])}), and unit= says {given}"
+        unit = next((name for name, ns in UNIT_NS.items() if ns == schema.tick_ns), "another unit")
+        text = f"`{schema.ts}` looks like {guess} since 1970 ({int(view.batch.ts[0])}), and unit= says {unit}"
         plan = view.without_ids
         number = match_number(
             compile_query(plan.query, replace(plan.schema, tick_ns=Fraction(UNIT_NS[guess]))), view.batch
@@ -174,5 +174,5 @@ def _unit_hint(view: LintView) -> str:
 def _window_place(view: LintView) -> Span | None:
     """Return the place of WITHIN in the query's text."""
     query = view.plan.query
-    at = query.text.upper().rfind("WITHIN")
-    return None if query.letters or query.within is None or at < 0 else Span(at, at + len("WITHIN"))
+    start = query.text.upper().rfind("WITHIN")
+    return None if query.letters or query.within is None or start < 0 else Span(start, start + len("WITHIN"))

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from acep.events.batch import Batch, Column
 from acep.events.hashes import hashes_of_columns
-from acep.explain.recorder import ways_of
+from acep.explain.recorder import cheapest_completions
 from acep.linting.tried_matches import TriedMatches, match_number, tried_matches
 from acep.pattern.expressions import Span
 from acep.pattern.list_parts import text_name
@@ -54,33 +54,33 @@ class LintView:
     @cached_property
     def types(self) -> dict[str, int]:
         """Return the types that occur, with the numbers of their events."""
-        held = self.batch.types
-        if held is None:
+        column = self.batch.types
+        if column is None:
             return {}
-        codes = held.values if held.valid is None else held.values[held.valid != 0]
-        numbers = np.bincount(codes, minlength=len(held.texts or ()))
-        return {text: int(number) for text, number in zip(held.texts or (), numbers, strict=False) if number}
+        codes = column.values if column.valid is None else column.values[column.valid != 0]
+        numbers = np.bincount(codes, minlength=len(column.texts or ()))
+        return {text: int(number) for text, number in zip(column.texts or (), numbers, strict=False) if number}
 
     def of_types(self, names: tuple[str, ...]) -> Bools:
         """Return which events have one of some types (none: any type), bool[n]."""
-        held = self.batch.types
-        if not names or held is None:
+        column = self.batch.types
+        if not names or column is None:
             return np.ones(len(self), bool)
-        wanted = np.isin(np.array([*(held.texts or ()), ""], object), [*names])
-        found: Bools = wanted[held.values] if len(held.texts or ()) else np.zeros(len(self), bool)
-        return found if held.valid is None else found & (held.valid != 0)
+        has_name = np.isin(np.array([*(column.texts or ()), ""], object), [*names])
+        is_matching: Bools = has_name[column.values] if len(column.texts or ()) else np.zeros(len(self), bool)
+        return is_matching if column.valid is None else is_matching & (column.valid != 0)
 
     def of_variable(self, var: str) -> Bools:
         """Return which events have a type of a variable."""
-        named = [one.types for one in self.parts if one.var == var]
-        return self.of_types(named[0] if named else ())
+        types = [part.types for part in self.parts if part.var == var]
+        return self.of_types(types[0] if types else ())
 
-    def long(self, ticks: int) -> str:
+    def exact_length(self, ticks: int) -> str:
         """Write a length of time exactly."""
         tick = self.plan.schema.tick_ns
         return f"{ticks:,} ticks" if tick is None else duration_text(ticks * tick)
 
-    def about(self, ticks: int) -> str:
+    def rounded_length(self, ticks: int) -> str:
         """Write a length of time that was measured: three digits say enough."""
         tick = self.plan.schema.tick_ns
         return f"{ticks:,} ticks" if tick is None else rounded_duration_text(ticks * tick)
@@ -88,11 +88,11 @@ class LintView:
     @cached_property
     def bindable(self) -> Bools:
         """Return which events have a type of some component that is not negated."""
-        found = np.zeros(len(self), bool)
-        bound = [one for one in self.parts if isinstance(one, Component)]
-        for one in bound:
-            found |= self.of_types(one.types)
-        return found if bound else np.ones(len(self), bool)
+        is_bindable = np.zeros(len(self), bool)
+        components = [part for part in self.parts if isinstance(part, Component)]
+        for component in components:
+            is_bindable |= self.of_types(component.types)
+        return is_bindable if components else np.ones(len(self), bool)
 
     def null(self, name: str) -> Bools:
         """Return which values of a column are null."""
@@ -101,7 +101,7 @@ class LintView:
 
     def column(self, name: str) -> Column:
         """Return a column that the plan reads, by its name or that of an attribute."""
-        name = self.plan.schema.meant(name)
+        name = self.plan.schema.column_name(name)
         if name == self.plan.schema.ts:
             return Column(Kind.INT, self.batch.ts)
         if name == self.plan.schema.type and self.batch.types is not None:
@@ -143,13 +143,13 @@ class LintView:
     @cached_property
     def shortest(self) -> int:
         """Return the least number of events of a match."""
-        return min((count for _, count in ways_of(self.plan)[0]), default=0)
+        return min((count for _, count in cheapest_completions(self.plan)[0]), default=0)
 
     def gaps(self, rows: Bools) -> Ints:
         """Return the ticks between events of the same partition that follow each other among ``rows``, int64."""
-        at = np.flatnonzero(rows & (self.partitions >= 0))
-        order = np.argsort(self.partitions[at], kind="stable")
-        times, numbers = self.batch.ts[at][order], self.partitions[at][order]
-        same = numbers[1:] == numbers[:-1]
-        found: Ints = (times[1:] - times[:-1])[same]
-        return found
+        indices = np.flatnonzero(rows & (self.partitions >= 0))
+        order = np.argsort(self.partitions[indices], kind="stable")
+        times, numbers = self.batch.ts[indices][order], self.partitions[indices][order]
+        same_partition = numbers[1:] == numbers[:-1]
+        gaps: Ints = (times[1:] - times[:-1])[same_partition]
+        return gaps

@@ -171,10 +171,10 @@ class Count:
         return self.number
 
     def __format__(self, form: str) -> str:
-        told = format(self.number, form)
+        text = format(self.number, form)
         if self.exact:
-            return told
-        return f"at least {told}" if self.report.at_least else f"{told} (not exact)"
+            return text
+        return f"at least {text}" if self.report.at_least else f"{text} (not exact)"
 
     def __str__(self) -> str:
         return format(self)
@@ -183,18 +183,18 @@ class Count:
         return str(self.number) if self.exact else f"Count({self}; {self.report.missing()})"
 
 
-One = TypeVar("One")
+Answer = TypeVar("Answer")
 
 
-class _Given(Sequence[One], Generic[One]):
+class _Given(Sequence[Answer], Generic[Answer]):
     """A read-only list of results of a run, with its ``report``. Those of an engine are held as columns; the objects
     are made each time that they are read. Sums hold their parts until they are read."""
 
     of: ClassVar[str]
     answer_type: ClassVar[type]
 
-    def __init__(self, given: Sequence[One] = (), report: Report | None = None) -> None:
-        self._parts: list[Sequence[One]] = [given if isinstance(given, AnswerColumns) else list(given)]
+    def __init__(self, given: Sequence[Answer] = (), report: Report | None = None) -> None:
+        self._parts: list[Sequence[Answer]] = [given if isinstance(given, AnswerColumns) else list(given)]
         self.report = report or Report()
 
     @classmethod
@@ -205,7 +205,7 @@ class _Given(Sequence[One], Generic[One]):
         return cls(AnswerColumns(cls.answer_type, groups, keys, schema, counts), report)
 
     @property
-    def _answers(self) -> Sequence[One]:
+    def _answers(self) -> Sequence[Answer]:
         if len(self._parts) > 1:
             self._parts = [joined(self._parts)]
         return self._parts[0]
@@ -218,10 +218,10 @@ class _Given(Sequence[One], Generic[One]):
     def __len__(self) -> int:
         return sum(map(len, self._parts))
 
-    def __iter__(self) -> Iterator[One]:
+    def __iter__(self) -> Iterator[Answer]:
         return iter(self._answers)
 
-    def __reversed__(self) -> Iterator[One]:
+    def __reversed__(self) -> Iterator[Answer]:
         return iter(self._answers[::-1])
 
     def index(self, value: Any, start: int = 0, stop: int = sys.maxsize) -> int:
@@ -229,10 +229,10 @@ class _Given(Sequence[One], Generic[One]):
         return list(self).index(value, start, stop)
 
     @overload
-    def __getitem__(self, index: int) -> One: ...
+    def __getitem__(self, index: int) -> Answer: ...
     @overload
     def __getitem__(self, index: slice) -> Self: ...
-    def __getitem__(self, index: int | slice) -> One | Self:
+    def __getitem__(self, index: int | slice) -> Answer | Self:
         return type(self)(self._answers[index], self.report) if isinstance(index, slice) else self._answers[index]
 
     def __eq__(self, other: object) -> bool:
@@ -242,15 +242,15 @@ class _Given(Sequence[One], Generic[One]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __add__(self, other: Sequence[One]) -> Self:
+    def __add__(self, other: Sequence[Answer]) -> Self:
         if isinstance(other, type(self)):
             return self._sum([*self._parts, *other._parts], self.report + other.report)
         return self._sum([*self._parts, list(other)], self.report) if isinstance(other, list) else NotImplemented
 
-    def __radd__(self, other: Sequence[One]) -> Self:
+    def __radd__(self, other: Sequence[Answer]) -> Self:
         return self._sum([list(other), *self._parts], self.report) if isinstance(other, list) else NotImplemented
 
-    def _sum(self, parts: list[Sequence[One]], report: Report) -> Self:
+    def _sum(self, parts: list[Sequence[Answer]], report: Report) -> Self:
         total = type(self)((), report)
         total._parts = parts
         return total

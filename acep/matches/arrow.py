@@ -57,9 +57,9 @@ def matches_table(matches: Matches, *, fractional: bool | None = None) -> pa.Tab
     """Return a table with one row per match; see :meth:`acep.matches.matches.Matches.to_arrow`. ``fractional``: with
     errors as float64, by default if one of them is not an integer.
 
-    >>> one = Found(("A",), 1, 9, Fraction(1, 2), (("a", (0, 3)),), 9)
+    >>> record = Found(("A",), 1, 9, Fraction(1, 2), (("a", (0, 3)),), 9)
     >>> from acep.matches.matches import Matches
-    >>> table = matches_table(Matches([one], schema=Schema((("k", Kind.STRING),)), keys=("k",)))
+    >>> table = matches_table(Matches([record], schema=Schema((("k", Kind.STRING),)), keys=("k",)))
     >>> print(table.schema)
     key: struct<k: string>
       child 0, k: string
@@ -73,86 +73,87 @@ def matches_table(matches: Matches, *, fractional: bool | None = None) -> pa.Tab
               child 0, item: int64
     bundle: int64
     """
-    found = matches.found
-    most = PART
-    if isinstance(found, FoundColumns):
-        whole_errors = found.scale == 1 or not (found.error % found.scale).any()
-        if found.shape is not None:
-            most = CACHED * max(len(found.shape), 1)
+    records = matches.found
+    max_ids = PART
+    if isinstance(records, FoundColumns):
+        whole_errors = records.scale == 1 or not (records.error % records.scale).any()
+        if records.shape is not None:
+            max_ids = CACHED * max(len(records.shape), 1)
     else:
-        whole_errors = all(one.error == int(one.error) for one in found)
+        whole_errors = all(record.error == int(record.error) for record in records)
     fractional = not whole_errors if fractional is None else fractional
-    tables = [pa.Table.from_batches([record_batch(part, matches, fractional)]) for part in parts(found, most)]
+    tables = [pa.Table.from_batches([record_batch(part, matches, fractional)]) for part in parts(records, max_ids)]
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="default")
 
 
-def parts(found: Sequence[Found], most: int) -> Iterator[Sequence[Found]]:
-    """Yield the matches in parts of at most ``most`` ids, but at least one match and one part. Parts are so small that
-    Arrow's int32 offsets also hold their texts, as JSON too."""
-    if isinstance(found, FoundColumns):
-        ends, longest = found.offsets[1:], longest_text(found)
+def parts(records: Sequence[Found], max_ids: int) -> Iterator[Sequence[Found]]:
+    """Yield the matches in parts of at most ``max_ids`` ids, but at least one match and one part. Parts are so small
+    that Arrow's int32 offsets also hold their texts, as JSON too."""
+    if isinstance(records, FoundColumns):
+        ends, longest = records.offsets[1:], longest_text(records)
     else:
-        ends, longest = np.cumsum([sum(len(ids) for _, ids in one.bindings) for one in found], dtype=np.int64), 1
-    limit = max(min(most, INT32 // (32 * longest)), 1)
+        sizes = [sum(len(ids) for _, ids in record.bindings) for record in records]
+        ends, longest = np.cumsum(sizes, dtype=np.int64), 1
+    limit = max(min(max_ids, INT32 // (32 * longest)), 1)
     begin, bound = 0, 0
-    while begin < len(found):
+    while begin < len(records):
         stop = min(int(np.searchsorted(ends, bound + limit, "right")), begin + limit)
         stop = max(stop, begin + 1)
-        yield found[begin:stop]
+        yield records[begin:stop]
         begin, bound = stop, int(ends[stop - 1])
-    if not len(found):
-        yield found
+    if not len(records):
+        yield records
 
 
-def record_batch(found: Sequence[Found], matches: Matches, fractional: bool) -> pa.RecordBatch:
+def record_batch(records: Sequence[Found], matches: Matches, fractional: bool) -> pa.RecordBatch:
     """Return some matches of a query as a record batch; ``fractional``: with errors as float64."""
     schema, times = matches.schema, ("start", "end", "bundle")
     keys: Sequence[list[Value] | Column]
     values: Sequence[list[Value] | Column]
-    if isinstance(found, FoundColumns):
-        keys, values = found.keys, found.values
-        ticks = {name: pa.array(getattr(found, name)) for name in times}
-        errors: Any = found.error
-        if fractional or found.scale != 1:
-            errors = found.error / found.scale if fractional else found.error // found.scale
-        bindings = _bindings_of_columns(found, id_type(matches))
+    if isinstance(records, FoundColumns):
+        keys, values = records.keys, records.values
+        ticks = {name: pa.array(getattr(records, name)) for name in times}
+        errors: Any = records.error
+        if fractional or records.scale != 1:
+            errors = records.error / records.scale if fractional else records.error // records.scale
+        bindings = _bindings_of_columns(records, id_type(matches))
     else:
-        keys = [[one.key[i] for one in found] for i in range(len(matches.keys))]
-        values = [[one.values[i] for one in found] for i in range(len(matches.returns))]
-        ticks = {name: pa.array([getattr(one, name) for one in found], pa.int64()) for name in times}
-        errors = [whole(one.error) for one in found]
-        bindings = _bindings_column(found, id_type(matches))
+        keys = [[record.key[i] for record in records] for i in range(len(matches.keys))]
+        values = [[record.values[i] for record in records] for i in range(len(matches.returns))]
+        ticks = {name: pa.array([getattr(record, name) for record in records], pa.int64()) for name in times}
+        errors = [whole(record.error) for record in records]
+        bindings = _bindings_column(records, id_type(matches))
     kinds = [schema.kind(key) or (Kind.STRING if key == schema.type else None) for key in matches.keys]
-    tick, held = attribute_tick(schema), time_types(schema)[schema.ts]
-    own = tick if schema.instants else None
+    tick, ts_type = attribute_tick(schema), time_types(schema)[schema.ts]
+    ts_tick = tick if schema.instants else None
     fields = [
         _values_column(v, kind, _type_of_key(key, schema), tick)
         for v, kind, key in zip(keys, kinds, matches.keys, strict=True)
     ]
     columns: dict[str, pa.Array] = {
-        "key": _struct(fields, matches.keys, len(found)),
-        **{name: _as_times(ticks[name], held, own) for name in ("start", "end")},
+        "key": _struct(fields, matches.keys, len(records)),
+        **{name: _as_times(ticks[name], ts_type, ts_tick) for name in ("start", "end")},
         "error": pa.array(errors, pa.float64() if fractional else pa.int64()),
         "bindings": bindings,
-        "bundle": _as_times(ticks["bundle"], held, own),
+        "bundle": _as_times(ticks["bundle"], ts_type, ts_tick),
     }
     if matches.returns:
-        given = matches.return_kinds or (None,) * len(matches.returns)
+        return_kinds = matches.return_kinds or (None,) * len(matches.returns)
         scales = matches.return_scales or (None,) * len(matches.returns)
         fields = [
             _values_column(v, kind, matches.time_type(i) if scale is None else matches.decimal_type(i), tick)
-            for i, (v, kind, scale) in enumerate(zip(values, given, scales, strict=True))
+            for i, (v, kind, scale) in enumerate(zip(values, return_kinds, scales, strict=True))
         ]
         columns["values"] = pa.StructArray.from_arrays(fields, names=list(matches.returns))
     if matches.ops:
-        if isinstance(found, FoundColumns):
-            ops: Any = ops_of(found)
-            ids = ids_of(found)
+        if isinstance(records, FoundColumns):
+            ops: Any = ops_of(records)
+            ids = ids_of(records)
         else:
-            ops = [one.op for one in found]
-            ids = [id_of_found(one) for one in found]
+            ops = [record.op for record in records]
+            ids = [id_of_found(record) for record in records]
         if matches.revised:
-            columns["bundle"] = pa.nulls(len(found), columns["bundle"].type)
+            columns["bundle"] = pa.nulls(len(records), columns["bundle"].type)
         columns |= {"op": pa.array(ops, pa.int64()), "id": pa.array(ids, pa.string())}
     return pa.RecordBatch.from_pydict(columns)
 
@@ -177,15 +178,15 @@ def partials_table(
 def without_maps(table: pa.Table) -> pa.Table:
     """Return the table with its column ``bindings`` as a list of structs, for readers without maps.
 
-    >>> one = Found((), 1, 9, 0, (("a", (0, 3)),), 9)
+    >>> record = Found((), 1, 9, 0, (("a", (0, 3)),), 9)
     >>> from acep.matches.matches import Matches
-    >>> without_maps(matches_table(Matches([one], schema=Schema(())))).column("bindings").to_pylist()
+    >>> without_maps(matches_table(Matches([record], schema=Schema(())))).column("bindings").to_pylist()
     [[{'key': 'a', 'value': [0, 3]}]]
     """
-    at = table.column_names.index("bindings")
-    held = table.schema.field(at).type
-    entries = pa.struct([("key", held.key_type), ("value", held.item_type)])
-    return table.set_column(at, "bindings", table.column(at).cast(pa.list_(entries)))
+    index = table.column_names.index("bindings")
+    map_type = table.schema.field(index).type
+    entries = pa.struct([("key", map_type.key_type), ("value", map_type.item_type)])
+    return table.set_column(index, "bindings", table.column(index).cast(pa.list_(entries)))
 
 
 def groups_table(
@@ -197,35 +198,37 @@ def groups_table(
     >>> groups_table([Point({}, 5, 0)], Schema(()), (), ("point", "best")).to_pylist()
     [{'key': {}, 'point': 5, 'best': 0}]
     """
-    held = time_types(schema)[schema.ts]
+    ts_type = time_types(schema)[schema.ts]
     columns: dict[str, pa.Array] = {"key": _named_keys(values_of(groups, "key"), keys, schema)}
     for head in heads:
         values = values_of(groups, head)
         if head == "best":
             columns[head] = _error_column(values)
         else:
-            columns[head] = _array(values, pa.int64() if head == "matches" else held)
+            columns[head] = _array(values, pa.int64() if head == "matches" else ts_type)
     return pa.table(columns)
 
 
-def _array(values: list[Any], held: pa.DataType | None) -> pa.Array:
+def _array(values: list[Any], data_type: pa.DataType | None) -> pa.Array:
     """Return Python values as an array; times and durations that those of Python cannot hold may be NumPy's."""
-    if held is not None and pa.types.is_duration(held):
-        return pa.array([None if v is None else np.timedelta64(v).astype(f"m8[{held.unit}]") for v in values], held)
-    if held is None or not any(isinstance(v, np.datetime64) for v in values):
-        return pa.array(values, held)
-    if pa.types.is_date(held):
-        return pa.array(np.array(values, "datetime64[D]"), pa.date32()).cast(held)
+    if data_type is not None and pa.types.is_duration(data_type):
+        return pa.array(
+            [None if v is None else np.timedelta64(v).astype(f"m8[{data_type.unit}]") for v in values], data_type
+        )
+    if data_type is None or not any(isinstance(v, np.datetime64) for v in values):
+        return pa.array(values, data_type)
+    if pa.types.is_date(data_type):
+        return pa.array(np.array(values, "datetime64[D]"), pa.date32()).cast(data_type)
     naive = [v.replace(tzinfo=None) if isinstance(v, dt.datetime) else v for v in values]
-    return pa.array(np.array(naive, f"datetime64[{held.unit}]")).cast(pa.int64()).cast(held)
+    return pa.array(np.array(naive, f"datetime64[{data_type.unit}]")).cast(pa.int64()).cast(data_type)
 
 
 def _named_keys(named: list[dict[str, Any]], keys: tuple[str, ...], schema: Schema) -> pa.Array:
     fields = []
     for key in keys:
         kind = schema.kind(key)
-        held = _type_of_key(key, schema) or (TYPES.get(kind) if kind else None)
-        fields.append(_array([one[key] for one in named], held))
+        data_type = _type_of_key(key, schema) or (TYPES.get(kind) if kind else None)
+        fields.append(_array([key_values[key] for key_values in named], data_type))
     return _struct(fields, keys, len(named))
 
 
@@ -247,24 +250,24 @@ def _type_of_key(key: str, schema: Schema) -> pa.DataType | None:
 
 
 def _values_column(
-    values: list[Value] | Column, kind: Kind | None, given: pa.DataType | None, tick: Fraction | None
+    values: list[Value] | Column, kind: Kind | None, value_type: pa.DataType | None, tick: Fraction | None
 ) -> pa.Array:
-    """Return values as an array. ``given`` is the type of decimals, times and durations, which the engine holds as
+    """Return values as an array. ``value_type`` is the type of decimals, times and durations, which the engine holds as
     numbers."""
-    held = pa.int64() if kind is Kind.TIMESTAMP else TYPES.get(kind) if kind else None
+    array_type = pa.int64() if kind is Kind.TIMESTAMP else TYPES.get(kind) if kind else None
     if isinstance(values, Column):
         array = column_array(values)
         # An integer in a column of doubles is rounded, as elsewhere.
-        array = array if held is None else array.cast(held, safe=kind is not Kind.FLOAT)
+        array = array if array_type is None else array.cast(array_type, safe=kind is not Kind.FLOAT)
     elif kind is Kind.FLOAT:
-        array = pa.array([None if value is None else float(value) for value in values], held)
+        array = pa.array([None if value is None else float(value) for value in values], array_type)
     else:
-        array = pa.array(values, held)
-    if given is None:
+        array = pa.array(values, array_type)
+    if value_type is None:
         return array
-    if pa.types.is_duration(given) or (pa.types.is_floating(array.type) and not pa.types.is_decimal(given)):
-        return _nearest(array, given, tick)
-    return _as_decimals(array, given) if pa.types.is_decimal(given) else _as_times(array, given, tick)
+    if pa.types.is_duration(value_type) or (pa.types.is_floating(array.type) and not pa.types.is_decimal(value_type)):
+        return _nearest(array, value_type, tick)
+    return _as_decimals(array, value_type) if pa.types.is_decimal(value_type) else _as_times(array, value_type, tick)
 
 
 def column_array(column: Column) -> pa.Array:
@@ -280,36 +283,40 @@ def column_array(column: Column) -> pa.Array:
     return pa.array(column.texts or [], pa.string()).take(array) if column.kind is Kind.STRING else array
 
 
-def _as_decimals(units: pa.Array, held: pa.DataType) -> pa.Array:
+def _as_decimals(units: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Return units of 10**-scale as decimals. The 128 bits of each are two words; the upper one repeats the sign."""
     numbers = units.fill_null(0).to_numpy()
     words = np.stack([numbers, numbers >> 63], axis=1)
     valid = (
         None if not units.null_count else pa.py_buffer(np.packbits(units.is_valid().to_numpy(False), bitorder="little"))
     )
-    wide = pa.Array.from_buffers(decimal_type(scale_of(held) or 0), len(units), [valid, pa.py_buffer(words)])
-    return wide.cast(held)
+    wide = pa.Array.from_buffers(decimal_type(scale_of(data_type) or 0), len(units), [valid, pa.py_buffer(words)])
+    return wide.cast(data_type)
 
 
 def _nearest(ticks: pa.Array, value_type: pa.DataType, tick: Fraction | None) -> pa.Array:
     """Return ticks, or fractions of them, as durations or times, rounded; those beyond 64 bits are null."""
     null = ticks.is_null().to_numpy(zero_copy_only=False)
-    numbers, beyond = in_unit(ticks.fill_null(0).to_numpy(zero_copy_only=False), tick or Fraction(1), value_type)
-    return pa.array(numbers, pa.int64(), mask=null | beyond).cast(value_type)
+    numbers, is_beyond = in_unit(ticks.fill_null(0).to_numpy(zero_copy_only=False), tick or Fraction(1), value_type)
+    return pa.array(numbers, pa.int64(), mask=null | is_beyond).cast(value_type)
 
 
-def _as_times(ticks: pa.Array, held: pa.DataType, tick: Fraction | None) -> pa.Array:
-    """Return ticks as times or integers of type ``held``."""
-    if pa.types.is_integer(held) or tick is None:
-        return ticks.cast(held) if pa.types.is_integer(held) else ticks
-    unit = UNIT_NS["d"] if pa.types.is_date32(held) else UNIT_NS["ms" if pa.types.is_date64(held) else held.unit]
+def _as_times(ticks: pa.Array, data_type: pa.DataType, tick: Fraction | None) -> pa.Array:
+    """Return ticks as times or integers of ``data_type``."""
+    if pa.types.is_integer(data_type) or tick is None:
+        return ticks.cast(data_type) if pa.types.is_integer(data_type) else ticks
+    unit = (
+        UNIT_NS["d"]
+        if pa.types.is_date32(data_type)
+        else UNIT_NS["ms" if pa.types.is_date64(data_type) else data_type.unit]
+    )
     factor = tick / Fraction(unit)
     if factor != 1:
         import pyarrow.compute as pc  # here, since its import is slow
 
         scaled = pc.multiply_checked(ticks.fill_null(0), factor.numerator).to_numpy() // factor.denominator
         ticks = pa.array(scaled, mask=ticks.is_null().to_numpy(zero_copy_only=False))
-    return ticks.cast(pa.int32()).cast(held) if pa.types.is_date32(held) else ticks.cast(held)
+    return ticks.cast(pa.int32()).cast(data_type) if pa.types.is_date32(data_type) else ticks.cast(data_type)
 
 
 def _error_column(errors: list[int | float]) -> pa.Array:
@@ -317,28 +324,28 @@ def _error_column(errors: list[int | float]) -> pa.Array:
     return pa.array(errors, pa.float64() if fractional else pa.int64())
 
 
-def _bindings_of_columns(found: FoundColumns, kind: pa.DataType) -> pa.Array:
-    found = found.by_variable()
-    items = pa.array(found.ids if len(found.ids) else [], kind)
-    if found.shape is not None:
-        rows = len(found)
+def _bindings_of_columns(matches: FoundColumns, kind: pa.DataType) -> pa.Array:
+    matches = matches.by_variable()
+    items = pa.array(matches.ids if len(matches.ids) else [], kind)
+    if matches.shape is not None:
+        rows = len(matches)
         if rows <= CACHED:
-            outer, names, inner = _uniform_cached(found.variables, found.shape, CACHED)
+            outer, names, inner = _uniform_cached(matches.variables, matches.shape, CACHED)
         else:
-            outer, names, inner = _uniform(found.variables, found.shape, rows)
-        held = len(set(found.shape)) * rows
-        lists = pa.ListArray.from_arrays(inner[: held + 1], items)
-        return pa.MapArray.from_arrays(outer[: rows + 1], names[:held], lists)
-    codes = found.vars
+            outer, names, inner = _uniform(matches.variables, matches.shape, rows)
+        n_lists = len(set(matches.shape)) * rows
+        lists = pa.ListArray.from_arrays(inner[: n_lists + 1], items)
+        return pa.MapArray.from_arrays(outer[: rows + 1], names[:n_lists], lists)
+    codes = matches.vars
     begins = np.zeros(len(codes) + 1, bool)
-    begins[found.offsets] = True
+    begins[matches.offsets] = True
     # Runs of events of one match and variable: their first rows, and the number of runs before each event.
     begins[1:-1] |= codes[1:] != codes[:-1]
     runs = np.flatnonzero(begins[:-1])
-    before = np.concatenate([[0], np.cumsum(begins[:-1])])
-    names = pa.array(found.variables, pa.string()).take(pa.array(codes[runs]))
+    n_runs_before = np.concatenate([[0], np.cumsum(begins[:-1])])
+    names = pa.array(matches.variables, pa.string()).take(pa.array(codes[runs]))
     lists = pa.ListArray.from_arrays(_int32(np.append(runs, len(codes))), items)
-    return pa.MapArray.from_arrays(_int32(before[found.offsets]), names, lists)
+    return pa.MapArray.from_arrays(_int32(n_runs_before[matches.offsets]), names, lists)
 
 
 def _uniform(variables: tuple[str, ...], shape: tuple[int, ...], rows: int) -> tuple[pa.Array, pa.Array, pa.Array]:
@@ -354,12 +361,12 @@ def _uniform(variables: tuple[str, ...], shape: tuple[int, ...], rows: int) -> t
 _uniform_cached = lru_cache(maxsize=16)(_uniform)
 
 
-def _bindings_column(found: Sequence[Found], kind: pa.DataType) -> pa.Array:
+def _bindings_column(records: Sequence[Found], kind: pa.DataType) -> pa.Array:
     names: list[str] = []
     ids: list[Any] = []
     outer, inner = [0], [0]
-    for one in found:
-        for var, bound in one.bindings:
+    for record in records:
+        for var, bound in record.bindings:
             names.append(var)
             ids.extend(bound)
             inner.append(len(ids))

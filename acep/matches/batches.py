@@ -59,8 +59,8 @@ class Batches(Iterator[pa.RecordBatch]):
         return pa.RecordBatchReader.from_batches(self.schema, self).__arrow_c_stream__(requested_schema)
 
     def _made(self, blocks: Blocks) -> Iterator[pa.RecordBatch]:
-        for found, self._counts in blocks:
-            for start in range(0, len(found), 2 * ROWS):
-                for part in parts(found[start : start + 2 * ROWS], 1 << 22):
+        for records, self._counts in blocks:
+            for start in range(0, len(records), 2 * ROWS):
+                for part in parts(records[start : start + 2 * ROWS], 1 << 22):
                     batch = record_batch(part, self._like, self._fractional)
                     yield batch if batch.schema == self.schema else batch.cast(self.schema)

@@ -48,18 +48,18 @@ class BoundEvents:
         return pa.array(places_in_runs(self.owners * len(self.variables) + self.codes).astype(np.int64))
 
 
-def bound_events(found: Sequence[Found]) -> BoundEvents:
+def bound_events(records: Sequence[Found]) -> BoundEvents:
     """Return the bound events of matches.
 
-    >>> one = Found((), 1, 9, 0, (("a", (0, 3)), ("b", (2,))), 9, trail=((0, "a"), (2, "b"), (3, "a")))
-    >>> bound = bound_events([one, one])
+    >>> record = Found((), 1, 9, 0, (("a", (0, 3)), ("b", (2,))), 9, trail=((0, "a"), (2, "b"), (3, "a")))
+    >>> bound = bound_events([record, record])
     >>> bound.owners, bound.names().to_pylist()[:3], bound.positions().to_pylist()[:3], bound.ids[:3]
     (array([0, 0, 0, 1, 1, 1]), ['a', 'b', 'a'], [0, 0, 1], [0, 2, 3])
     """
-    if isinstance(found, FoundColumns):
-        owners = np.repeat(np.arange(len(found)), np.diff(found.offsets))
-        return BoundEvents(owners, found.vars.astype(np.int64), found.variables, found.ids)
-    trails = [one.trail or [(i, var) for var, ids in one.bindings for i in ids] for one in found]
+    if isinstance(records, FoundColumns):
+        owners = np.repeat(np.arange(len(records)), np.diff(records.offsets))
+        return BoundEvents(owners, records.vars.astype(np.int64), records.variables, records.ids)
+    trails = [record.trail or [(i, var) for var, ids in record.bindings for i in ids] for record in records]
     numbers: dict[str, int] = {}
     codes = [numbers.setdefault(var, len(numbers)) for trail in trails for _, var in trail]
     owners = np.repeat(np.arange(len(trails)), [len(trail) for trail in trails])
@@ -73,15 +73,15 @@ def exploded(matches: Matches) -> pa.Table:
 
     layout = layout_of(matches)
     bound = bound_events(matches.found)
-    own = {
+    head_columns = {
         MATCH: pa.array(bound.owners, pa.int64()),
         VARIABLE: bound.names(),
         POSITION: bound.positions(),
         EVENT: pa.array(bound.ids if len(bound.ids) else [], id_type(matches)),
     }
-    whole = matches_table(matches, fractional=layout.fractional).drop_columns(["bindings"])
-    table = flat_table(whole, layout, [*own]).take(own[MATCH])
-    return pa.Table.from_arrays([*own.values(), *table.columns], names=[*own, *table.column_names])
+    match_rows = matches_table(matches, fractional=layout.fractional).drop_columns(["bindings"])
+    table = flat_table(match_rows, layout, [*head_columns]).take(head_columns[MATCH])
+    return pa.Table.from_arrays([*head_columns.values(), *table.columns], names=[*head_columns, *table.column_names])
 
 
 def own_events(matches: Matches, match: Match | None, frame: Any, variable: str, number: str) -> Any:
@@ -96,49 +96,49 @@ def own_events(matches: Matches, match: Match | None, frame: Any, variable: str,
             "the events of these matches were not kept: they came in batches, or the matches were copied or pickled",
             hint="found.events(match, frame), with the events in frame; of a Matcher, all batches in one",
         )
-    given = matches.rows.frame() if frame is None and matches.rows is not None else rows_given(frame)
-    found: Sequence[Found] = matches.found
+    rows = matches.rows.frame() if frame is None and matches.rows is not None else rows_given(frame)
+    records: Sequence[Found] = matches.found
     if match is not None:
-        one = getattr(match, "_found", None)
-        if not isinstance(one, Found):
+        record = getattr(match, "_record", None)
+        if not isinstance(record, Found):
             raise QueryError(
                 f"events() takes one of these matches, not {type(match).__name__}",
                 hint="events(found[0])",
                 code="option_invalid",
             )
-        _check_own(one, matches, among=frame is None)
-        found = [one]
+        _check_own(record, matches, among=frame is None)
+        records = [record]
     added = (variable,) if match is not None else (number, variable)
-    there = {name.lower() for name in column_names(given)}
+    event_columns = {name.lower() for name in column_names(rows)}
     for name, word in ((variable, "variable"), (number, "number")):
         if not isinstance(name, str):
             raise QueryError(f"{word}= is the name of a column, not {type(name).__name__}", code="option_invalid")
-        if name in added and (name.lower() in there or added.count(name) > 1):
+        if name in added and (name.lower() in event_columns or added.count(name) > 1):
             raise DataError(
                 f"the events have a column `{name}` already", hint=f'{word}="another name"', code="data_column"
             )
-    bound = bound_events(found)
+    bound = bound_events(records)
     if frame is not None and matches.schema.id is None and not matches.ops:
-        _check_number(given, matches)
+        _check_number(rows, matches)
     first = matches.rows is not None and matches.rows.first
-    places = places_of(given, bound.ids, matches.schema.id, first=first)
-    _check_times(given, places, bound, found, matches)
-    _check_keys(given, places, bound, found, matches)
-    more = {number: pa.array(bound.owners, pa.int64())} if match is None else {}
-    return taken(given, places, more | {variable: bound.names()})
+    places = places_of(rows, bound.ids, matches.schema.id, first=first)
+    _check_times(rows, places, bound, records, matches)
+    _check_keys(rows, places, bound, records, matches)
+    extra_columns = {number: pa.array(bound.owners, pa.int64())} if match is None else {}
+    return taken(rows, places, extra_columns | {variable: bound.names()})
 
 
-def _check_own(one: Found, matches: Matches, *, among: bool) -> None:
+def _check_own(record: Found, matches: Matches, *, among: bool) -> None:
     """Raise :class:`QueryError` for a match of another result: one that is not ``among`` the matches, or of another
     query."""
-    found = matches.found
-    there = len(one.key) == len(matches.keys) and len(one.values) == len(matches.returns)
-    if there and among and isinstance(found, FoundColumns):
-        alike = np.flatnonzero((found.start == one.start) & (found.end == one.end))
-        there = any(found[int(place)] == one for place in alike)
-    elif there and among:
-        there = one in found
-    if not there:
+    records = matches.found
+    is_among_them = len(record.key) == len(matches.keys) and len(record.values) == len(matches.returns)
+    if is_among_them and among and isinstance(records, FoundColumns):
+        candidates = np.flatnonzero((records.start == record.start) & (records.end == record.end))
+        is_among_them = any(records[int(place)] == record for place in candidates)
+    elif is_among_them and among:
+        is_among_them = record in records
+    if not is_among_them:
         raise QueryError(
             "the match is none of these: it is of another result",
             hint="take it from the same result: found.events(found[0])",
@@ -146,51 +146,54 @@ def _check_own(one: Found, matches: Matches, *, among: bool) -> None:
         )
 
 
-def _check_number(given: Any, matches: Matches) -> None:
+def _check_number(rows: Any, matches: Matches) -> None:
     """Raise :class:`DataError` if rows that are known by their position are not as many as the events were."""
-    own = None if matches.rows is None else matches.rows.rows
-    many = matches.report.events if own is None else len(own)
-    if len(given) < many or (own is not None and len(given) > many):  # a Matcher may have got more since
-        raise changed(f"there are {len(given):,} rows, and {many:,} events were matched")
+    kept_rows = None if matches.rows is None else matches.rows.rows
+    n_events = matches.report.events if kept_rows is None else len(kept_rows)
+    if len(rows) < n_events or (kept_rows is not None and len(rows) > n_events):  # a Matcher may have got more since
+        raise changed(f"there are {len(rows):,} rows, and {n_events:,} events were matched")
 
 
 def _check_keys(
-    given: Any, places: npt.NDArray[np.int64], bound: BoundEvents, found: Sequence[Found], matches: Matches
+    rows: Any, places: npt.NDArray[np.int64], bound: BoundEvents, records: Sequence[Found], matches: Matches
 ) -> None:
     """Raise :class:`DataError` if the rows of a match do not have the values of its partition attributes."""
     if not len(places) or not matches.keys:
         return
     schema, tick = matches.schema, attribute_tick(matches.schema) or 1
-    rows = [
-        column_of(name, narrow(given, name, places), schema.held(name), tick, schema.scale(name))
+    row_keys = [
+        column_of(name, narrow(rows, name, places), schema.engine_kind(name), tick, schema.scale(name))
         for name in matches.keys
     ]
-    if isinstance(found, FoundColumns):
-        keys = list(found.keys)
+    if isinstance(records, FoundColumns):
+        keys = list(records.keys)
     else:
-        values = zip(*(one.key for one in found), strict=True)
-        keys = [column_of_values(own, schema.held(name)) for own, name in zip(values, matches.keys, strict=True)]
-    wrong = hashes_of_columns(rows, len(places)) != hashes_of_columns(keys, len(found))[bound.owners]
+        values = zip(*(record.key for record in records), strict=True)
+        keys = [
+            column_of_values(key_values, schema.engine_kind(name))
+            for key_values, name in zip(values, matches.keys, strict=True)
+        ]
+    wrong = hashes_of_columns(row_keys, len(places)) != hashes_of_columns(keys, len(records))[bound.owners]
     if wrong.any():
         key = ", ".join(f"`{name}`" for name in matches.keys)
         raise changed(f"row {int(places[np.argmax(wrong)])} has another {key} than its match")
 
 
 def _check_times(
-    given: Any, places: npt.NDArray[np.int64], bound: BoundEvents, found: Sequence[Found], matches: Matches
+    rows: Any, places: npt.NDArray[np.int64], bound: BoundEvents, records: Sequence[Found], matches: Matches
 ) -> None:
     """Raise :class:`DataError` if the first and last of the rows of a match do not have its start and end."""
     if not len(places):
         return
     schema = matches.schema
-    ticks, null = ticks_of(schema.ts, narrow(given, schema.ts, places), schema.tick_ns or 1)
+    ticks, null = ticks_of(schema.ts, narrow(rows, schema.ts, places), schema.tick_ns or 1)
     begins = np.flatnonzero(np.append(True, bound.owners[1:] != bound.owners[:-1]))
-    if isinstance(found, FoundColumns):
-        start, end = found.start, found.end
+    if isinstance(records, FoundColumns):
+        start, end = records.start, records.end
     else:
-        start, end = (np.array([getattr(one, name) for one in found], np.int64) for name in ("start", "end"))
+        start, end = (np.array([getattr(record, name) for record in records], np.int64) for name in ("start", "end"))
     owners = bound.owners[begins]
-    good = np.minimum.reduceat(ticks, begins) == start[owners]
-    good &= np.maximum.reduceat(ticks, begins) == end[owners]
-    if (null is not None and null.any()) or not good.all():
+    is_right = np.minimum.reduceat(ticks, begins) == start[owners]
+    is_right &= np.maximum.reduceat(ticks, begins) == end[owners]
+    if (null is not None and null.any()) or not is_right.all():
         raise changed(f"the times in `{schema.ts}` are others")

@@ -94,11 +94,11 @@ class BundleChain:
         rows = np.flatnonzero(begins)  # the first one of each bundle
         bundle = points[rows]
         groups = np.searchsorted(rows, edges)  # the first bundle of each key
-        at, firsts, lasts = groups.tolist(), points[edges[:-1]].tolist(), points[edges[1:] - 1].tolist()
+        bundle_rows, firsts, lasts = groups.tolist(), points[edges[:-1]].tolist(), points[edges[1:] - 1].tolist()
         rows_of_keys = order[edges[:-1]]
         values = zip(*(values_at(key, rows_of_keys) for key in keys), strict=True) if keys else [()]
         of_key = [(key, self._newest.get(key)) for key in values]
-        for (_, newest), place, point in zip(of_key, at[:-1], firsts, strict=True):
+        for (_, newest), place, point in zip(of_key, bundle_rows[:-1], firsts, strict=True):
             if newest is None:
                 continue
             if point < newest[1]:

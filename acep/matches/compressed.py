@@ -41,25 +41,25 @@ class Compressed:
     """
 
     _graph: Graph | None
-    _made: Matches  # the matches themselves; with a graph, an empty template
+    _expanded: Matches  # the matches themselves; with a graph, an empty template
     _columns: Callable[[dict[str, Any]], FoundColumns] | None = None
 
     def count(self) -> int:
         """Return the exact number of matches."""
-        return len(self._made) if self._graph is None else self._graph.count()
+        return len(self._expanded) if self._graph is None else self._graph.count()
 
     def sample(self, n: int, *, seed: int = 0) -> Matches:
         """Draw ``n`` matches uniformly with replacement, and return them in order of their number. The result is empty
         if there are no matches."""
         if self._graph is not None:
             return self._matches(self._graph.sample(n, seed))
-        if not len(self._made):
-            return self._made
+        if not len(self._expanded):
+            return self._expanded
         rng = Random(seed)  # noqa: S311
-        drawn = sorted(rng.randrange(len(self._made)) for _ in range(n))
-        found = self._made.found
-        picked = found.take(np.array(drawn)) if isinstance(found, FoundColumns) else [found[i] for i in drawn]
-        return self._made.with_found(picked)
+        drawn = sorted(rng.randrange(len(self._expanded)) for _ in range(n))
+        records = self._expanded.found
+        picked = records.take(np.array(drawn)) if isinstance(records, FoundColumns) else [records[i] for i in drawn]
+        return self._expanded.with_found(picked)
 
     def matches(self, start: int = 0, *, limit: int) -> Matches:
         """Return at most ``limit`` matches from number ``start`` on (0 is the first), in order of match points.
@@ -68,7 +68,7 @@ class Compressed:
         once all of them are made.
         """
         if self._graph is None:
-            return self._made[start : start + limit]
+            return self._expanded[start : start + limit]
         return self._matches(self._graph.cursor(start).next(limit))
 
     def __iter__(self) -> Iterator[Any]:
@@ -79,16 +79,16 @@ class Compressed:
     def blocks(self, size: int = BLOCK) -> Iterator[Matches]:
         """Yield all matches in blocks of ``size``."""
         if self._graph is None:
-            for start in range(0, len(self._made), size):
-                yield self._made[start : start + size]
+            for start in range(0, len(self._expanded), size):
+                yield self._expanded[start : start + size]
             return
         cursor = self._graph.cursor()
         while len(block := self._matches(cursor.next(size))):
             yield block
 
-    def _matches(self, given: dict[str, Any]) -> Matches:
+    def _matches(self, native_columns: dict[str, Any]) -> Matches:
         assert self._columns is not None
-        return self._made.with_found(self._columns(given))
+        return self._expanded.with_found(self._columns(native_columns))
 
     def __repr__(self) -> str:
         return f"Compressed({self.count():,} matches)"

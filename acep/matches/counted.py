@@ -55,5 +55,5 @@ class Counted:
         keys = list(zip(*(c.to_list() for c in self.keys), strict=True)) if self.keys else [()] * len(self)
         matches = self.matches.tolist() if len(self.matches) else [1] * len(self)
         columns = (self.first.tolist(), self.last.tolist(), self.bundle.tolist(), self.error.tolist(), matches)
-        for key, first, last, bundle, error, many in zip(keys, *columns, strict=True):
-            yield Row(key, first, last, bundle, unscaled(error, self.scale), many)
+        for key, first, last, bundle, error, n_matches in zip(keys, *columns, strict=True):
+            yield Row(key, first, last, bundle, unscaled(error, self.scale), n_matches)

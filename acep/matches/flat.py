@@ -23,7 +23,7 @@ __all__ = [
     "FIRST",
     "KEY",
     "LAST",
-    "ONE",
+    "ONLY",
     "VALUES",
     "FlatColumn",
     "Layout",
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 KEY, VALUES, BINDINGS = "key", "values", "bindings"  # the columns of to_arrow() that are nested
-ONE, FIRST, LAST = "one", "first", "last"  # parts of the bindings of a variable
+ONLY, FIRST, LAST = "only", "first", "last"  # parts of the bindings of a variable
 
 
 @dataclass(frozen=True)
@@ -70,21 +70,21 @@ def layout_of(matches: Matches) -> Layout:
     """Return the layout of the query of matches; if it is not known, that of the variables that are bound."""
     if matches.layout is not None:
         return matches.layout
-    found = matches.found
-    if isinstance(found, FoundColumns):
-        return Layout(found.variables, frozenset(found.variables), found.scale != 1)
-    names = tuple(dict.fromkeys(var for one in found for var, _ in one.bindings))
-    return Layout(names, frozenset(names), any(one.error != int(one.error) for one in found))
+    records = matches.found
+    if isinstance(records, FoundColumns):
+        return Layout(records.variables, frozenset(records.variables), records.scale != 1)
+    names = tuple(dict.fromkeys(var for record in records for var, _ in record.bindings))
+    return Layout(names, frozenset(names), any(record.error != int(record.error) for record in records))
 
 
 @dataclass(frozen=True)
 class FlatColumn:
-    """A column of a flat table: its ``name``, and its source, which is a field ``of`` the column ``part``: ``KEY`` or
-    ``VALUES``, or of the bindings the id ``ONE``, ``FIRST`` or ``LAST`` of a variable; ``""``: the column itself."""
+    """A column of a flat table: its ``name``, and its source, which is a ``field`` of the column ``part``: ``KEY`` or
+    ``VALUES``, or of the bindings the id ``ONLY``, ``FIRST`` or ``LAST`` of a variable; ``""``: the column itself."""
 
     name: str
     part: str
-    of: str
+    field: str
 
 
 def flat_columns(
@@ -99,34 +99,34 @@ def flat_columns(
     Raises :class:`QueryError` if that name is given, too.
 
     >>> layout = Layout(("a", "b"), frozenset("a"))
-    >>> [one.name for one in flat_columns(["key", "end", "bindings"], {"key": ["end"]}, layout)]
+    >>> [column.name for column in flat_columns(["key", "end", "bindings"], {"key": ["end"]}, layout)]
     ['key_end', 'end', 'a_first', 'a_last', 'b']
     """
-    there = {name.lower() for name in (*more, *names)} - {KEY, VALUES, BINDINGS}
-    made: dict[str, list[FlatColumn]] = {name: [FlatColumn(name, "", name)] for name in names}
+    names_in_use = {name.lower() for name in (*more, *names)} - {KEY, VALUES, BINDINGS}
+    columns_of_part: dict[str, list[FlatColumn]] = {name: [FlatColumn(name, "", name)] for name in names}
 
     def add(part: str, word: str, sources: list[tuple[str, dict[str, str]]]) -> None:
-        made[part] = []
+        columns_of_part[part] = []
         for source, ends in sources:
             for prefix in ("", f"{word}_"):
-                given = {kind: prefix + source + end for kind, end in ends.items()}
-                if not there & {name.lower() for name in given.values()}:
+                names_by_kind = {kind: prefix + source + end for kind, end in ends.items()}
+                if not names_in_use & {name.lower() for name in names_by_kind.values()}:
                     break
             else:
                 raise QueryError(
-                    f"two columns of the flat table would be called `{next(iter(given.values()))}`",
+                    f"two columns of the flat table would be called `{next(iter(names_by_kind.values()))}`",
                     hint="rename the variable, or the value of RETURN",
                 )
-            there.update(name.lower() for name in given.values())
-            made[part] += [FlatColumn(name, kind, source) for kind, name in given.items()]
+            names_in_use.update(name.lower() for name in names_by_kind.values())
+            columns_of_part[part] += [FlatColumn(name, kind, source) for kind, name in names_by_kind.items()]
 
     for part, word in ((KEY, "key"), (VALUES, "value")):
         if part in names:
             add(part, word, [(field, {part: ""}) for field in fields.get(part, ())])
     if BINDINGS in names:
-        both = {FIRST: "_first", LAST: "_last"}
-        add(BINDINGS, "variable", [(v, both if v in layout.repeated else {ONE: ""}) for v in layout.variables])
-    return [column for name in names for column in made[name]]
+        suffixes = {FIRST: "_first", LAST: "_last"}
+        add(BINDINGS, "variable", [(v, suffixes if v in layout.repeated else {ONLY: ""}) for v in layout.variables])
+    return [column for name in names for column in columns_of_part[name]]
 
 
 def flat_table(table: pa.Table, layout: Layout, more: Sequence[str] = ()) -> pa.Table:
@@ -145,21 +145,21 @@ def flat_table(table: pa.Table, layout: Layout, more: Sequence[str] = ()) -> pa.
     fields = {part: [f.name for f in table.schema.field(part).type] for part in (KEY, VALUES) if part in names}
     columns = flat_columns(names, fields, layout, more)
     inner: dict[tuple[str, str], Any] = {}
-    for part, of in fields.items():
+    for part, field_names in fields.items():
         # flatten() gives each field the nulls of its struct.
-        held, types = table.column(part), table.schema.field(part).type
-        flat = held.flatten() if held.num_chunks else [pa.chunked_array([], field.type) for field in types]
-        inner |= {(part, name): column for name, column in zip(of, flat, strict=True)}
+        structs, types = table.column(part), table.schema.field(part).type
+        flat = structs.flatten() if structs.num_chunks else [pa.chunked_array([], field.type) for field in types]
+        inner |= {(part, name): column for name, column in zip(field_names, flat, strict=True)}
     if BINDINGS in names:
-        held = table.column(BINDINGS)
-        chunks = [_bound(chunk, layout) for chunk in held.chunks]
-        kind = held.type.item_type.value_type
+        maps = table.column(BINDINGS)
+        chunks = [_bound(chunk, layout) for chunk in maps.chunks]
+        kind = maps.type.item_type.value_type
         for column in columns:
-            if column.part in (ONE, FIRST, LAST):
-                at = column.part, column.of
-                inner[at] = pa.chunked_array([chunk[at] for chunk in chunks], kind)
-    given = [inner[c.part, c.of] if c.part else table.column(c.of) for c in columns]
-    return pa.Table.from_arrays(given, names=[c.name for c in columns])
+            if column.part in (ONLY, FIRST, LAST):
+                key = column.part, column.field
+                inner[key] = pa.chunked_array([chunk[key] for chunk in chunks], kind)
+    arrays = [inner[c.part, c.field] if c.part else table.column(c.field) for c in columns]
+    return pa.Table.from_arrays(arrays, names=[c.name for c in columns])
 
 
 def flat_record(record: Mapping[str, Any], columns: Sequence[FlatColumn]) -> dict[str, Any]:
@@ -169,17 +169,17 @@ def flat_record(record: Mapping[str, Any], columns: Sequence[FlatColumn]) -> dic
     >>> flat_record(record, flat_columns([*record], {}, Layout(("a", "b"), frozenset("a"))))
     {'end': 9, 'a_first': 3, 'a_last': 4, 'b': None}
     """
-    ends = {ONE: 0, FIRST: 0, LAST: -1}
+    ends = {ONLY: 0, FIRST: 0, LAST: -1}
 
-    def value(one: FlatColumn) -> Any:
-        if not one.part:
-            return record[one.of]
-        if one.part in ends:
-            ids = record[BINDINGS].get(one.of)
-            return ids[ends[one.part]] if ids else None
-        return record[one.part][one.of]
+    def value(column: FlatColumn) -> Any:
+        if not column.part:
+            return record[column.field]
+        if column.part in ends:
+            ids = record[BINDINGS].get(column.field)
+            return ids[ends[column.part]] if ids else None
+        return record[column.part][column.field]
 
-    return {one.name: value(one) for one in columns}
+    return {column.name: value(column) for column in columns}
 
 
 def _bound(chunk: pa.MapArray, layout: Layout) -> dict[tuple[str, str], pa.Array]:
@@ -195,17 +195,17 @@ def _bound(chunk: pa.MapArray, layout: Layout) -> dict[tuple[str, str], pa.Array
     codes = codes[names.indices.to_numpy()] if len(entries) else np.zeros(0, np.int64)
     if (codes < 0).any():
         raise DataError("a match binds a variable that the query did not have at first", hint="flat=False")
-    found: dict[tuple[str, str], pa.Array] = {}
+    ids_by_part: dict[tuple[str, str], pa.Array] = {}
     for name, number in numbers.items():
-        at = entries[codes == number]
-        first, last = ends[at], ends[at + 1] - 1
+        entry_rows = entries[codes == number]
+        first, last = ends[entry_rows], ends[entry_rows + 1] - 1
         if name not in layout.repeated and (last > first).any():
             raise DataError(f"`{name}` binds more than one event in a match", hint="flat=False")
-        for kind, places in ((FIRST, first), (LAST, last)) if name in layout.repeated else ((ONE, first),):
+        for kind, places in ((FIRST, first), (LAST, last)) if name in layout.repeated else ((ONLY, first),):
             of_row = np.full(len(chunk), -1, np.int64)
             of_row[owners[codes == number]] = places
-            found[kind, name] = chunk.items.values.take(pa.array(of_row, mask=of_row < 0))
-    return found
+            ids_by_part[kind, name] = chunk.items.values.take(pa.array(of_row, mask=of_row < 0))
+    return ids_by_part
 
 
 def check_flat(flat: Any, *, dynamic: bool) -> None:

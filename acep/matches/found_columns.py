@@ -69,14 +69,14 @@ class FoundColumns(Sequence[Found]):
         """Return the matches as ones that are taken back."""
         return FoundColumns(**vars(self) | {"ops": np.full(len(self), -1)})  # in less time than dataclasses.replace
 
-    def last(self, many: int) -> FoundColumns:
+    def last(self, n_matches: int) -> FoundColumns:
         """Return the last matches, which are not taken back, in memory of their own unless they are all."""
-        if many == len(self):
+        if n_matches == len(self):
             return self
-        found = vars(self._between(len(self) - many, len(self)))
-        columns = {name: found[name].copy() for name in (*NUMBERS, "ids", "vars")}
-        lists = {name: tuple(one.copied() for one in found[name]) for name in ("keys", "values")}
-        return FoundColumns(**found | columns | lists | {"ops": None})
+        fields = vars(self._between(len(self) - n_matches, len(self)))
+        columns = {name: fields[name].copy() for name in (*NUMBERS, "ids", "vars")}
+        lists = {name: tuple(column.copied() for column in fields[name]) for name in ("keys", "values")}
+        return FoundColumns(**fields | columns | lists | {"ops": None})
 
     @property
     def taken_back(self) -> int:
@@ -91,11 +91,11 @@ class FoundColumns(Sequence[Found]):
         if isinstance(index, slice):
             begin, stop, step = index.indices(len(self))
             return self._between(begin, max(begin, stop)) if step == 1 else self.take(np.arange(begin, stop, step))
-        at = operator.index(index)
-        at += len(self) if at < 0 else 0
-        if not 0 <= at < len(self):
+        row = operator.index(index)
+        row += len(self) if row < 0 else 0
+        if not 0 <= row < len(self):
             raise IndexError("there is no such match")
-        return next(self._records(at, at + 1))
+        return next(self._records(row, row + 1))
 
     def __iter__(self) -> Iterator[Found]:
         for begin in range(0, len(self), BLOCK):
@@ -103,20 +103,22 @@ class FoundColumns(Sequence[Found]):
 
     def take(self, indices: npt.NDArray[np.integer[Any]]) -> FoundColumns:
         """Return the matches with these indices, in that order."""
-        at = np.asarray(indices, np.intp)
+        match_indices = np.asarray(indices, np.intp)
         lengths = self.offsets[1:] - self.offsets[:-1]  # np.diff takes longer for few matches
         size = int(lengths[0]) if len(lengths) else 0
         if (lengths == size).all():
-            offsets = np.arange(len(at) + 1, dtype=np.int64) * size
-            ids, codes = (c.reshape(-1, size).take(at, 0).reshape(-1) if size else c[:0] for c in (self.ids, self.vars))
+            offsets = np.arange(len(match_indices) + 1, dtype=np.int64) * size
+            ids, codes = (
+                c.reshape(-1, size).take(match_indices, 0).reshape(-1) if size else c[:0] for c in (self.ids, self.vars)
+            )
         else:
-            lengths = lengths.take(at)
-            offsets = np.zeros(len(at) + 1, np.int64)
+            lengths = lengths.take(match_indices)
+            offsets = np.zeros(len(match_indices) + 1, np.int64)
             lengths.cumsum(out=offsets[1:])
-            rows = np.repeat(self.offsets.take(at) - offsets[:-1], lengths)
+            rows = np.repeat(self.offsets.take(match_indices) - offsets[:-1], lengths)
             rows += np.arange(len(rows))
             ids, codes = self.ids.take(rows), self.vars.take(rows)
-        return self._with(at, offsets, ids, codes)
+        return self._with(match_indices, offsets, ids, codes)
 
     def by_variable(self) -> FoundColumns:
         """Return the matches with the events of each sorted by variable; those of one variable stay in stream order."""
@@ -214,11 +216,12 @@ def values_at(column: Column, rows: slice | npt.NDArray[np.intp]) -> list[Value]
     return [v if ok else None for v, ok in zip(values, valid, strict=True)]
 
 
-def longest_text(found: FoundColumns) -> int:
+def longest_text(matches: FoundColumns) -> int:
     """Return the length of the longest text in columns of matches, at least 1."""
-    texts = [c.texts for c in (*found.keys, *found.values) if c.texts]
-    ids = found.ids if found.ids.dtype == object else ()
-    return max((len(text) for some in (found.variables, ids, *texts) for text in some), default=0) or 1
+    texts = [c.texts for c in (*matches.keys, *matches.values) if c.texts]
+    ids = matches.ids if matches.ids.dtype == object else ()
+    lengths = (len(text) for column_texts in (matches.variables, ids, *texts) for text in column_texts)
+    return max(lengths, default=0) or 1
 
 
 # Several ----------------------------------------------------------------------------------------
@@ -263,14 +266,14 @@ def variables_of(parts: Sequence[FoundColumns]) -> tuple[str, ...]:
     return variables
 
 
-def taken_back(found: Sequence[Found]) -> int:
+def taken_back(records: Sequence[Found]) -> int:
     """Return the number of matches that are taken back."""
-    return found.taken_back if isinstance(found, FoundColumns) else sum(one.op < 0 for one in found)
+    return records.taken_back if isinstance(records, FoundColumns) else sum(record.op < 0 for record in records)
 
 
-def ops_of(found: FoundColumns) -> Ints:
+def ops_of(matches: FoundColumns) -> Ints:
     """Return 1 for each match that is given, -1 for one that is taken back."""
-    return np.ones(len(found), np.int64) if found.ops is None else found.ops
+    return np.ones(len(matches), np.int64) if matches.ops is None else matches.ops
 
 
 def end_to_end(columns: Sequence[Column]) -> Column:
@@ -284,31 +287,32 @@ def end_to_end(columns: Sequence[Column]) -> Column:
     codes: dict[str, int] = {}
     numbers = []
     for column in columns:
-        own = np.array([codes.setdefault(t, len(codes)) for t in column.texts or ()], np.int64)
-        numbers.append(own[column.values] if len(own) else column.values)
+        codes_of_column = np.array([codes.setdefault(t, len(codes)) for t in column.texts or ()], np.int64)
+        numbers.append(codes_of_column[column.values] if len(codes_of_column) else column.values)
     return Column(first.kind, np.concatenate(numbers), valid, list(codes))
 
 
 # Order ------------------------------------------------------------------------------------------
 
 
-def ordered(found: FoundColumns, sort: Sort | None = None) -> FoundColumns:
+def ordered(matches: FoundColumns, sort: Sort | None = None) -> FoundColumns:
     """Return the matches in the order of :func:`acep.matches.records.output_order`; the sort is stable. ``sort`` does
     what :func:`order_in_python` does, in native code."""
-    if found.in_order:
-        return found
-    places = _places(found, sort or order_in_python)
-    if found.apart and _has_ties(found, places):
-        found = found.take(np.lexsort([one for column in reversed(found.values) for one in _ranked(column)]))
-        places = _places(found, sort or order_in_python)
-    if found.ops is not None and 0 < found.taken_back < len(found):
-        ops = found.ops if places is None else found.ops[places]
+    if matches.in_order:
+        return matches
+    places = _places(matches, sort or order_in_python)
+    if matches.apart and _has_ties(matches, places):
+        sort_keys = [sort_key for column in reversed(matches.values) for sort_key in _ranked(column)]
+        matches = matches.take(np.lexsort(sort_keys))
+        places = _places(matches, sort or order_in_python)
+    if matches.ops is not None and 0 < matches.taken_back < len(matches):
+        ops = matches.ops if places is None else matches.ops[places]
         last = np.argsort(ops, kind="stable")
         places = last if places is None else places[last]
-    return found if places is None else found.take(places)
+    return matches if places is None else matches.take(places)
 
 
-def _has_ties(found: FoundColumns, places: Ints | None) -> bool:
+def _has_ties(matches: FoundColumns, places: Ints | None) -> bool:
     """Return whether some neighbours in an order may have the same events: the end, the first event and the number of
     events are compared."""
 
@@ -316,10 +320,10 @@ def _has_ties(found: FoundColumns, places: Ints | None) -> bool:
         column = column if places is None else column[places]
         return column[1:] == column[:-1]
 
-    same = alike(found.end)
-    if same.any():
-        same &= alike(found.offsets[1:] - found.offsets[:-1])
-    return bool(same.any() and (same & alike(found.ids[found.offsets[:-1]])).any())
+    is_same = alike(matches.end)
+    if is_same.any():
+        is_same &= alike(matches.offsets[1:] - matches.offsets[:-1])
+    return bool(is_same.any() and (is_same & alike(matches.ids[matches.offsets[:-1]])).any())
 
 
 def _ranked(column: Column) -> list[npt.NDArray[Any]]:
@@ -334,14 +338,14 @@ def _ranked(column: Column) -> list[npt.NDArray[Any]]:
     return [np.where(column.valid != 0, values, 0), column.valid == 0]
 
 
-def _places(found: FoundColumns, sort: Sort) -> Ints | None:
+def _places(matches: FoundColumns, sort: Sort) -> Ints | None:
     """Return the permutation that sorts the matches; ``None`` if they are in order."""
-    ids = found.ids
+    ids = matches.ids
     if ids.dtype == object:
         texts = ids.tolist()
         rank_of = {text: rank for rank, text in enumerate(sorted(set(texts)))}
         ids = np.fromiter((rank_of[text] for text in texts), np.int64, len(texts))
-    return sort(found.end, found.offsets, ids, found.vars, ranks_of(found.variables))
+    return sort(matches.end, matches.offsets, ids, matches.vars, ranks_of(matches.variables))
 
 
 @lru_cache

@@ -165,9 +165,9 @@ def _united_ties(groups: Groups, words: Sequence[Ints]) -> Groups:
     stays[rows[starts]] = True
     columns: dict[str, Any] = {}
     for name in ("last", "matches", "error"):
-        before, after = getattr(groups, name), getattr(united, name)
-        columns[name] = column = before.astype(after.dtype)  # a copy
-        column[rows[starts]] = after
+        old_values, new_values = getattr(groups, name), getattr(united, name)
+        columns[name] = column = old_values.astype(new_values.dtype)  # a copy
+        column[rows[starts]] = new_values
     return replace(groups, **columns).at(np.flatnonzero(stays))
 
 

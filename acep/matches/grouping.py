@@ -14,16 +14,16 @@ from acep.matches.records import Found
 __all__ = ["group_number", "grouped", "groups_of_counts", "point_changes"]
 
 
-def grouped(found: Sequence[Found], by: str) -> Groups:
+def grouped(records: Sequence[Found], by: str) -> Groups:
     """Return the groups of matches with equal key and equal ``by`` (``"bundle"`` or ``"end"``), sorted by ``by``.
 
     >>> list(grouped([Found((), 1, end, error, (), 5) for end, error in ((5, 1), (7, 0))], "bundle"))
     [Group(key=(), first=5, last=7, matches=2, best=0)]
     """
-    return merged(_single(found, by))
+    return merged(_single(records, by))
 
 
-def point_changes(found: Sequence[Found]) -> Groups:
+def point_changes(records: Sequence[Found]) -> Groups:
     """Return how many more matches of each partition, match point and error there are after matches that come and go.
     ``matches`` of a group is this difference, and ``best`` the error; groups without a difference are left out. They
     are sorted by match point.
@@ -31,18 +31,18 @@ def point_changes(found: Sequence[Found]) -> Groups:
     >>> list(point_changes([Found((), 1, 5, 0, (("a", (i,)),), 5, op=op) for i, op in ((1, -1), (2, -1), (3, 1))]))
     [Group(key=(), first=5, last=5, matches=-1, best=0)]
     """
-    changes = merged(_single(found, "end", signed=True), apart=True)
+    changes = merged(_single(records, "end", signed=True), apart=True)
     return changes.at(np.flatnonzero(changes.matches))
 
 
-def _single(found: Sequence[Found], by: str, *, signed: bool = False) -> Groups:
+def _single(records: Sequence[Found], by: str, *, signed: bool = False) -> Groups:
     """Return a group for each match; ``signed``: of -1 match for one that is taken back."""
-    if isinstance(found, FoundColumns):
-        matches = ops_of(found) if signed else np.ones(len(found), np.int64)
-        return Groups(found.keys, getattr(found, by), found.end, matches, found.error, found.scale)
-    begin, end, ops = (np.array([getattr(match, name) for match in found], np.int64) for name in (by, "end", "op"))
-    matches = ops if signed else np.ones(len(found), np.int64)
-    return Groups(object_keys([m.key for m in found]), begin, end, matches, objects([m.error for m in found]), 1)
+    if isinstance(records, FoundColumns):
+        matches = ops_of(records) if signed else np.ones(len(records), np.int64)
+        return Groups(records.keys, getattr(records, by), records.end, matches, records.error, records.scale)
+    begin, end, ops = (np.array([getattr(match, name) for match in records], np.int64) for name in (by, "end", "op"))
+    matches = ops if signed else np.ones(len(records), np.int64)
+    return Groups(object_keys([m.key for m in records]), begin, end, matches, objects([m.error for m in records]), 1)
 
 
 def groups_of_counts(counted: Counted, by: str) -> Groups:
@@ -54,6 +54,6 @@ def groups_of_counts(counted: Counted, by: str) -> Groups:
     return merged(Groups(counted.keys, begin, counted.last, matches, counted.error, counted.scale))
 
 
-def group_number(found: Sequence[Found]) -> int:
+def group_number(records: Sequence[Found]) -> int:
     """Return the number of bundles."""
-    return len(grouped(found, "bundle"))
+    return len(grouped(records, "bundle"))

@@ -34,7 +34,7 @@ class Match:
     bundle: Any
     values: dict[str, Any] = field(default_factory=dict)
     op: int = field(default=1, repr=False)
-    _found: Found | None = field(default=None, repr=False, compare=False)
+    _record: Found | None = field(default=None, repr=False, compare=False)
     _zoned: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @property
@@ -43,11 +43,11 @@ class Match:
         hexadecimal digits."""
         from acep.matches.match_ids import id_of, id_of_found
 
-        found = self._found
-        return id_of(tuple(self.key.values()), [*self.bindings.items()]) if found is None else id_of_found(found)
+        record = self._record
+        return id_of(tuple(self.key.values()), [*self.bindings.items()]) if record is None else id_of_found(record)
 
     def __repr__(self) -> str:
-        names = [one.name for one in fields(self) if one.repr]
+        names = [match_field.name for match_field in fields(self) if match_field.repr]
         return fields_text(self, [*names, "op"] if self.op < 0 else names)
 
     def __str__(self) -> str:

@@ -21,10 +21,10 @@ __all__ = ["id_of", "id_of_found", "ids_of", "kind_of_value", "places_in_runs"]
 LOW, HIGH = 1, 2  # seeds of the two halves
 
 
-def ids_of(found: FoundColumns) -> list[str]:
+def ids_of(matches: FoundColumns) -> list[str]:
     """Return the ids of matches, as 32 hexadecimal digits each."""
-    high, low = _hashed(found, HIGH), _hashed(found, LOW)
-    return [f"{one:016x}{other:016x}" for one, other in zip(high.tolist(), low.tolist(), strict=True)]
+    high, low = _hashed(matches, HIGH), _hashed(matches, LOW)
+    return [f"{high_word:016x}{low_word:016x}" for high_word, low_word in zip(high.tolist(), low.tolist(), strict=True)]
 
 
 def id_of(key: Sequence[Value], bindings: Sequence[tuple[str, Sequence[Id]]]) -> str:
@@ -51,9 +51,9 @@ def id_of(key: Sequence[Value], bindings: Sequence[tuple[str, Sequence[Id]]]) ->
     )[0]
 
 
-def id_of_found(found: Found) -> str:
+def id_of_found(record: Found) -> str:
     """Return the id of one match, of which the values are a part if they tell matches apart."""
-    return id_of((*found.key, *found.values) if found.apart else found.key, found.bindings)
+    return id_of((*record.key, *record.values) if record.apart else record.key, record.bindings)
 
 
 def kind_of_value(value: Value) -> Kind:
@@ -65,22 +65,22 @@ def kind_of_value(value: Value) -> Kind:
     return Kind.FLOAT if isinstance(value, float) else Kind.STRING
 
 
-def _hashed(found: FoundColumns, seed: int) -> Hashes:
+def _hashed(matches: FoundColumns, seed: int) -> Hashes:
     """Return one half of the hash of each match: of its key, and of the ids of each variable in their order."""
-    told = (*found.keys, *found.values) if found.apart else found.keys
-    total = mixed(hashes_of_columns(told, len(found)) + np.uint64(seed))
-    if not len(found.vars):
+    key_columns = (*matches.keys, *matches.values) if matches.apart else matches.keys
+    total = mixed(hashes_of_columns(key_columns, len(matches)) + np.uint64(seed))
+    if not len(matches.vars):
         return total
-    if found.ids.dtype == object:
-        names = {one: n for n, one in enumerate(dict.fromkeys(found.ids.tolist()))}
-        events = hashes_of_texts(names)[[names[one] for one in found.ids.tolist()]].view(np.int64)
+    if matches.ids.dtype == object:
+        names = {event_id: n for n, event_id in enumerate(dict.fromkeys(matches.ids.tolist()))}
+        events = hashes_of_texts(names)[[names[event_id] for event_id in matches.ids.tolist()]].view(np.int64)
     else:
-        events = found.ids
-    owners = np.repeat(np.arange(len(found)), np.diff(found.offsets))
-    place = places_in_runs(owners * len(found.variables) + found.vars)
-    variable = hashes_of_texts(found.variables)[found.vars]
+        events = matches.ids
+    owners = np.repeat(np.arange(len(matches)), np.diff(matches.offsets))
+    place = places_in_runs(owners * len(matches.variables) + matches.vars)
+    variable = hashes_of_texts(matches.variables)[matches.vars]
     words = mixed(halves(events, seed)[0] + variable * STEP + place)
-    return mixed(total * STEP + np.add.reduceat(words, found.offsets[:-1]))
+    return mixed(total * STEP + np.add.reduceat(words, matches.offsets[:-1]))
 
 
 def places_in_runs(runs: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:

@@ -42,8 +42,8 @@ class Matches(Sequence[Match]):
     them say so, by the columns ``op`` and ``id``. ``layout`` says which variables there are (``None``: those that are
     bound). ``rows`` are hold of the events of :func:`acep.match`, for :meth:`events`; a pickled copy has none.
 
-    >>> one = Found(("AAPL",), 1, 9, 0, (("a", (0, 3)), ("b", (7,))), 9)
-    >>> Matches([one], Schema((("symbol", Kind.STRING),)), keys=("symbol",))[0]
+    >>> record = Found(("AAPL",), 1, 9, 0, (("a", (0, 3)), ("b", (7,))), 9)
+    >>> Matches([record], Schema((("symbol", Kind.STRING),)), keys=("symbol",))[0]
     Match(key={'symbol': 'AAPL'}, start=1, end=9, error=0, bindings={'a': (0, 3), 'b': (7,)}, bundle=9, values={})
     """
 
@@ -78,7 +78,11 @@ class Matches(Sequence[Match]):
         self._given_keys = any(
             schema.kind(k) is Kind.TIMESTAMP or schema.scale(k) is not None or schema.counts_ticks(k) for k in keys
         )
-        computed = (i for i, of in enumerate(return_times) if of is not None and (of.duration or not of.is_whole))
+        computed = (
+            i
+            for i, origin in enumerate(return_times)
+            if origin is not None and (origin.duration or not origin.is_whole)
+        )
         self._timed = {*computed, *(i for i, kind in enumerate(return_kinds) if kind is Kind.TIMESTAMP)}
         self._given = bool(self._timed) or any(scale is not None for scale in return_scales)
 
@@ -128,25 +132,25 @@ class Matches(Sequence[Match]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _match(self, one: Found) -> Match:
-        start, end, bundle = one.start, one.end, one.bundle
+    def _match(self, record: Found) -> Match:
+        start, end, bundle = record.start, record.end, record.bundle
         if self.schema.instants:
             start, end, bundle = ticks_to_input((start, end, bundle), self.schema)
-        values = one.values
+        values = record.values
         if self._given:
             values = tuple(self.given(i, value) for i, value in enumerate(values))
-        key = self._key(one.key)
+        key = self._key(record.key)
         is_far = has_far_time((start, end, *key.values(), *values))
         return Match(
             key=key,
             start=start,
             end=end,
-            error=whole(one.error),
-            bindings=dict(one.bindings),
+            error=whole(record.error),
+            bindings=dict(record.bindings),
             bundle=None if self.revised else bundle,
             values=dict(zip(self.returns, values, strict=True)),
-            op=one.op,
-            _found=one,
+            op=record.op,
+            _record=record,
             _zoned=self.zoned_names() if is_far else frozenset(),
         )
 
@@ -162,15 +166,15 @@ class Matches(Sequence[Match]):
         """Return a value of RETURN, by its column number: times as they are in the input, durations as such, decimals
         as decimals."""
         if number in self._timed:
-            held = self.time_type(number)
-            return value if held is None else from_ticks([value], attribute_tick(self.schema), held)[0]
+            value_type = self.time_type(number)
+            return value if value_type is None else from_ticks([value], attribute_tick(self.schema), value_type)[0]
         scale = self.return_scales[number] if self.return_scales else None
         return value if scale is None else decimal_of(value, scale, self.decimal_type(number))
 
     def decimal_type(self, number: int) -> pa.DataType:
         """Return the Arrow type of a decimal value of RETURN, by its column number."""
-        of = self.return_times[number] if self.return_times else None
-        return decimal_like(of, self.return_scales[number] or 0, self.schema)
+        origin = self.return_times[number] if self.return_times else None
+        return decimal_like(origin, self.return_scales[number] or 0, self.schema)
 
     def time_type(self, number: int) -> pa.DataType | None:
         """Return the Arrow type of a time or duration among the values of RETURN, by its column number; ``None``: it is
@@ -336,7 +340,7 @@ class Matches(Sequence[Match]):
                 inside = [*field.type] if pa.types.is_struct(field.type) else []
                 if any(getattr(part.type, "unit", "") == "ns" for part in inside):  # they would become integers
                     frame[field.name] = [value_of(value) for value in table.column(field.name)]
-            frame.insert(4, "bindings", [dict(one.bindings) for one in self.found])
+            frame.insert(4, "bindings", [dict(record.bindings) for record in self.found])
             if index is not None:
                 frame.insert(5, "labels", event_labels(self, index))
         frame.attrs["acep"] = self._told

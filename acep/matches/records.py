@@ -13,7 +13,7 @@ from acep.pattern.expressions import Value
 if TYPE_CHECKING:
     from acep.learning.estimation.recall import Tally
 
-    Known = tuple[Tally | None, Tally | None]
+    Tallies = tuple[Tally | None, Tally | None]
 
 __all__ = ["Counts", "Found", "output_order"]
 
@@ -38,11 +38,11 @@ class Found:
     apart: bool = False
 
 
-def output_order(found: Found) -> tuple[int, int, tuple[Id, ...], tuple[str, ...], tuple[tuple[bool, Value], ...]]:
+def output_order(record: Found) -> tuple[int, int, tuple[Id, ...], tuple[str, ...], tuple[tuple[bool, Value], ...]]:
     """Return the sort key of the output: matches that are taken back first, then match point, then the ids and the
     variables in stream order, then the values that tell matches apart, null last."""
-    values = tuple((v is None, 0 if v is None else v) for v in found.values) if found.apart else ()
-    return found.op, found.end, tuple(i for i, _ in found.trail), tuple(v for _, v in found.trail), values
+    values = tuple((v is None, 0 if v is None else v) for v in record.values) if record.apart else ()
+    return record.op, record.end, tuple(i for i, _ in record.trail), tuple(v for _, v in record.trail), values
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Counts:
     charged for ``deciding``); ``matches`` (if not ``counted``, only match points were requested); partial matches and
     events ``shed``, the events among them being ``skipped``; match points of which matches were ``withheld``; the most
     bytes held, if ``memory`` is bounded, and the most of the matches of a stretch of events (``match_memory``); the
-    tallies ``known`` for the recall of match points and bundles (``None``: ``unknown`` says why), or a function that is
+    ``tallies`` for the recall of match points and bundles (``None``: ``unknown`` says why), or a function that is
     called once to get them; touches spent on ``recovering`` bundles, and how many were ``recovered``, or
     ``unrecovered`` for an insufficient budget; matches that were given and are ``retracted``, which do not count as
     ``matches``."""
@@ -70,7 +70,7 @@ class Counts:
     memory: int = 0
     match_memory: int = 0
     deciding: int = 0
-    known: Known | Callable[[], Known] = field(default=(None, None), compare=False)
+    tallies: Tallies | Callable[[], Tallies] = field(default=(None, None), compare=False)
     unknown: str = ""
     recovering: int = 0
     recovered: int = 0
@@ -84,9 +84,9 @@ class Counts:
         >>> Counts(events=3).other(late=1).events
         3
         """
-        made = object.__new__(Counts)
-        vars(made).update(vars(self), **numbers)
-        return made
+        counts = object.__new__(Counts)
+        vars(counts).update(vars(self), **numbers)
+        return counts
 
     @property
     def whole(self) -> bool:
@@ -103,7 +103,7 @@ class Counts:
         """Return the tally for the recall of match bundles."""
         return self._told()[1]
 
-    def _told(self) -> Known:
-        if not isinstance(self.known, tuple):
-            self.known = self.known()
-        return self.known
+    def _told(self) -> Tallies:
+        if not isinstance(self.tallies, tuple):
+            self.tallies = self.tallies()
+        return self.tallies

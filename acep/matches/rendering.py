@@ -53,12 +53,12 @@ def told(value: Any, name: str = "", zoned: Collection[str] = ()) -> str:
     return repr(value) if len(value) <= 80 else f"{value[:80]!r}... ({len(value):,} characters)"
 
 
-def named_texts(values: dict[str, Any], of: str, zoned: Collection[str]) -> list[str]:
-    """Return names with their values, at most some of them. ``of``: whether they are those of a ``key``, or the
+def named_texts(values: dict[str, Any], part: str, zoned: Collection[str]) -> list[str]:
+    """Return names with their values, at most some of them. ``part``: whether they are those of a ``key``, or the
     ``values`` of RETURN."""
     first = islice(values.items(), PARTS)
-    shown = [f"{clipped(name)}={told(value, f'{of}.{name}', zoned)}" for name, value in first]
-    return shown + ([f"... {len(values):,} in all"] if len(values) > PARTS else [])
+    texts = [f"{clipped(name)}={told(value, f'{part}.{name}', zoned)}" for name, value in first]
+    return texts + ([f"... {len(values):,} in all"] if len(values) > PARTS else [])
 
 
 def _ids(ids: Sequence[Any]) -> str:
@@ -69,8 +69,8 @@ def _ids(ids: Sequence[Any]) -> str:
 
 def bound_text(match: Match | PartialMatch) -> str:
     """Return the variables with the ids of their events, at most some of them."""
-    shown = [f"{clipped(var)}={_ids(ids)}" for var, ids in islice(match.bindings.items(), PARTS)]
-    return " ".join(shown + ([f"... {len(match.bindings):,} variables"] if len(match.bindings) > PARTS else []))
+    texts = [f"{clipped(var)}={_ids(ids)}" for var, ids in islice(match.bindings.items(), PARTS)]
+    return " ".join(texts + ([f"... {len(match.bindings):,} variables"] if len(match.bindings) > PARTS else []))
 
 
 # Matches ----------------------------------------------------------------------------------------
@@ -97,25 +97,28 @@ def match_page(match: Match) -> str:
     rows += [[f"value {name}", told(value, f"values.{name}", zoned)] for name, value in values]
     bound = [[var, _ids(ids), f"{len(ids):,}"] for var, ids in islice(match.bindings.items(), PARTS)]
     events = table(["variable", "event ids", "events"], bound, len(match.bindings))
-    left = max(len(match.key) - PARTS, 0) + max(len(match.values) - PARTS, 0)
-    return page("1 match", table(["field", "value"], rows, len(rows) + left), events)
+    n_hidden = max(len(match.key) - PARTS, 0) + max(len(match.values) - PARTS, 0)
+    return page("1 match", table(["field", "value"], rows, len(rows) + n_hidden), events)
 
 
 def _title(matches: Matches) -> str:
     number = len(matches)
-    missing = "" if matches.exact else f"; not exact: {matches.report.missing()}"
+    missing_text = "" if matches.exact else f"; not exact: {matches.report.missing()}"
     if not number:
-        return f"no matches{missing}"
+        return f"no matches{missing_text}"
     if matches.revised:
-        taken = taken_back(matches.found)
-        return f"{number - taken:,} match{'es' if number - taken != 1 else ''}, {taken:,} taken back{missing}"
+        n_taken_back = taken_back(matches.found)
+        n_given = number - n_taken_back
+        return f"{n_given:,} match{'es' if n_given != 1 else ''}, {n_taken_back:,} taken back{missing_text}"
     bundles = group_number(matches.found)
-    return f"{number:,} match{'es' if number > 1 else ''} in {bundles:,} bundle{'s' if bundles > 1 else ''}{missing}"
+    return (
+        f"{number:,} match{'es' if number > 1 else ''} in {bundles:,} bundle{'s' if bundles > 1 else ''}{missing_text}"
+    )
 
 
 def matches_text(matches: Matches) -> str:
     """Return the first matches, a line each."""
-    return listed(_title(matches), [match_line(one) for one in matches[:ROWS]], len(matches))
+    return listed(_title(matches), [match_line(match) for match in matches[:ROWS]], len(matches))
 
 
 def matches_page(matches: Matches) -> str:
@@ -182,12 +185,12 @@ def _groups_title(groups: Bundles | Points) -> str:
 
 def groups_text(groups: Bundles | Points) -> str:
     """Return the first match points or match bundles, a line each."""
-    return listed(_groups_title(groups), [group_line(one) for one in groups[:ROWS]], len(groups))
+    return listed(_groups_title(groups), [group_line(group) for group in groups[:ROWS]], len(groups))
 
 
 def groups_page(groups: Bundles | Points) -> str:
     """Return the first match points or match bundles as an HTML table, with the report."""
-    cells = [_cells(one) for one in groups[:ROWS]]
+    cells = [_cells(group) for group in groups[:ROWS]]
     heads = [name for name, _ in cells[0]] if cells else []
     rows = [[text for _, text in row] for row in cells]
     return page(_groups_title(groups), table(heads, rows, len(groups)) if cells else "", note=str(groups.report))
@@ -195,5 +198,5 @@ def groups_page(groups: Bundles | Points) -> str:
 
 def report_page(report: Report) -> str:
     """Return a report as HTML."""
-    first, *rest = str(report).splitlines()
-    return page(first, note="\n".join(rest))
+    first, *lines = str(report).splitlines()
+    return page(first, note="\n".join(lines))

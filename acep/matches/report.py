@@ -141,15 +141,17 @@ class Report:
         """
         if not isinstance(other, Report):
             return NotImplemented
-        told: dict[str, Any] = {name: _sum(getattr(self, name), getattr(other, name)) for name in SUMS}
-        told |= {name: max(getattr(self, name), getattr(other, name)) for name in ("memory", "match_memory", "threads")}
-        told["fewer_threads"] = self.fewer_threads or other.fewer_threads
-        told["chosen"] = self.chosen or other.chosen
-        told["limited"] = self.limited or other.limited
-        if told["shed"]:
-            told |= {"recall": None, "interval": UNKNOWN, "bundle_recall": None, "bundle_interval": UNKNOWN}
-            told["unknown"] = "how many is not estimated for several runs together"
-        return replace(self, **told)
+        combined: dict[str, Any] = {name: _sum(getattr(self, name), getattr(other, name)) for name in SUMS}
+        combined |= {
+            name: max(getattr(self, name), getattr(other, name)) for name in ("memory", "match_memory", "threads")
+        }
+        combined["fewer_threads"] = self.fewer_threads or other.fewer_threads
+        combined["chosen"] = self.chosen or other.chosen
+        combined["limited"] = self.limited or other.limited
+        if combined["shed"]:
+            combined |= {"recall": None, "interval": UNKNOWN, "bundle_recall": None, "bundle_interval": UNKNOWN}
+            combined["unknown"] = "how many is not estimated for several runs together"
+        return replace(self, **combined)
 
     @property
     def exact(self) -> bool:
@@ -171,21 +173,21 @@ class Report:
         """
         if self.exact:
             return "nothing is missing"
-        told = [self.refused] if self.refused else []
+        texts = [self.refused] if self.refused else []
         if self.shed:
             interval = self.bundle_interval
             if of != "match bundles" or interval == UNKNOWN:  # more is known of match points
                 of, interval = "match points", self.interval
-            told.append(self._lost if interval == UNKNOWN else f"{_between(interval, of)} were found")
+            texts.append(self._lost if interval == UNKNOWN else f"{_between(interval, of)} were found")
         if self.withheld:
-            told.append(self._withheld)
+            texts.append(self._withheld)
         if self.limited:
-            told.append("no more were asked for")
-        return "; ".join(told)
+            texts.append("no more were asked for")
+        return "; ".join(texts)
 
     def __repr__(self) -> str:
-        known = [one for one in fields(self) if getattr(self, one.name) != one.default]
-        return fields_text(self, [one.name for one in known])
+        changed_fields = [field for field in fields(self) if getattr(self, field.name) != field.default]
+        return fields_text(self, [field.name for field in changed_fields])
 
     def _repr_html_(self) -> str:
         return report_page(self)
@@ -196,8 +198,8 @@ class Report:
             rate = rate_text(self.events, self.seconds)
             first += f" in {self.seconds:.2f} s" + (f" ({rate} events/s)" if rate else "")
         if self.threads > 1 or self.fewer_threads:
-            why = f" and not more: {self.fewer_threads}" if self.fewer_threads else ""
-            first += f", by {_count(self.threads, 'thread')}{why}"
+            reason = f" and not more: {self.fewer_threads}" if self.fewer_threads else ""
+            first += f", by {_count(self.threads, 'thread')}{reason}"
         if self.refused:
             first += f"; {self.refused}"
         if self.duplicates:
@@ -211,10 +213,10 @@ class Report:
         >>> Report(late=1, ahead=20).refused
         '1 event came too late, 20 events were too far ahead'
         """
-        told = [f"{_count(self.late, 'event')} came too late"] if self.late else []
+        texts = [f"{_count(self.late, 'event')} came too late"] if self.late else []
         if self.ahead:
-            told.append(f"{_count(self.ahead, 'event')} {'was' if self.ahead == 1 else 'were'} too far ahead")
-        return ", ".join(told)
+            texts.append(f"{_count(self.ahead, 'event')} {'was' if self.ahead == 1 else 'were'} too far ahead")
+        return ", ".join(texts)
 
     @property
     def given(self) -> str:
@@ -223,17 +225,17 @@ class Report:
         >>> Report(matches=None, points=8).given, Report(matches=5, bundles=2, shed=1).given
         ('8 match points', '2 match bundles, at least 5 matches')
         """
-        least = "" if self.exact or not self.at_least else "at least "
-        told = [] if self.points is None else [least + _count(self.points, "match point")]
+        prefix = "" if self.exact or not self.at_least else "at least "
+        texts = [] if self.points is None else [prefix + _count(self.points, "match point")]
         if self.bundles is not None:  # one may have split into several: not "at least"
-            told.append(_count(self.bundles, "match bundle"))
+            texts.append(_count(self.bundles, "match bundle"))
         if self.is_clause:
-            told.append(f"{_count(self.matches or 0, 'row')} of the result")
+            texts.append(f"{_count(self.matches or 0, 'row')} of the result")
         elif self.matches is not None:
-            told.append(least + _count(self.matches, "match", "matches"))
+            texts.append(prefix + _count(self.matches, "match", "matches"))
         if self.retracted:
-            told.append(f"{self.retracted:,} taken back")
-        return ", ".join(told) or "matches were not counted"
+            texts.append(f"{self.retracted:,} taken back")
+        return ", ".join(texts) or "matches were not counted"
 
     @property
     def _lost(self) -> str:
@@ -246,58 +248,60 @@ class Report:
     @property
     def effort(self) -> str:
         """Return partial matches, work, what was shed and what that may have cost, in words, as one to three lines."""
-        done = f"{_count(self.made, 'node')} made, {_count(self.work, 'touch', 'touches')}"
+        text = f"{_count(self.made, 'node')} made, {_count(self.work, 'touch', 'touches')}"
         if self.shed:
-            done += f" ({self.deciding:,} of them to decide)"
+            text += f" ({self.deciding:,} of them to decide)"
         if self.memory:
-            done += f", at most {self.memory / 2**20:,.1f} MB held"
+            text += f", at most {self.memory / 2**20:,.1f} MB held"
         if self.match_memory > self.memory:
-            done += f", and {self.match_memory / 2**20:,.1f} MB in the matches of 1,024 events"
+            text += f", and {self.match_memory / 2**20:,.1f} MB in the matches of 1,024 events"
         if not self.shed:
-            more = ", and no more matches were asked for" if self.limited else ""
-            more += f"\nnot exact: {self._withheld}" if self.withheld else ""
-            return f"{done}; {'exact: ' if self.exact else ''}nothing was shed{more}"
-        done += f"; {self.shed:,} shed\n"
+            ending = ", and no more matches were asked for" if self.limited else ""
+            ending += f"\nnot exact: {self._withheld}" if self.withheld else ""
+            return f"{text}; {'exact: ' if self.exact else ''}nothing was shed{ending}"
+        text += f"; {self.shed:,} shed\n"
         if self.recovered or self.unrecovered:
-            many = _count(self.recovered, "bundle")
-            done += f"{many} recovered with {_count(self.recovering, 'touch', 'touches')}, {self.unrecovered:,} not\n"
-        more = f"; {self._withheld}" if self.withheld else ""
+            bundles = _count(self.recovered, "bundle")
+            text += (
+                f"{bundles} recovered with {_count(self.recovering, 'touch', 'touches')}, {self.unrecovered:,} not\n"
+            )
+        ending = f"; {self._withheld}" if self.withheld else ""
         if self.interval == UNKNOWN:
-            return f"{done}not exact: {self._lost}{more}"
-        done += f"not exact: {_between(self.interval, 'match points', self.recall)}"
+            return f"{text}not exact: {self._lost}{ending}"
+        text += f"not exact: {_between(self.interval, 'match points', self.recall)}"
         if self.bundle_interval != UNKNOWN:
-            done += f" and {_between(self.bundle_interval, 'match bundles', self.bundle_recall)}"
-        return f"{done} were found (90 % confidence){more}"
+            text += f" and {_between(self.bundle_interval, 'match bundles', self.bundle_recall)}"
+        return f"{text} were found (90 % confidence){ending}"
 
 
-def _estimated(counts: Counts, of: str) -> tuple[float | None, Interval]:
+def _estimated(counts: Counts, target: str) -> tuple[float | None, Interval]:
     if counts.shed == 0:
         return 1.0, (1.0, 1.0)
-    tally: Tally | None = getattr(counts, of)
-    found = None if tally is None else tally.estimate()
-    if found is None:
+    tally: Tally | None = getattr(counts, target)
+    estimate = None if tally is None else tally.estimate()
+    if estimate is None:
         return None, UNKNOWN
-    return found.recall if found.high - found.low <= SURE else None, (found.low, found.high)
+    return estimate.recall if estimate.high - estimate.low <= SURE else None, (estimate.low, estimate.high)
 
 
-def _between(interval: Interval, of: str, likely: float | None = None) -> str:
+def _between(interval: Interval, target: str, likely: float | None = None) -> str:
     """Return the interval in percent, rounded outwards, with the likely value."""
     low, high = interval
     digits = 0 if high - low >= FINE else 1
-    one = 10 ** (2 + digits)
+    scale = 10 ** (2 + digits)
     # TINY keeps a share such as 0.29 from being rounded down: 0.29 * 100 is a little less than 29.
-    low, high = floor(low * one + TINY) / one, ceil(high * one - TINY) / one
-    told = f"between {_percent(low, digits)} and {_percent(high, digits)} of the {of}"
-    return told if likely is None else f"{told} (likely {_percent(likely, digits)})"
+    low, high = floor(low * scale + TINY) / scale, ceil(high * scale - TINY) / scale
+    text = f"between {_percent(low, digits)} and {_percent(high, digits)} of the {target}"
+    return text if likely is None else f"{text} (likely {_percent(likely, digits)})"
 
 
 def _percent(share: float, digits: int) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
+def _sum(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else first + second
 
 
-def _count(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def _count(number: int, singular: str, plural: str | None = None) -> str:
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

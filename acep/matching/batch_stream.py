@@ -99,9 +99,9 @@ class Passing:
             yield self._has_match
         elif self.output == "matches" and tables.limits is None:
             for block in stream.blocks(batch):
-                yield self._given(block[0], stream.low(0))
+                yield self._results_of(block[0], stream.low(0))
         else:
-            results = self._given(stream.push(batch)[0], stream.low(0))
+            results = self._results_of(stream.push(batch)[0], stream.low(0))
             processor_seconds, wall_seconds = time.thread_time() - processor, time.perf_counter() - started
             stream.took(processor_seconds, wall_seconds)
             self.spent, self.longest = self.spent + processor_seconds, max(self.longest, wall_seconds)
@@ -111,9 +111,9 @@ class Passing:
 
     def finish(self) -> Iterator[Any]:
         """End the stream and yield the remaining results."""
-        yield self._has_match or self._given(self.tables.end()[0], None, last=True)
+        yield self._has_match or self._results_of(self.tables.end()[0], None, last=True)
 
-    def _given(self, matches: Sequence[Found], low: int | None, *, last: bool = False) -> Any:
+    def _results_of(self, matches: Sequence[Found], low: int | None, *, last: bool = False) -> Any:
         if self.output == "exists":
             return self.tables.any_of(matches)
         assert self.tables.stream is not None
@@ -121,15 +121,16 @@ class Passing:
         if self.output == "count":
             return counted if isinstance(counted, int) else len(matches)
         if self.output == "matches":
-            return self.tables.matches(0, self._due(matches, low, last=last))
+            return self.tables.matches(0, self._release_matches(matches, low, last=last))
         by = self._groups.by
         # Matches of one time may come in several batches; those bound first make the first group of that time.
-        by_count = isinstance(counted, Counted)
-        groups = groups_of_counts(counted, by) if by_count else grouped(self._due(matches, low, last=last), by)
-        self._groups.add(groups)
+        if isinstance(counted, Counted):
+            self._groups.add(groups_of_counts(counted, by))
+        else:
+            self._groups.add(grouped(self._release_matches(matches, low, last=last), by))
         return self._answers(self._groups.take(low, self._span(), last=last))
 
-    def _due(self, matches: Sequence[Found], low: int | None, *, last: bool) -> Sequence[Found]:
+    def _release_matches(self, matches: Sequence[Found], low: int | None, *, last: bool) -> Sequence[Found]:
         """Return in order those of the held matches that no other match can precede any more."""
         if len(matches):
             self._pending.append(matches)
@@ -138,7 +139,7 @@ class Passing:
             return due
         if low is None or not self._pending:
             return []
-        cuts = [_cut(part, low) for part in self._pending]
+        cuts = [_split_at(part, low) for part in self._pending]
         parts, self._pending = [before for before, _ in cuts], [after for _, after in cuts if len(after)]
         if sum(map(_weight, self._pending)) > SORT_LIMIT:
             parts, self._pending = parts + self._pending, []
@@ -166,7 +167,7 @@ def _weight(matches: Sequence[Found]) -> int:
     return len(matches.ids) + 8 * len(matches) if isinstance(matches, FoundColumns) else 100 * len(matches)
 
 
-def _cut(matches: Sequence[Found], low: int) -> tuple[Sequence[Found], Sequence[Found]]:
+def _split_at(matches: Sequence[Found], low: int) -> tuple[Sequence[Found], Sequence[Found]]:
     """Return the matches that end before a time, and the others."""
     if not isinstance(matches, FoundColumns):
         return [match for match in matches if match.end < low], [match for match in matches if match.end >= low]

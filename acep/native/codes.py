@@ -94,12 +94,12 @@ class Codes:
         if len(words) and (words == words[0]).all():
             return Column(kind, np.zeros(len(words), np.int64), valid, self.texts.texts_of(words[:1]))
         begins = np.flatnonzero(np.append(True, words[1:] != words[:-1])[: len(words)])  # matches come key by key
-        codes, places = self._numbered(words[begins])
+        codes, places = self._number_words(words[begins])
         if len(begins) != len(words):
             places = np.repeat(places, np.diff(np.append(begins, len(words))))
         return Column(kind, places, valid, self.texts.texts_of(codes))
 
-    def _numbered(self, words: Ints) -> tuple[Ints, Ints]:
+    def _number_words(self, words: Ints) -> tuple[Ints, Ints]:
         """Return the distinct words, rising, and the place of each word among them."""
         capacity = self.texts.capacity
         if capacity > 4 * len(words) or not len(words) or int(words.min()) < 0 or int(words.max()) >= capacity:
@@ -161,7 +161,7 @@ def derived_of(column: Column, derived: Derived) -> Column:
         distinct = Column(column.kind, sorted_values).to_list()
     if column.valid is not None:
         places = np.where(column.valid == 0, len(distinct), places)
-    results = derived.of([*distinct, None])
+    results = derived.values_of([*distinct, None])
     return column_of_values(results, derived.kind).at(places)
 
 

@@ -24,19 +24,22 @@ def _load() -> tuple[ModuleType | None, str | None]:
         # This form of import tells a missing core from a broken one.
         import acep.native._native as _native
     except ModuleNotFoundError:
-        return None, f"the native core is not installed; {_again('install acep again where there is a C++ compiler')}"
+        return (
+            None,
+            f"the native core is not installed; {_advice_text('install acep again where there is a C++ compiler')}",
+        )
     except ImportError as error:
         return None, f"the native core cannot be loaded: {error}"
     if _native.version != __version__:
         mismatch = f"the native core was built for acep {_native.version}, this is {__version__}"
-        return None, f"{mismatch}; {_again('install acep again')}"
+        return None, f"{mismatch}; {_advice_text('install acep again')}"
     if checkout.is_lent(_native) and getattr(_native, "sources", None) != checkout.digest():
         mismatch = "the native core of the acep that is installed was built from other sources than those that run"
-        return None, f"{mismatch}; {_again('install acep again')}"
+        return None, f"{mismatch}; {_advice_text('install acep again')}"
     return _native, None
 
 
-def _again(advice: str) -> str:
+def _advice_text(advice: str) -> str:
     """Say how to get a native core: ``advice``, or, in a checkout, the commands that build one from its sources."""
     if not (checkout.ROOT / "pyproject.toml").is_file():
         return advice
@@ -44,7 +47,7 @@ def _again(advice: str) -> str:
 
 
 _MODULE, _REASON = _load()
-_SAID: set[str] = set()  # reasons already warned about
+_WARNED_REASONS: set[str] = set()  # reasons already warned about
 
 
 def native() -> ModuleType | None:
@@ -74,9 +77,9 @@ def why_not() -> str | None:
 
 def warn_if_missing(engine: str) -> None:
     """Warn once per process if ``engine="auto"`` means the reference runtime because there is no native core."""
-    if engine != "auto" or _REASON is None or _REASON in _SAID:
+    if engine != "auto" or _REASON is None or _REASON in _WARNED_REASONS:
         return
-    _SAID.add(_REASON)
+    _WARNED_REASONS.add(_REASON)
     warn_caller(f"{REFERENCE}: {_REASON}")
 
 

@@ -74,15 +74,15 @@ class Encoder:
         return batch.ts, types, valid, ids.start if isinstance(ids, range) else ids, columns
 
     def _column(self, batch: Batch, name: str, derived: Derived | None, now: int) -> Words:
-        column = self._held(batch, derived.source if derived else name)
+        column = self._source_column(batch, derived.source if derived else name)
         return self.codes.words(derived_of(column, derived) if derived else column, now)
 
-    def _held(self, batch: Batch, name: str) -> Column:
+    def _source_column(self, batch: Batch, name: str) -> Column:
         """Return a column of a batch, or one that is computed from its columns."""
         schema = self.schema
         if name in self.computed and name not in batch.columns:
             computed = self.computed[name]
-            values = computed_values(computed, lambda source: self._held(batch, source).to_list(), len(batch))
+            values = computed_values(computed, lambda source: self._source_column(batch, source).to_list(), len(batch))
             return column_of_values(values, computed.kind)
         if name == schema.ts and name not in batch.columns:
             return Column(Kind.INT, batch.ts)

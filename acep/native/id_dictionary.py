@@ -100,7 +100,7 @@ class IdDictionary:
 
     def dump(self) -> list[Any]:
         """Return the state as JSON-like data."""
-        return [[_packed(piece.numbers), piece.texts.tolist(), piece.latest] for piece in self.pieces]
+        return [[_pack(piece.numbers), piece.texts.tolist(), piece.latest] for piece in self.pieces]
 
     def load(self, data: Any) -> None:
         """Restore :meth:`dump`. Raises :class:`ValueError` or :class:`TypeError` for other data."""
@@ -115,7 +115,7 @@ class IdDictionary:
             self.pieces.append(Piece.of(numbers, np.array([str(text) for text in texts], dtype=object), int(latest)))
 
 
-def _packed(numbers: Ints) -> int | list[int]:
+def _pack(numbers: Ints) -> int | list[int]:
     """Return ascending numbers, or only the first one where they are consecutive."""
     is_consecutive = len(numbers) > 0 and int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1
     return int(numbers[0]) if is_consecutive else numbers.tolist()

@@ -59,7 +59,7 @@ class Lanes:
 
     def take(self, plan: int) -> Rows:
         """Return the matches of a plan since the last call, those of each lane one after the other."""
-        return _matches_together([core.take(plan) for core in self.cores])
+        return _join_matches([core.take(plan) for core in self.cores])
 
     def take_in_order(self, plan: int, ranks: npt.NDArray[np.uint16]) -> Rows:
         """Return the same in output order; the matches bind events. ``ranks``: of each variable, by its name."""
@@ -67,12 +67,12 @@ class Lanes:
 
     def take_counts(self, plan: int, last: bool) -> Rows:
         """Return the rows of counts of a plan since the last call."""
-        return _counts_together([core.take_counts(plan, last) for core in self.cores])
+        return _join_counts([core.take_counts(plan, last) for core in self.cores])
 
     def take_tally(self, plan: int) -> Rows:
         """Return what was counted of a plan since the last call."""
         parts = [core.take_tally(plan) for core in self.cores]
-        return _counts_together(parts) | {"total": sum(int(part["total"]) for part in parts)}
+        return _join_counts(parts) | {"total": sum(int(part["total"]) for part in parts)}
 
     def count_totals(self, plan: int) -> list[tuple[int, int]]:
         """Return pairs of an error and a number of matches; a pair for each lane that has some."""
@@ -148,7 +148,7 @@ class Lanes:
         return [sum(numbers) for numbers in zip(*map(numbers_of, self.cores), strict=True)]
 
 
-def _matches_together(parts: Sequence[Rows]) -> Rows:
+def _join_matches(parts: Sequence[Rows]) -> Rows:
     """Return the matches of all lanes as one; match points without events are in the order of their events."""
     parts = [part for part in parts if len(part["start"])] or [*parts[:1]]
     if len(parts) == 1:
@@ -172,7 +172,7 @@ def _end_to_end(parts: Sequence[Rows], columns: Sequence[str]) -> Rows:
     return rows | {"offsets": np.concatenate([np.zeros(1, np.int64), *offsets])}
 
 
-def _counts_together(parts: Sequence[Rows]) -> Rows:
+def _join_counts(parts: Sequence[Rows]) -> Rows:
     """Return the rows of all lanes as those of one session: in the order of the events that began them."""
     begins = np.cumsum([0, *(len(part["first"]) for part in parts)])
     counts: Rows = {name: np.concatenate([part[name] for part in parts]) for name in (*COUNTS, "keys", "at")}

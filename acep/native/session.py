@@ -23,14 +23,14 @@ from acep.native.encoding import Encoder
 from acep.native.lanes import Lanes
 from acep.native.session_budget import SessionBudget
 from acep.native.slices import Slices
-from acep.plan.choice import BY_POINTS, WINDOWS, alone
+from acep.plan.choice import BY_POINTS, WINDOWS, base_engine
 from acep.plan.compile import Plan
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
 from acep.plan.prefilter import necessary, reason_against
 from acep.shedding.controller import SheddingController
 from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.policy_context import context_of
-from acep.shedding.recovery.bundles import KEPT, Recovery
+from acep.shedding.recovery.bundles import KEPT_WINDOWS, Recovery
 
 if TYPE_CHECKING:
     from acep.matches.partials.partial_columns import PartialColumns
@@ -106,11 +106,11 @@ class NativeSession:
         self._codes = codes = Codes()
         self._shared = shared = SharedTables()
         tables = [
-            lower(plan, shared, codes.constant, dominance=alone(engine) in BY_POINTS)
+            lower(plan, shared, codes.constant, dominance=base_engine(engine) in BY_POINTS)
             for plan, engine in zip(plans, engines, strict=True)
         ]
         self._registers = [table.registers for table in tables]
-        programs, classes = self._parts(shared, [], [])
+        programs, classes = self._programs_and_classes(shared, [], [])
         keys = [(list(columns), positions) for columns, positions in shared.keys.items()]
         self.key_tables: Sequence[tuple[int, ...]] = [*shared.keys]  # partition tables, each as the columns of its key
         self.width = len(shared.columns)  # columns that the core takes
@@ -124,7 +124,7 @@ class NativeSession:
         for core in cores:
             for engine_tables in self._engine_tables:
                 core.add(*engine_tables)
-        self._joint_session = None if lanes == 1 else self._shared_by(cores, threads)
+        self._joint_session = None if lanes == 1 else self._join_cores(cores, threads)
         self._session = cores[0] if self._joint_session is None else cast("_native.Session", self._joint_session)
         self._session.take_ways(*WAYS)
         self.is_last = False  # no event comes after the batches that are pushed from now on
@@ -141,7 +141,7 @@ class NativeSession:
             assert isinstance(effort, SheddingController)
             key_indexes = [list(shared.columns).index(key) for key in self.plans[number].keys]
             recovery.start(self, number, key_indexes, span, effort.context)
-            retention_span = max(retention_span or 0, (KEPT + 2) * span)
+            retention_span = max(retention_span or 0, (KEPT_WINDOWS + 2) * span)
         self._encoder = Encoder(
             codes,
             self._session,
@@ -158,7 +158,7 @@ class NativeSession:
             self._session, self._encoder, self._decoders, efforts, pace, memory, recoveries, revisable
         )
 
-    def _shared_by(self, cores: Sequence[_native.Session], threads: int) -> Lanes:
+    def _join_cores(self, cores: Sequence[_native.Session], threads: int) -> Lanes:
         """Return several core sessions as one."""
         if not self.sliced:
             return Lanes(cores, threads)
@@ -170,7 +170,9 @@ class NativeSession:
         """Return in how many lanes or slices the work is shared."""
         return self._joint_session.used if isinstance(self._joint_session, Slices) else self.lanes
 
-    def _parts(self, shared: SharedTables, programs: list[Any], classes: list[Any]) -> tuple[list[Any], list[Any]]:
+    def _programs_and_classes(
+        self, shared: SharedTables, programs: list[Any], classes: list[Any]
+    ) -> tuple[list[Any], list[Any]]:
         """Return the programs and event classes as the core takes them, those that are given followed by the others."""
         programs = [
             *programs,
@@ -187,7 +189,7 @@ class NativeSession:
 
         Raises :class:`EngineError`, and changes nothing, where the core cannot run it.
         """
-        tables = self._taken(number, plan, adds_arcs=False)
+        tables = self._set_tables(number, plan, adds_arcs=False)
         self._engine_tables[number] = (self._engine_tables[number][0], self._arrays(tables))
         self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
         self._decoders[number] = Decoder(plan, tables.return_kinds, self._codes, self._encoder.names)
@@ -198,7 +200,7 @@ class NativeSession:
 
         Raises :class:`EngineError`, and changes nothing, where the core cannot run it.
         """
-        self._taken(number, plan, adds_arcs=True)
+        self._set_tables(number, plan, adds_arcs=True)
         old_plan = self.plans[number]
         new_plan = replace(old_plan, columns=tuple(sorted({*old_plan.columns, *plan.columns})))
         self.plans = (*self.plans[:number], new_plan, *self.plans[number + 1 :])
@@ -209,10 +211,10 @@ class NativeSession:
         clock = self._encoder.clock
         return self._session.renew(number, words, -LATEST if clock is None else clock)
 
-    def _taken(self, number: int, plan: Plan, *, adds_arcs: bool) -> PlanTables:
+    def _set_tables(self, number: int, plan: Plan, *, adds_arcs: bool) -> PlanTables:
         """Give the core the tables of a plan, in place of those of plan ``number`` or besides them, and return them."""
-        shared, tables = self._lowered(plan)
-        programs, classes = self._parts(shared, *self._core_arguments[:2])
+        shared, tables = self._lower(plan)
+        programs, classes = self._programs_and_classes(shared, *self._core_arguments[:2])
         old_shared, self._shared = self._shared, shared
         try:
             self._session.change(number, programs, classes, len(shared.columns), self._arrays(tables), adds_arcs)
@@ -226,11 +228,11 @@ class NativeSession:
 
     def check(self, plan: Plan) -> None:
         """Raise :class:`EngineError` for a plan that the core cannot run in place of another one."""
-        self._lowered(plan)
+        self._lower(plan)
 
-    def _lowered(self, plan: Plan) -> tuple[SharedTables, PlanTables]:
+    def _lower(self, plan: Plan) -> tuple[SharedTables, PlanTables]:
         """Return the tables of a plan in place of another one, and the shared tables that go with them."""
-        shared = self._shared.copied()
+        shared = self._shared.copy()
         try:
             return shared, lower(plan, shared, self._codes.constant)
         except NotNativeError as why:
@@ -279,7 +281,7 @@ class NativeSession:
     def flows(self) -> bool:
         """Return whether :meth:`blocks` can be called: one plan in one lane, without a budget, that makes matches one
         by one."""
-        names = [alone(engine) for engine, _ in self._engine_tables]
+        names = [base_engine(engine) for engine, _ in self._engine_tables]
         return len(names) == 1 and self.lanes == 1 and not self.budget.efforts and names[0] in ("merged", "nodes")
 
     def blocks(self, batch: Batch, block_size: int, sort_limit: int | None = None) -> Iterator[FoundColumns]:
@@ -291,7 +293,7 @@ class NativeSession:
             return
         words = self._encoder.words(batch)
         if self._engine_tables[0][0] != "merged":
-            yield from self._flow(words, block_size, sort_limit)
+            yield from self._push_in_parts(words, block_size, sort_limit)
             return
         self._session.set_lazy(0, True)
         for rows in batch.cuts(PART):  # matches of one time are sorted together
@@ -302,7 +304,7 @@ class NativeSession:
                 yield ordered(self.take(0), _native.output_order)
         self._session.set_lazy(0, False)
 
-    def _flow(self, words: Pushed, block_size: int, sort_limit: int) -> Iterator[FoundColumns]:
+    def _push_in_parts(self, words: Pushed, block_size: int, sort_limit: int) -> Iterator[FoundColumns]:
         """Do the same for an engine that makes the matches of an event at once, unless there are too many."""
         self._session.flow(0, sort_limit)
         row, n_rows = 0, len(words[0])
@@ -343,7 +345,7 @@ class NativeSession:
             return self.columns(plan, self._session.take(plan))
         # Text ids have another order than their numbers; values may tell matches with the same events apart.
         by_numbers = not self._encoder.names and self.plans[plan].query.graph is None
-        if by_numbers and alone(self._engine_tables[plan][0]) not in BY_POINTS:
+        if by_numbers and base_engine(self._engine_tables[plan][0]) not in BY_POINTS:
             return self.columns(plan, self._joint_session.take_in_order(plan, ranks_of(self.plans[plan].variables)))
         return replace(ordered(self.columns(plan, self._joint_session.take(plan)), _native.output_order), in_order=True)
 

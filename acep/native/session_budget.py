@@ -88,7 +88,7 @@ class SessionBudget:
             self.pace.begin(max(1, n_fresh + n_rows - n_rematched), int(words[0][-1]))
         self.encoder.repeated += n_rematched - n_fresh
         before = self.encoder.arrived - (n_rows - n_rematched) - n_fresh
-        self._look(before, before + n_fresh)
+        self._look_at_late_events(before, before + n_fresh)
         if n_rematched:
             self.core.begin_again(n_fresh)
             rematched = rows_of(words, slice(0, n_rematched))
@@ -119,11 +119,11 @@ class SessionBudget:
         before = self.encoder.arrived
         self.encoder.repeated -= n_fresh
         self.core.begin_again(n_fresh)
-        self._look(before, before + n_fresh)
+        self._look_at_late_events(before, before + n_fresh)
         self.left_out += n_fresh
         return True
 
-    def _look(self, seen: int, last: int) -> None:
+    def _look_at_late_events(self, seen: int, last: int) -> None:
         """Let policies look at the events up to number ``last`` that come at once, after event number ``seen``."""
         while (seen := min(seen + effort.left(seen) for effort in self.efforts.values())) <= last:
             for effort in self.efforts.values():
@@ -139,14 +139,14 @@ class SessionBudget:
             end = end if self.pace is None else min(end, row + self.pace.stretch)
             if self.choosing and (n_rows - row < BLOCK or not self._rests):  # policies follow wherever pushes end
                 end = min(end, row + BLOCK - (n_before + row) % BLOCK)
-            end = self._stretch(words, slice(row, end), n_before, last=last)
+            end = self._push_stretch(words, slice(row, end), n_before, last=last)
             for number, recovery in self.recoveries.items():
                 self._recover(number, recovery, rows_of(words, slice(row, end)), n_before + end)
             row = end
         if self.memory is not None:
-            self._fit(self.memory)
+            self._fit_memory(self.memory)
 
-    def _stretch(self, words: Pushed, rows: slice, n_before: int, *, last: bool) -> int:
+    def _push_stretch(self, words: Pushed, rows: slice, n_before: int, *, last: bool) -> int:
         """Push some rows of a batch, whose row 0 has ``n_before`` events before it; policies whose epoch ends there
         learn. Return the row at which it ended, as policies follow where tokens run short."""
         core, row = self.core, int(rows.start)
@@ -185,7 +185,7 @@ class SessionBudget:
             recovery.grant(rate / recovery.share, len(rows[0]))
         arrays = self.core.take(number)
         before = recovery.lent
-        recovery.saw(rows, events, self.decoders[number].found(arrays), arrays["keys"], self._given_up(number))
+        recovery.saw(rows, events, self.decoders[number].found(arrays), arrays["keys"], self._shed_count(number))
         if rate is not None and recovery.lent != before:
             self.choosing[number].lend(self.core, rate if recovery.lent else 0.0)
 
@@ -193,7 +193,7 @@ class SessionBudget:
         """Pass the matches that the end of the stream has decided to the recovery of bundles."""
         for number, recovery in self.recoveries.items():
             arrays = self.core.take(number)
-            recovery.finish(self.decoders[number].found(arrays), arrays["keys"], self._given_up(number))
+            recovery.finish(self.decoders[number].found(arrays), arrays["keys"], self._shed_count(number))
 
     def learn(self) -> None:
         """End the epoch here: each policy learns from the events since the last one."""
@@ -238,7 +238,7 @@ class SessionBudget:
     def _touches(self) -> int:
         return sum(effort.touches(self.core) for effort in self.efforts.values())
 
-    def _given_up(self, plan: int) -> int:
+    def _shed_count(self, plan: int) -> int:
         """Return how many partial matches, events and matches of match points a plan under a budget has given up."""
         shedding_counts = self.core.shedding_counts(plan)
         return sum(int(shedding_counts[name]) for name in SHED)
@@ -256,23 +256,22 @@ class SessionBudget:
             counts.match_memory = self._match_memory
             counts.unknown = no_recall(self.decoders[plan].plan)
             if not counts.unknown and not self.revisable:
-                unsampled_share = min(
-                    1.0, (int(shedding_counts["turned_away"]) + self.starved) / max(self.encoder.events + 1, 1)
-                )
-                counts.known = effort.recall(self.core, unsampled_share)
+                turned_away = int(shedding_counts["turned_away"]) + self.starved
+                unsampled_share = min(1.0, turned_away / max(self.encoder.events + 1, 1))
+                counts.tallies = effort.recall(self.core, unsampled_share)
                 counts.unknown = "too little was watched to say how many"
         if self.revisable and effort is not None:
             counts.shed, counts.skipped = counts.shed + self.left_out, counts.skipped + self.left_out
-            counts.known, counts.unknown = (None, None), NOT_ESTIMATED
+            counts.tallies, counts.unknown = (None, None), NOT_ESTIMATED
         if plan in self.recoveries:
             recovery = self.recoveries[plan]
-            counts.matches, counts.touches = recovery.given, counts.touches + recovery.spent
+            counts.matches, counts.touches = recovery.n_given, counts.touches + recovery.spent
             counts.recovering, counts.recovered = recovery.spent, recovery.recovered
             counts.unrecovered = recovery.unrecovered
 
     # Memory -----------------------------------------------------------------------------------------
 
-    def _fit(self, memory: int) -> None:
+    def _fit_memory(self, memory: int) -> None:
         """Fit texts and ids into the memory after a batch: drop those that nothing needs, and take what is still
         beyond their share from the memory of the partial matches."""
         share = memory // BESIDE
@@ -292,7 +291,7 @@ class SessionBudget:
     @property
     def held(self) -> int:
         """Return the bytes that policies hold; under a memory bound also those of texts and ids."""
-        byte_count = sum(effort.held for effort in self.choosing.values())
+        byte_count = sum(effort.policy_bytes for effort in self.choosing.values())
         return byte_count + (0 if self.memory is None else self.encoder.bytes)
 
     @property

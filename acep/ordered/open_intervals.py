@@ -77,14 +77,14 @@ class OpenIntervals:
         of_partition = codes[rows.rows[begins]]
         if anew:
             self.forget(of_partition)
-        starts, has_ends, met = self._followed(batch, rows, is_new, self.starts[of_partition])
+        starts, has_ends, met = self._follow_states(batch, rows, is_new, self.starts[of_partition])
         self.starts[of_partition] = starts
         self.has_ends[of_partition] |= has_ends
         for step in range(self.recent.shape[1]):
             self.recent[of_partition, step] = batch.ts[rows.rows[np.maximum(lasts - step, 0)]]
         return met
 
-    def _followed(self, batch: Batch, rows: RowsByPartition, is_new: Bits, starts: Ints) -> tuple[Ints, Bits, int]:
+    def _follow_states(self, batch: Batch, rows: RowsByPartition, is_new: Bits, starts: Ints) -> tuple[Ints, Bits, int]:
         """Return the starts by partition after the new ones of some rows, where a match has ended, and how many rows
         were met."""
         bits, news = bits_of_intervals(self.states, self.plan, batch, rows), is_new[rows.rows]
@@ -156,7 +156,7 @@ class OpenIntervals:
         ends, everything = edges[1:], np.ones(len(batch), bool)
         fresh = np.zeros((len(ends), self.n_states, 4), np.int64)
         fresh[:] = FRESH
-        starts, _, _ = self._followed(batch, rows, everything, fresh)
+        starts, _, _ = self._follow_states(batch, rows, everything, fresh)
         recent = [batch.ts[rows.rows[np.maximum(ends - 1 - step, 0)]] for step in range(self.recent.shape[1])]
         firsts, _ = self._firsts(starts, np.stack(recent, axis=1), following.ts)
         indexes = [

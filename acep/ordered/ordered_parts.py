@@ -48,12 +48,12 @@ class OrderedPartsExecutor(OrderedExecutor):
         if len(batch):
             self.pending.append(batch)
         if sum(map(len, self.pending)) >= max(FEW, 2 * self.left_over):
-            self._look(may_continue=True)
+            self._search(may_continue=True)
         return []
 
     def finish(self) -> Sequence[Found]:
         """Return all matches, with their bundles."""
-        self._look(may_continue=False)
+        self._search(may_continue=False)
         parts = [part for part in self.final if len(part)]
         columns = [part for part in parts if isinstance(part, FoundColumns)]
         matches: Sequence[Found] = [match for part in parts for match in part]
@@ -66,7 +66,7 @@ class OrderedPartsExecutor(OrderedExecutor):
         self.totals.matches = len(matches)
         return BundleChain(len(self.plan.keys), self.plan.window.span).matches(matches)
 
-    def _look(self, *, may_continue: bool) -> None:
+    def _search(self, *, may_continue: bool) -> None:
         """Find the matches in the pending events, and keep those events that are left over."""
         if not self.pending:
             return
@@ -112,14 +112,14 @@ def settled(
             open_starts = np.minimum(np.maximum(open_from[of_match], firsts + 1), lasts + 1)
             is_final &= (open_starts > lasts) | (ts[np.minimum(open_starts, lasts)] > ts[firsts])
         is_final |= ts[lasts] < next_ts
-        is_final &= ~_has_come(~is_final, of_match)  # what comes after one that is not final depends on it
+        is_final &= ~_occurs_before(~is_final, of_match)  # what comes after one that is not final depends on it
     keep = open_from.copy()
     np.minimum.at(keep, of_match[~is_final], firsts[~is_final])
     np.maximum.at(keep, of_match[is_final], chosen.next_starts(plan)[is_final])
     return chosen.where(is_final), keep
 
 
-def _has_come(is_so: Bits, groups: Ints) -> Bits:
+def _occurs_before(is_so: Bits, groups: Ints) -> Bits:
     """Return for each of some things, which stand group by group, whether one of its group up to it is so."""
     counts = np.cumsum(is_so)
     before = np.concatenate([[0], counts])[np.searchsorted(groups, groups)]

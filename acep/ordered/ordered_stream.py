@@ -70,7 +70,7 @@ class OrderedStreamExecutor(OrderedExecutor):
         self.totals.events += len(batch)
         self.next_ts = max(self.next_ts, int(batch.ts[-1]))
         self.has_ids &= batch.ids is not None
-        events = self._numbered(batch)
+        events = self._number_events(batch)
         if len(events):
             self._follow(events)
         matches = self._decide()
@@ -95,11 +95,11 @@ class OrderedStreamExecutor(OrderedExecutor):
         self.partitions.begins = self.partitions.sizes.copy()
         if events is None:
             return []
-        return concatenate([self._give(events, chosen) for chosen, _ in self._choose(events)])
+        return concatenate([self._give_bundles(events, chosen) for chosen, _ in self._choose(events)])
 
     # New events ---------------------------------------------------------------------------------------
 
-    def _numbered(self, batch: Batch) -> KeptEvents:
+    def _number_events(self, batch: Batch) -> KeptEvents:
         """Return those of new events that matter, with their partitions and positions."""
         rows = rows_by_partition(self.plan, batch)
         edges = rows.edges
@@ -219,14 +219,14 @@ class OrderedStreamExecutor(OrderedExecutor):
             lasts = rows.rows[chosen.lasts[chosen.firsts >= keep[of_match]]]
             np.minimum.at(self.pending, events.codes[lasts], batch.ts[lasts])
         if len(final):
-            parts.append(self._give(events, final))
+            parts.append(self._give_bundles(events, final))
         return np.unique(events.codes[rows.rows[final.firsts]])
 
     def _choose(self, events: KeptEvents) -> list[tuple[ChosenIntervals, bool]]:
         """Return the chosen matches of some events, as if no others came, and whether ids rise where it matters."""
         return choose_matches(self.plan, events, self.find, self.open.searched, self.run_otherwise)
 
-    def _give(self, events: KeptEvents, chosen: ChosenIntervals) -> FoundColumns:
+    def _give_bundles(self, events: KeptEvents, chosen: ChosenIntervals) -> FoundColumns:
         """Return matches with their bundles."""
         matches, lasts = matches_of_intervals(self.plan, events.batch, chosen), chosen.rows.rows[chosen.lasts]
         self.totals.nodes += len(matches)

@@ -118,10 +118,10 @@ class RunColumns:
             reach = np.minimum(reach, numbers + (self.runs.high - 1))
         span = self.plan.window.span
         if span is not None:
-            reach = np.minimum(reach, self._within(self.positions if self.plan.window.counted else self.ts, span))
+            reach = np.minimum(reach, self._last_within(self.positions if self.plan.window.counted else self.ts, span))
         return reach
 
-    def _within(self, places: Ints, span: int) -> Ints:
+    def _last_within(self, places: Ints, span: int) -> Ints:
         """Return the last event of the partition whose place is at most ``span`` after that of each event."""
         reach = np.empty(len(places), np.int64)
         edges = np.append(np.flatnonzero(self.begins == np.arange(len(places))), len(places))

@@ -39,9 +39,10 @@ def lines_of(matches: Matches, form: str, zoned: Collection[str], *, quote_formu
 
     >>> from acep.matches.matches import Matches
     >>> from acep.plan.schema import Schema
-    >>> one, trail = np.array([1]), {"offsets": np.array([0, 2]), "ids": np.array([7, 9])}
-    >>> found = FoundColumns(one, one, one, one, 1, (), **trail, vars=np.array([0, 1], np.uint16), variables=("a", "b"))
-    >>> "".join(lines_of(Matches(found, schema=Schema(())), "jsonl", ()))
+    >>> ones, trail = np.array([1]), {"offsets": np.array([0, 2]), "ids": np.array([7, 9])}
+    >>> trail |= {"vars": np.array([0, 1], np.uint16), "variables": ("a", "b")}
+    >>> records = FoundColumns(ones, ones, ones, ones, 1, (), **trail)
+    >>> "".join(lines_of(Matches(records, schema=Schema(())), "jsonl", ()))
     '{"key": {}, "start": 1, "end": 1, "error": 1, "bindings": {"a": [7], "b": [9]}, "bundle": 1}\n'
     """
     cell = _quoted_cell if quote_formulas else _cell
@@ -178,13 +179,13 @@ def _bindings(part: FoundColumns) -> pa.Array:
     # The text before each id: a comma, or the name of a new variable; the first variable opens the object.
     n_variables = len(part.variables)
     heads = [f"{json_text(name)}: [" for name in part.variables]
-    before = [", ", *("{" + head for head in heads), *("], " + head for head in heads)]
-    which = np.where(new, 1 + codes + np.where(first[:-1], 0, n_variables), 0)
+    texts_before = [", ", *("{" + head for head in heads), *("], " + head for head in heads)]
+    text_numbers = np.where(new, 1 + codes + np.where(first[:-1], 0, n_variables), 0)
     if part.ids.dtype == object:
         ids = pa.array([json_text(text) for text in part.ids.tolist()], pa.string())
     else:
         ids = pa.array(part.ids).cast(pa.string())
-    pieces = pc.binary_join_element_wise(pa.array(before).take(pa.array(which)), ids, "")
+    pieces = pc.binary_join_element_wise(pa.array(texts_before).take(pa.array(text_numbers)), ids, "")
     offsets = pa.array(part.offsets).cast(pa.int32())
     bound = pc.binary_join(pa.ListArray.from_arrays(offsets, pieces), "")
     return pc.if_else(pc.equal(bound, ""), "{}", pc.binary_join_element_wise(bound, "]}", ""))

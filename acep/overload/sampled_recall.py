@@ -36,7 +36,7 @@ def with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
     if not carried.shed:
         return report
     explored = carried.explored.tally()
-    counts = Counts(known=(carried.points + (explored or Tally()), None))
+    counts = Counts(tallies=(carried.points + (explored or Tally()), None))
     if several:
         counts = Counts(unknown=SEVERAL)
     elif report.shed:

@@ -47,7 +47,7 @@ _KINDS: Final[dict[type, str]] = {type_: "string" if type_ is str else name for 
 _ARC: Final = ("from", "to", "fence", "transfer", "bind", "epsilon", "ignorable", "since", "until")
 _PARTS: Final = ("start", "final", "registers", "keys", "window", "arc")
 _PREFIX: Final = "PATTERN ANY x RETURN "
-KEPT: Final = 4096
+CACHE_SIZE: Final = 4096
 """The number of expressions that are kept parsed, and of arcs, as changes write the same ones again."""
 _TEXT: Final = (str, type(None))
 Moment = int | str | date
@@ -81,16 +81,16 @@ def arc(
     plain = not (transfer or epsilon or ignorable) and since is None and until is None
     if plain and type(source) is type(target) is str and type(fence) in _TEXT and type(bind) in _TEXT:
         return _plain_arc(source, target, fence, bind)
-    return _made_arc(source, target, fence, transfer or {}, bind, epsilon, ignorable, since, until)
+    return _build_arc(source, target, fence, transfer or {}, bind, epsilon, ignorable, since, until)
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHE_SIZE)
 def _plain_arc(source: str, target: str, fence: str | None, bind: str | None) -> GraphArc:
     """Make an arc that is no more than its fence; the same arc is the same object."""
-    return _made_arc(source, target, fence, {}, bind, False, False, None, None)
+    return _build_arc(source, target, fence, {}, bind, False, False, None, None)
 
 
-def _made_arc(
+def _build_arc(
     source: str,
     target: str,
     fence: str | None,
@@ -115,11 +115,18 @@ def _made_arc(
     condition = None if fence is None else _expression(fence, f"{where}, fence")
     sets = []
     for name, value in transfer.items():
-        told = f"{where}, transfer to `{name}`"
-        sets.append((name, _expression(value, told) if isinstance(value, str) else ex.Literal(_constant(value, told))))
-    if epsilon and any(leaf.var == EVENT for one in (condition, *(v for _, v in sets)) for leaf in references(one)):
+        transfer_place = f"{where}, transfer to `{name}`"
+        sets.append(
+            (
+                name,
+                _expression(value, transfer_place)
+                if isinstance(value, str)
+                else ex.Literal(_constant(value, transfer_place)),
+            )
+        )
+    if epsilon and any(leaf.var == EVENT for expr in (condition, *(v for _, v in sets)) for leaf in references(expr)):
         raise QueryError(f"{where}: an epsilon arc takes no event, so it cannot refer to `{EVENT}`")
-    times = [None if one is None else moment_of(one, where) for one in (since, until)]
+    times = [None if moment is None else moment_of(moment, where) for moment in (since, until)]
     return GraphArc(source, target, condition, tuple(sets), bind or BOUND, epsilon, ignorable, *times)
 
 
@@ -197,9 +204,9 @@ class Automaton:
             raise QueryError(f"the automaton cannot be read: {error.strerror or error}", code="file_read") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise QueryError(f"this is no TOML: {error}", code="query_syntax") from None
-        _known(data, _PARTS, "an automaton")
+        _check_names(data, _PARTS, "an automaton")
         arcs = data.get("arc", [])
-        if not isinstance(arcs, list) or not all(isinstance(one, dict) for one in arcs):
+        if not isinstance(arcs, list) or not all(isinstance(table, dict) for table in arcs):
             raise QueryError("the arcs of an automaton are tables", hint="write [[arc]] before each")
         registers = data.get("registers", {})
         if not isinstance(registers, dict):
@@ -207,14 +214,14 @@ class Automaton:
         if "final" not in data:
             raise QueryError("an automaton needs final states", hint='final = "end"')
         # A text names a type; a text as initial value stands in a list.
-        declared = {name: _declared(name, value) for name, value in registers.items()}
-        rest = {name: data[name] for name in ("final", "start", "keys", "window") if name in data}
-        return cls([_arc_of(one) for one in arcs], registers=declared, **rest)
+        declared = {name: _read_initial_value(name, value) for name, value in registers.items()}
+        options = {name: data[name] for name in ("final", "start", "keys", "window") if name in data}
+        return cls([_arc_of(table) for table in arcs], registers=declared, **options)
 
     @cached_property
     def query(self) -> Query:
         """Return the automaton as a query."""
-        if not self.arcs or not all(isinstance(one, GraphArc) for one in self.arcs):
+        if not self.arcs or not all(isinstance(graph_arc, GraphArc) for graph_arc in self.arcs):
             raise QueryError("an automaton needs arcs", hint='acep.arc("begin", "end", "e.x > 3")')
         registers = tuple(_register(name, value) for name, value in self.registers.items())
         final = (self.final,) if isinstance(self.final, str) else tuple(dict.fromkeys(self.final))
@@ -228,14 +235,14 @@ class Automaton:
         return Query(canonical(query), graph, Strategy.PARTITION_CONTIGUITY, ties=keys, within=within)
 
 
-def _known(data: Mapping[str, Any], names: Several[str], what: str) -> None:
+def _check_names(data: Mapping[str, Any], names: Several[str], what: str) -> None:
     for name in data:
         if name not in names:
             raise QueryError(f"{what} has no `{name}`", hint=suggest(name, names), code="query_name")
 
 
 def _arc_of(data: dict[str, Any]) -> GraphArc:
-    _known(data, _ARC, "an arc")
+    _check_names(data, _ARC, "an arc")
     for name in ("from", "to"):
         if name not in data:
             raise QueryError(f"an arc needs `{name}`", hint='from = "begin", to = "end"')
@@ -246,7 +253,7 @@ def _arc_of(data: dict[str, Any]) -> GraphArc:
     return arc(data["from"], data["to"], **options)
 
 
-def _declared(name: str, value: Any) -> Any:
+def _read_initial_value(name: str, value: Any) -> Any:
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
         return value[0]
     if isinstance(value, str):
@@ -272,22 +279,24 @@ def _register(name: str, value: Any) -> GraphRegister:
     if isinstance(value, timedelta):
         hint = f"timedelta: null at first, and coalesce(r.{name}, 0 s) in an arc"
         raise QueryError(f"register `{name}`: a duration cannot be an initial value", hint=hint)
-    given = _constant(value, f"register `{name}`")
-    if given is None:
+    initial_value = _constant(value, f"register `{name}`")
+    if initial_value is None:
         raise QueryError(
             f"register `{name}` has no type", hint="give int, float, str, bool, datetime or timedelta for null"
         )
-    return GraphRegister(name, _KINDS[type(given)], given)
+    return GraphRegister(name, _KINDS[type(initial_value)], initial_value)
 
 
 def _constant(value: Any, where: str) -> bool | int | float | str | None:
-    known = value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value))
-    if not known or (isinstance(value, int) and not -(2**63) <= value < 2**63):
+    has_register_type = (
+        value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value))
+    )
+    if not has_register_type or (isinstance(value, int) and not -(2**63) <= value < 2**63):
         raise QueryError(
             f"{where}: {value!r} is no value of a register", hint="a number, a text, true or false", code="query_type"
         )
-    found: bool | int | float | str | None = value
-    return found
+    constant: bool | int | float | str | None = value
+    return constant
 
 
 def _expression(text: Any, where: str) -> ex.Expr:
@@ -295,24 +304,24 @@ def _expression(text: Any, where: str) -> ex.Expr:
     if not isinstance(text, str):
         raise QueryError(f"{where}: an expression is a text, not {text!r}", code="option_invalid")
     try:
-        return _parsed(text)
+        return _parse(text)
     except QueryError as error:
         raise QueryError(f"{where}: {error.message}", hint=error.hint, code=error.code) from None
     except ValueError:
         raise QueryError(f"{where}: `{text[:60]}` is no expression", code="query_syntax") from None
 
 
-@lru_cache(KEPT)
-def _parsed(text: str) -> ex.Expr:
+@lru_cache(CACHE_SIZE)
+def _parse(text: str) -> ex.Expr:
     """Parse an expression; the same text gives the same object."""
     (returns,) = branches(branches(read("sase", f"{_PREFIX}{text} AS y"))[0], "returns")
     (named,) = branches(returns)
-    found = expression(branches(named)[0])
-    for leaf in references(found):
+    expr = expression(branches(named)[0])
+    for leaf in references(expr):
         if not isinstance(leaf, ex.Attribute) or leaf.index is not None or leaf.var not in (EVENT, REGISTER):
             hint = f"`{EVENT}.price` is the event's, `{REGISTER}.low` a register's value before the arc"
             raise QueryError("an arc sees one event and the registers", hint=hint)
-    return without_places(found)
+    return without_places(expr)
 
 
 def moment_of(value: Any, where: str) -> ex.Expr:

@@ -14,20 +14,20 @@ from acep.pattern.printing import arc_text
 from acep.pattern.spelling import expression_text
 from acep.pattern.tree import GraphArc, Query, StateGraph
 
-__all__ = ["as_other_since", "changed", "difference", "graph_data", "graph_of"]
+__all__ = ["change_arcs", "difference", "graph_data", "graph_of", "replace_arcs_since"]
 
 
-def changed(
+def change_arcs(
     query: Query,
     add: Iterable[GraphArc],
     remove: Iterable[GraphArc],
     final: Iterable[str],
     since: ex.Expr | None,
-    over: Callable[[ex.Expr], bool],
+    is_over: Callable[[ex.Expr], bool],
 ) -> Query:
     """Return an automaton with other arcs, of which those to ``add`` are valid from the time ``since`` on, and those to
     ``remove`` before it (``None``: no event has come, so that they never were). The new states in ``final`` are final.
-    Arcs that end at a time that is ``over`` are left out.
+    Arcs that end at a time for which ``is_over`` is true are left out.
 
     An arc that is removed is one that is valid at that time; else the first one that begins later.
 
@@ -36,22 +36,24 @@ def changed(
     graph = query.graph
     assert graph is not None
     add, final = tuple(add), tuple(final)
-    arcs = [one for one in graph.arcs if one.until is None or not over(one.until)]
-    for gone in remove:
-        at = _place(arcs, gone, since)
-        if at is None:
+    arcs = [graph_arc for graph_arc in graph.arcs if graph_arc.until is None or not is_over(graph_arc.until)]
+    for removed_arc in remove:
+        index = _index_of_arc(arcs, removed_arc, since)
+        if index is None:
             raise QueryError(
-                f"there is no arc {arc_text(gone)}", hint="remove= takes arcs as they were added", code="query_change"
+                f"there is no arc {arc_text(removed_arc)}",
+                hint="remove= takes arcs as they were added",
+                code="query_change",
             )
-        arcs[at : at + 1] = [] if since is None else [replace(arcs[at], until=since)]
-    for one in add:
-        if since is not None and one.since is not None and _at(one.since) < _at(since):
+        arcs[index : index + 1] = [] if since is None else [replace(arcs[index], until=since)]
+    for graph_arc in add:
+        if since is not None and graph_arc.since is not None and _tick_or_ns(graph_arc.since) < _tick_or_ns(since):
             raise QueryError(
-                f"arc {one.source} -> {one.target} begins before the change",
+                f"arc {graph_arc.source} -> {graph_arc.target} begins before the change",
                 hint="events that have come take the arcs as they were; revise() reaches back to them",
                 code="query_change",
             )
-    fresh = [one if one.since is not None else replace(one, since=since) for one in add]
+    new_arcs = [graph_arc if graph_arc.since is not None else replace(graph_arc, since=since) for graph_arc in add]
     for name in final:
         if not isinstance(name, str) or not name:
             raise QueryError(f"a state has a name, which {name!r} is not", code="query_change")
@@ -61,12 +63,12 @@ def changed(
                 hint="give a state of another name",
                 code="query_change",
             )
-    return _with_arcs(query, [*arcs, *fresh], fresh, final, since)
+    return _with_arcs(query, [*arcs, *new_arcs], new_arcs, final, since)
 
 
-def as_other_since(query: Query, other: Query, since: ex.Expr, over: Callable[[ex.Expr], bool]) -> Query:
+def replace_arcs_since(query: Query, other: Query, since: ex.Expr, is_over: Callable[[ex.Expr], bool]) -> Query:
     """Return an automaton that is as another one for events from the time ``since`` on, which may have come already.
-    Arcs that end at a time that is ``over`` are left out.
+    Arcs that end at a time for which ``is_over`` is true are left out.
 
     Raises :class:`QueryError` if they differ in more than arcs and new states.
     """
@@ -74,39 +76,41 @@ def as_other_since(query: Query, other: Query, since: ex.Expr, over: Callable[[e
     graph, new = query.graph, other.graph
     assert graph is not None
     assert new is not None
-    arcs, missing, fresh = list[GraphArc](), list(new.arcs), list[GraphArc]()
-    for one in graph.arcs:
-        same = next((i for i, arc in enumerate(missing) if arc_text(arc) == _plain(one)), None)
-        begun = one.since is None or _at(one.since) < _at(since)
-        if begun and one.until is None and same is not None:
-            arcs.append(one)
-            del missing[same]
-        elif begun and not (one.until is not None and over(one.until)):
-            arcs.append(replace(one, until=since) if _lasts(one, since) else one)
-    for one in missing:
-        later = one.since is not None and _at(one.since) > _at(since)
-        fresh.append(one if later else replace(one, since=since))
-    return _with_arcs(query, [*arcs, *fresh], fresh, final, since)
+    arcs, unmatched_arcs, new_arcs = list[GraphArc](), list(new.arcs), list[GraphArc]()
+    for graph_arc in graph.arcs:
+        equal_index = next(
+            (i for i, arc in enumerate(unmatched_arcs) if arc_text(arc) == _text_without_times(graph_arc)), None
+        )
+        has_begun = graph_arc.since is None or _tick_or_ns(graph_arc.since) < _tick_or_ns(since)
+        if has_begun and graph_arc.until is None and equal_index is not None:
+            arcs.append(graph_arc)
+            del unmatched_arcs[equal_index]
+        elif has_begun and not (graph_arc.until is not None and is_over(graph_arc.until)):
+            arcs.append(replace(graph_arc, until=since) if _lasts(graph_arc, since) else graph_arc)
+    for graph_arc in unmatched_arcs:
+        begins_later = graph_arc.since is not None and _tick_or_ns(graph_arc.since) > _tick_or_ns(since)
+        new_arcs.append(graph_arc if begins_later else replace(graph_arc, since=since))
+    return _with_arcs(query, [*arcs, *new_arcs], new_arcs, final, since)
 
 
 def _with_arcs(
-    query: Query, arcs: Sequence[GraphArc], fresh: Sequence[GraphArc], final: Iterable[str], since: ex.Expr | None
+    query: Query, arcs: Sequence[GraphArc], new_arcs: Sequence[GraphArc], final: Iterable[str], since: ex.Expr | None
 ) -> Query:
-    """Return an automaton with these arcs, which must be right from a time on, and more final states. The ``fresh``
-    arcs were not there before."""
+    """Return an automaton with these arcs, which must be right from a time on, and more final states. The
+    ``new_arcs`` were not there before."""
     graph = query.graph
     assert graph is not None
-    after = replace(
+    changed_graph = replace(
         graph,
         arcs=tuple(arcs),
         final=tuple(dict.fromkeys([*graph.final, *final])),
         named=graph.states,
         bound=graph.variables,
     )
-    check_registers(after, fresh)
-    if any(one.epsilon for one in fresh):
-        check_cycles(one for one in arcs if _lasts(one, since))
-    return replace(query, pattern=after, text="")  # canonical() writes it where it is read
+    check_registers(changed_graph, new_arcs)
+    if any(graph_arc.epsilon for graph_arc in new_arcs):
+        check_cycles(graph_arc for graph_arc in arcs if _lasts(graph_arc, since))
+    return replace(query, pattern=changed_graph, text="")  # canonical() writes it where it is read
 
 
 def difference(query: Query, other: Query) -> tuple[list[GraphArc], list[GraphArc], list[str]]:
@@ -117,13 +121,13 @@ def difference(query: Query, other: Query) -> tuple[list[GraphArc], list[GraphAr
     old, new = query.graph, other.graph
     if old is None or new is None:
         raise QueryError("only an automaton can replace an automaton", code="query_change")
-    for name, one, two in (
+    for name, old_value, new_value in (
         ("registers", old.registers, new.registers),
         ("start", old.start, new.start),
         ("keys", query.ties, other.ties),
         ("window", query.within, other.within),
     ):
-        if one != two:
+        if old_value != new_value:
             raise QueryError(
                 f"the automaton has another value of `{name}`",
                 hint="only arcs and states may change",
@@ -134,44 +138,58 @@ def difference(query: Query, other: Query) -> tuple[list[GraphArc], list[GraphAr
             raise QueryError(
                 f"state `{name}` is final in one of both only", hint="give a state of another name", code="query_change"
             )
-    there = [_plain(one) for one in old.arcs if one.until is None]
-    wanted = [_plain(one) for one in new.arcs]
-    add = [one for one in new.arcs if _plain(one) not in there]
-    remove = [one for one in old.arcs if one.until is None and _plain(one) not in wanted]
+    old_texts = [_text_without_times(graph_arc) for graph_arc in old.arcs if graph_arc.until is None]
+    new_texts = [_text_without_times(graph_arc) for graph_arc in new.arcs]
+    add = [graph_arc for graph_arc in new.arcs if _text_without_times(graph_arc) not in old_texts]
+    remove = [
+        graph_arc
+        for graph_arc in old.arcs
+        if graph_arc.until is None and _text_without_times(graph_arc) not in new_texts
+    ]
     return add, remove, [name for name in new.final if name not in old.states]
 
 
-def _plain(one: GraphArc) -> str:
+def _text_without_times(graph_arc: GraphArc) -> str:
     """Return an arc as a text without the times for which it is valid."""
-    return arc_text(replace(one, since=None, until=None))
+    return arc_text(replace(graph_arc, since=None, until=None))
 
 
-def _place(arcs: Sequence[GraphArc], gone: GraphArc, since: ex.Expr | None) -> int | None:
-    """Return the place of the arc that is removed at a time, as which ``gone`` was added; ``None``: there is none."""
-    ends = gone.source, gone.target
-    places = [i for i, one in enumerate(arcs) if (one.source, one.target) == ends and _lasts(one, since)]
-    begun = [i for i in places if _begun(arcs[i], since)]
-    plain = replace(gone, since=None, until=None)
+def _index_of_arc(arcs: Sequence[GraphArc], removed_arc: GraphArc, since: ex.Expr | None) -> int | None:
+    """Return the index of the arc that is removed at a time, as which ``removed_arc`` was added, or ``None``."""
+    ends = removed_arc.source, removed_arc.target
+    indices = [
+        i
+        for i, graph_arc in enumerate(arcs)
+        if (graph_arc.source, graph_arc.target) == ends and _lasts(graph_arc, since)
+    ]
+    begun_indices = [i for i in indices if _has_begun(arcs[i], since)]
+    plain = replace(removed_arc, since=None, until=None)
     text = arc_text(plain)
 
-    def same(one: GraphArc) -> bool:  # a fence that was written before is the same object, so that no text need be made
-        at_once = one.fence is gone.fence and not gone.transfer and replace(one, since=None, until=None) == plain
-        return at_once or _plain(one) == text
+    def is_same(
+        graph_arc: GraphArc,
+    ) -> bool:  # a fence that was written before is the same object, so that no text need be made
+        has_same_fence = (
+            graph_arc.fence is removed_arc.fence
+            and not removed_arc.transfer
+            and replace(graph_arc, since=None, until=None) == plain
+        )
+        return has_same_fence or _text_without_times(graph_arc) == text
 
-    return next((i for i in (*begun, *places) if same(arcs[i])), None)
+    return next((i for i in (*begun_indices, *indices) if is_same(arcs[i])), None)
 
 
-def _begun(one: GraphArc, since: ex.Expr | None) -> bool:
+def _has_begun(graph_arc: GraphArc, since: ex.Expr | None) -> bool:
     """Return whether an arc is valid at a time, or was before."""
-    return one.since is None or since is None or _at(one.since) <= _at(since)
+    return graph_arc.since is None or since is None or _tick_or_ns(graph_arc.since) <= _tick_or_ns(since)
 
 
-def _lasts(one: GraphArc, since: ex.Expr | None) -> bool:
+def _lasts(graph_arc: GraphArc, since: ex.Expr | None) -> bool:
     """Return whether an arc is still valid at a time."""
-    return one.until is None or since is None or _at(one.until) > _at(since)
+    return graph_arc.until is None or since is None or _tick_or_ns(graph_arc.until) > _tick_or_ns(since)
 
 
-def _at(moment: ex.Expr) -> int:
+def _tick_or_ns(moment: ex.Expr) -> int:
     if isinstance(moment, ex.Timestamp):
         return moment.ns
     assert isinstance(moment, ex.Literal)
@@ -190,19 +208,19 @@ def graph_data(graph: StateGraph) -> dict[str, Any]:
         "bound": list(graph.bound),
         "arcs": [
             [
-                one.source,
-                one.target,
-                None if one.fence is None else expression_text(one.fence),
-                {name: expression_text(value) for name, value in one.transfer},
-                one.var,
-                one.epsilon,
-                one.ignorable,
+                graph_arc.source,
+                graph_arc.target,
+                None if graph_arc.fence is None else expression_text(graph_arc.fence),
+                {name: expression_text(value) for name, value in graph_arc.transfer},
+                graph_arc.var,
+                graph_arc.epsilon,
+                graph_arc.ignorable,
                 *(
-                    None if moment is None else [type(moment).__name__, _at(moment)]
-                    for moment in (one.since, one.until)
+                    None if moment is None else [type(moment).__name__, _tick_or_ns(moment)]
+                    for moment in (graph_arc.since, graph_arc.until)
                 ),
             ]
-            for one in graph.arcs
+            for graph_arc in graph.arcs
         ],
     }
 
@@ -215,13 +233,13 @@ def graph_of(graph: StateGraph, data: Mapping[str, Any]) -> StateGraph:
     arcs = []
     for source, target, fence, transfer, var, epsilon, ignorable, since, until in data["arcs"]:
         bind = None if epsilon or ignorable else var
-        one = arc(source, target, fence, transfer, bind=bind, epsilon=epsilon, ignorable=ignorable)
-        arcs.append(replace(one, since=_moment(since), until=_moment(until)))
-    found = replace(
+        graph_arc = arc(source, target, fence, transfer, bind=bind, epsilon=epsilon, ignorable=ignorable)
+        arcs.append(replace(graph_arc, since=_moment(since), until=_moment(until)))
+    changed_graph = replace(
         graph, arcs=tuple(arcs), final=_names(data["final"]), named=_names(data["named"]), bound=_names(data["bound"])
     )
-    check_graph(found, everywhere=False)
-    return found
+    check_graph(changed_graph, everywhere=False)
+    return changed_graph
 
 
 def _names(data: Sequence[Any]) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ MOST_POSITIONS = 10_000
 
 _MATCH_ATTRIBUTES = ("ts", "type", "start", "end", "error")
 
-Most = Mapping[str, int | None]
+MaxEvents = Mapping[str, int | None]
 Places = Mapping[str, list[ex.Span]]
 
 
@@ -49,11 +49,11 @@ def check_query(query: Query, places: Places | None = None) -> None:
     _check_size(query)
     _check_declarations(query, places)
     _check_sources(query, places)
-    most, negated = walk.most_bound(query.pattern), walk.negated_variables(query.pattern)
+    max_events, negated = walk.max_bound_counts(query.pattern), walk.negated_variables(query.pattern)
     for conjunct in query.where:
-        _check_conjunct(conjunct, most, negated)
+        _check_conjunct(conjunct, max_events, negated)
     for result in query.results:
-        _check_result(result, most, negated)
+        _check_result(result, max_events, negated)
     if query.having is not None:
         check_condition(query.having)
     for _, value in query.returns:
@@ -95,7 +95,9 @@ def _check_declarations(query: Query, places: Places) -> None:
     kinds: dict[str, type] = {}
     for c in walk.components(query.pattern):
         if kinds.setdefault(c.var, type(c)) is not type(c):
-            raise ex.error_at(f"`{c.var}` is both negated and not", _place(places, c.var, -1), "use another variable")
+            raise ex.error_at(
+                f"`{c.var}` is both negated and not", _declaration_span(places, c.var, -1), "use another variable"
+            )
 
 
 def _declare(node: Node, before: set[str], seen: dict[str, int], places: Places) -> set[str]:
@@ -106,22 +108,22 @@ def _declare(node: Node, before: set[str], seen: dict[str, int], places: Places)
             if var in before:
                 hint = "use another name; only the alternatives of a choice may share one"
                 raise ex.error_at(
-                    f"`{var}` is declared twice", _place(places, var, seen[var] - 1), hint, code="query_name"
+                    f"`{var}` is declared twice", _declaration_span(places, var, seen[var] - 1), hint, code="query_name"
                 )
             before.add(var)
             return {var}
         case _:
-            found: set[str] = set()
+            declared: set[str] = set()
             for part in walk.parts(node):
                 added = _declare(part, before, seen, places)
-                found |= added
+                declared |= added
                 if isinstance(node, Choice):
                     before -= added
-            before |= found
-            return found
+            before |= declared
+            return declared
 
 
-def _place(places: Places, var: str, number: int) -> ex.Span | None:
+def _declaration_span(places: Places, var: str, number: int) -> ex.Span | None:
     spans = places.get(var, [])
     return spans[number] if -len(spans) <= number < len(spans) else None
 
@@ -129,7 +131,7 @@ def _place(places: Places, var: str, number: int) -> ex.Span | None:
 def _check_sources(query: Query, places: Places) -> None:
     if not query.sources:
         return
-    known = {s.type for s in query.sources}
+    source_types = {s.type for s in query.sources}
     for source in query.sources:
         for name, value in source.query.returns:
             if name in _MATCH_ATTRIBUTES:
@@ -137,31 +139,31 @@ def _check_sources(query: Query, places: Places) -> None:
                 raise ex.error_at(f"RETURN cannot name a value `{name}` in a query of FROM", value, hint)
     for c in walk.components(query.pattern):
         for kind in c.types:
-            if kind not in known:
+            if kind not in source_types:
                 message = f"type `{kind}` comes from no query of FROM"
-                raise ex.error_at(message, _place(places, c.var, 0), suggest(kind, known))
+                raise ex.error_at(message, _declaration_span(places, c.var, 0), suggest(kind, source_types))
 
 
 # ---- conditions
 
 
-def _check_conjunct(expr: ex.Expr, most: Most, negated: Collection[str]) -> None:
-    """Check one conjunct of WHERE. ``most``: the most events that each variable binds."""
-    _check_known(expr, most, negated)
+def _check_conjunct(expr: ex.Expr, max_events: MaxEvents, negated: Collection[str]) -> None:
+    """Check one conjunct of WHERE. ``max_events``: the most events that each variable binds."""
+    _check_known(expr, max_events, negated)
     check_condition(expr)
-    spoken = walk.mentioned(expr)
-    if not spoken:
+    mentioned = walk.variables_in(expr)
+    if not mentioned:
         raise ex.error_at("a condition without a variable", expr, "leave it out")
-    if len(absent := [v for v in spoken if v in negated]) > 1:
+    if len(absent := [v for v in mentioned if v in negated]) > 1:
         message = f"a condition on two negated variables, `{absent[0]}` and `{absent[1]}`"
         raise ex.error_at(message, expr, "write one for each")
     walking: set[str] = set()
     for leaf in walk.leaves_of(expr):
         if leaf.var not in negated:
-            if _walks(leaf) and most[leaf.var] == 1:
+            if _walks(leaf) and max_events[leaf.var] == 1:
                 hint = f"write + after its type, or {leaf.var}.attribute"
                 raise ex.error_at(f"`{leaf.var}` is no repetition: there is no [i]", leaf, hint)
-            _check_number(leaf, most[leaf.var])
+            _check_number(leaf, max_events[leaf.var])
         elif not isinstance(leaf, ex.Attribute) or leaf.index is not None:
             message = f"`{leaf.var}` is negated: each of its events is looked at alone"
             raise ex.error_at(message, leaf, f"write {leaf.var}.attribute")
@@ -183,28 +185,33 @@ def _walks(leaf: ex.Leaf) -> bool:
     return isinstance(leaf, ex.Aggregate) and leaf.scope == "before"
 
 
-def _check_known(expr: ex.Expr, most: Most, negated: Collection[str]) -> None:
+def _check_known(expr: ex.Expr, max_events: MaxEvents, negated: Collection[str]) -> None:
     for leaf in walk.leaves_of(expr):
-        if leaf.var not in (known := {*most, *negated}):
+        if leaf.var not in (variables := {*max_events, *negated}):
             raise ex.error_at(
-                f"unknown variable `{leaf.var}`", leaf, suggest(leaf.var, sorted(known)), code="query_name"
+                f"unknown variable `{leaf.var}`", leaf, suggest(leaf.var, sorted(variables)), code="query_name"
             )
 
 
-def _check_number(leaf: ex.Leaf, most: int | None) -> None:
+def _check_number(leaf: ex.Leaf, max_events: int | None) -> None:
     """Reject ``a[3]`` or ``a[i-3]`` if the variable binds too few events, because it would never have a value."""
-    if isinstance(leaf, ex.Attribute) and most is not None and 0 < most <= walk.steps_back(leaf.index):
+    if isinstance(leaf, ex.Attribute) and max_events is not None and 0 < max_events <= walk.steps_back(leaf.index):
         hint = f"none comes {walk.steps_back(leaf.index)} events after another"
-        raise ex.error_at(f"`{leaf.var}` binds {most} events at most", leaf, hint)
-    if isinstance(leaf, ex.Attribute) and isinstance(leaf.index, int) and most is not None and leaf.index > most:
-        bound = "one event only" if most == 1 else f"{most} events at most"
-        hint = f"write {leaf.var}.{leaf.name}" if most == 1 else f"{leaf.var}[{leaf.var}.LEN] is the last one"
+        raise ex.error_at(f"`{leaf.var}` binds {max_events} events at most", leaf, hint)
+    if (
+        isinstance(leaf, ex.Attribute)
+        and isinstance(leaf.index, int)
+        and max_events is not None
+        and leaf.index > max_events
+    ):
+        bound = "one event only" if max_events == 1 else f"{max_events} events at most"
+        hint = f"write {leaf.var}.{leaf.name}" if max_events == 1 else f"{leaf.var}[{leaf.var}.LEN] is the last one"
         raise ex.error_at(f"`{leaf.var}` binds {bound}", leaf, hint)
 
 
-def _check_result(expr: ex.Expr, most: Most, negated: Collection[str]) -> None:
+def _check_result(expr: ex.Expr, max_events: MaxEvents, negated: Collection[str]) -> None:
     """Check an expression of HAVING or RETURN, which are evaluated on a complete match."""
-    _check_known(expr, most, negated)
+    _check_known(expr, max_events, negated)
     for leaf in walk.leaves_of(expr):
         if leaf.var in negated:
             raise ex.error_at(f"`{leaf.var}` is negated: it is in no match", leaf)
@@ -222,7 +229,7 @@ def _check_negations(query: Query, places: Places) -> None:
     for last in (False, True):
         for var in _open_ended(query.pattern, last=last):
             message = f"no component stands {'after' if last else 'before'} the negation of `{var}`"
-            raise ex.error_at(message, _place(places, var, 0), "add WITHIN: it says how far to look")
+            raise ex.error_at(message, _declaration_span(places, var, 0), "add WITHIN: it says how far to look")
 
 
 def _open_ended(node: Node, *, last: bool) -> list[str]:
@@ -231,12 +238,12 @@ def _open_ended(node: Node, *, last: bool) -> list[str]:
         case Negation(var=var):
             return [var]
         case Sequence(items=items):
-            found: list[str] = []
+            variables: list[str] = []
             for item in reversed(items) if last else items:
-                found += _open_ended(item, last=last)
+                variables += _open_ended(item, last=last)
                 if walk.binds(item):
                     break
-            return found
+            return variables
         case _:
             return [v for part in walk.parts(node) for v in _open_ended(part, last=last)]
 
@@ -250,7 +257,7 @@ def checked_errors(errors: object) -> Fraction:
     >>> checked_errors(0.1)
     Fraction(1, 10)
     """
-    number = _exact(errors)
+    number = _exact_number(errors)
     if number is None or number < 0:
         raise QueryError(
             f"errors={errors!r} is not an error budget", hint="a number, at least 0 and finite", code="option_invalid"
@@ -258,7 +265,7 @@ def checked_errors(errors: object) -> Fraction:
     return number
 
 
-def checked_weights(weights: object, known: tuple[str, ...]) -> tuple[tuple[str, Fraction | None], ...]:
+def checked_weights(weights: object, variables: tuple[str, ...]) -> tuple[tuple[str, Fraction | None], ...]:
     """Return the weights as (variable, weight) pairs sorted by variable; infinity becomes ``None``.
 
     Raises :class:`QueryError` for an unknown variable or a weight that is not positive.
@@ -268,19 +275,21 @@ def checked_weights(weights: object, known: tuple[str, ...]) -> tuple[tuple[str,
     """
     if not isinstance(weights, Mapping):
         raise QueryError(f"weights={weights!r} is not a mapping", hint='weights={"a": 2}', code="option_invalid")
-    found: dict[str, Fraction | None] = {}
+    exact_weights: dict[str, Fraction | None] = {}
     for var, weight in weights.items():
-        if var not in known:
-            raise QueryError(f"weights: unknown variable `{var}`", hint=suggest(str(var), known), code="option_invalid")
+        if var not in variables:
+            raise QueryError(
+                f"weights: unknown variable `{var}`", hint=suggest(str(var), variables), code="option_invalid"
+            )
         if weight is None or (isinstance(weight, float | Decimal) and weight == math.inf):
-            found[var] = None
+            exact_weights[var] = None
             continue
-        number = _exact(weight)
+        number = _exact_number(weight)
         if number is None or number <= 0:
             message = f"weights: {weight!r} is no weight for `{var}`"
             raise QueryError(message, hint="a positive number, or math.inf for what may not be missing")
-        found[var] = number
-    return tuple(sorted(found.items(), key=lambda pair: pair[0]))
+        exact_weights[var] = number
+    return tuple(sorted(exact_weights.items(), key=lambda pair: pair[0]))
 
 
 def checked_surplus(surplus: object) -> Fraction | None:
@@ -293,7 +302,7 @@ def checked_surplus(surplus: object) -> Fraction | None:
     """
     if surplus is None or (isinstance(surplus, float | Decimal) and surplus == math.inf):
         return None
-    number = _exact(surplus)
+    number = _exact_number(surplus)
     if number is None or number <= 0:
         raise QueryError(
             f"surplus={surplus!r} is no weight",
@@ -321,7 +330,7 @@ def check_surplus(query: Query) -> None:
         )
 
 
-def _exact(value: object) -> Fraction | None:
+def _exact_number(value: object) -> Fraction | None:
     """Return a number exactly as the user wrote it, or ``None`` if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
         return None

@@ -25,7 +25,7 @@ __all__ = [
     "as_equality",
     "close_equalities",
     "equality_classes",
-    "of_first_event",
+    "refer_to_first_event",
     "tied_attributes",
 ]
 
@@ -159,8 +159,8 @@ def close_equalities(query: Query) -> tuple[ex.Expr, ...]:
             raise QueryError("too many equalities follow from each other", hint=hint, code="query_size")
         pairs = list(combinations(group.members, 2))
         if not of_negated and all(isinstance(m, ex.Attribute) for m in group.members):
-            each = [m for m in group.members if _is_each(m, kleene - groups) and _ties(group, m.var)]
-            pairs += [(m, replace(m, index=1)) for m in each]
+            members_of_each_event = [m for m in group.members if _is_each(m, kleene - groups) and _ties(group, m.var)]
+            pairs += [(m, replace(m, index=1)) for m in members_of_each_event]
         for pair in pairs:
             left, right = pair
             names = _names(pair)
@@ -192,14 +192,14 @@ def _ties(group: Equal, var: str) -> bool:
     return any(not isinstance(m, ex.Attribute) or m.var != var or m.index is not None for m in group.members)
 
 
-def of_first_event(query: Query, closed: Iterable[ex.Expr]) -> tuple[ex.Expr, ...]:
+def refer_to_first_event(query: Query, closed: Iterable[ex.Expr]) -> tuple[ex.Expr, ...]:
     """Return closed conjuncts with ``a[1].x`` for ``a.x`` in equalities with other variables, if x is tied for all and
     all ``a[i].x`` are equal to ``a[1].x``. So a partial match need not keep the values of all events of a repetition.
 
     >>> from acep.pattern.text.sase import parse
     >>> from acep.pattern.printing import expression_text
     >>> query = parse("PATTERN SEQ(A+ a[], B b) WHERE NOT a.x != b.x")
-    >>> [expression_text(e) for e in of_first_event(query, close_equalities(query))]
+    >>> [expression_text(e) for e in refer_to_first_event(query, close_equalities(query))]
     ['a[1].x = b.x', 'a[i].x = a[1].x']
     """
     kleene, closed = kleene_variables(query.pattern), tuple(closed)
@@ -215,17 +215,17 @@ def of_first_event(query: Query, closed: Iterable[ex.Expr]) -> tuple[ex.Expr, ..
     }
 
     def at_first(side: ex.Attribute) -> ex.Attribute:
-        each = side.index in (None, "i") and (side.var, side.name) in equal
-        return replace(side, index=1) if each else side
+        is_each_event = side.index in (None, "i") and (side.var, side.name) in equal
+        return replace(side, index=1) if is_each_event else side
 
-    def rewritten(conjunct: ex.Expr) -> ex.Expr:
+    def rewrite(conjunct: ex.Expr) -> ex.Expr:
         match as_equality(conjunct):
             case ex.Binary(left=ex.Attribute() as left, right=ex.Attribute() as right) if left.var != right.var:
                 sides = at_first(left), at_first(right)
                 return conjunct if sides == (left, right) else ex.Binary("=", *sides, conjunct.span)
         return conjunct
 
-    return tuple(map(rewritten, closed))
+    return tuple(map(rewrite, closed))
 
 
 def tied_attributes(query: Query) -> tuple[str, ...]:
@@ -248,12 +248,12 @@ def tied_attributes(query: Query) -> tuple[str, ...]:
     several = len(positive) > 1 or bool(positive & kleene)
     if group_variables(query.pattern) or not (several or negated):
         return ()
-    chained = _chained(query, kleene)
+    chained = _chained_attributes(query, kleene)
     classes = _references(query, positive, chained)
     of_negated = {v: _references(query, positive | {v}, chained) for v in negated}
     attributes: dict[str, None] = {}
-    every = equality_classes(query, constants=False) if negated else classes
-    names = [m.name for group in every for m in group.members if _is_reference(m)]
+    all_classes = equality_classes(query, constants=False) if negated else classes
+    names = [m.name for group in all_classes for m in group.members if _is_reference(m)]
     names += [name for _, name in chained]
     for name in dict.fromkeys(names):
         tied = not several or any(_holds_all(c, positive, name, chained) for c in classes)
@@ -267,15 +267,15 @@ def _is_reference(member: Member) -> TypeGuard[ex.Attribute]:
     return isinstance(member, ex.Attribute)
 
 
-def _chained(query: Query, kleene: Collection[str]) -> frozenset[tuple[str, str]]:
+def _chained_attributes(query: Query, kleene: Collection[str]) -> frozenset[tuple[str, str]]:
     """Return the repetitions and attributes for which ``a[i].x = a[i-1].x`` makes the attribute one value."""
     chained = set()
     for conjunct in query.where:
         match as_equality(conjunct):
             case ex.Binary(
                 left=ex.Attribute(var=var, index=first, name=name),
-                right=ex.Attribute(var=other, index=second, name=same),
-            ) if var == other and name == same and var in kleene:
+                right=ex.Attribute(var=other, index=second, name=other_name),
+            ) if var == other and name == other_name and var in kleene:
                 if {first, second} in ({"i", "i-1"}, {None, "i-1"}):
                     chained.add((var, name))
     return frozenset(chained)
@@ -288,11 +288,11 @@ def _references(query: Query, among: Collection[str], chained: frozenset[tuple[s
     return (*classes, *alone)
 
 
-def _holds_all(group: Equal, every: Collection[str], name: str, chained: frozenset[tuple[str, str]]) -> bool:
+def _holds_all(group: Equal, variables: Collection[str], name: str, chained: frozenset[tuple[str, str]]) -> bool:
     """Return whether a class ties attribute ``name`` of all these variables together."""
     members = [m for m in group.members if isinstance(m, ex.Attribute) and m.name == name]
     plain = {m.var for m in members if m.index is None}
     by_chain = {m.var for m in members if m.index == 1 and (m.var, name) in chained}
-    if not plain | by_chain >= set(every):
+    if not plain | by_chain >= set(variables):
         return False
-    return bool(by_chain) or _ties(group, next(iter(every)))
+    return bool(by_chain) or _ties(group, next(iter(variables)))

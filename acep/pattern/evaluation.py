@@ -21,7 +21,7 @@ from acep.pattern.functions.casts import CASTS, TIMESTAMP_TEXT
 from acep.pattern.walk import leaves_of
 from acep.regular_expressions import REGEXP_LIKE, regexp_like
 
-__all__ = ["CASE", "EXACT", "FUNCTIONS", "Compiled", "compile_expression", "like"]
+__all__ = ["CASE", "EXACT", "FUNCTIONS", "Compiled", "compile_expression", "matches_like"]
 
 Values = Sequence[Any]
 Run = Callable[[Values], Any]
@@ -34,21 +34,21 @@ EPOCH = datetime(1970, 1, 1)
 class Compiled:
     """A compiled expression: ``run(values)`` takes one value for each of ``leaves``.
 
-    ``shown`` is the expression as the user wrote it, if ``expr`` is an equivalent form.
+    ``original`` is the expression as the user wrote it, if ``expr`` is an equivalent form.
     """
 
     expr: ex.Expr
     leaves: tuple[ex.Leaf, ...]
     run: Run
-    shown: ex.Expr | None = None
+    original: ex.Expr | None = None
 
     @property
-    def told(self) -> ex.Expr:
+    def written(self) -> ex.Expr:
         """Return the expression to show to people."""
-        return self.shown or self.expr
+        return self.original or self.expr
 
 
-def compile_expression(expr: ex.Expr, tick_ns: Fraction | None = None, shown: ex.Expr | None = None) -> Compiled:
+def compile_expression(expr: ex.Expr, tick_ns: Fraction | None = None, original: ex.Expr | None = None) -> Compiled:
     """Compile an expression; durations and timestamps become ticks of ``tick_ns`` nanoseconds.
 
     Raises :class:`QueryError` for a duration or timestamp if ``tick_ns`` is unknown.
@@ -59,7 +59,7 @@ def compile_expression(expr: ex.Expr, tick_ns: Fraction | None = None, shown: ex
     """
     leaves = leaves_of(expr)
     index = {leaf: i for i, leaf in enumerate(leaves)}
-    return Compiled(expr, leaves, _build(expr, index, tick_ns), shown)
+    return Compiled(expr, leaves, _build(expr, index, tick_ns), original)
 
 
 def in_ticks(ns: Fraction | int, tick_ns: Fraction | None, expr: ex.Duration | ex.Timestamp) -> int | float:
@@ -85,13 +85,13 @@ def _build(expr: ex.Expr, index: dict[ex.Leaf, int], tick_ns: Fraction | None) -
             ticks = in_ticks(ns, tick_ns, expr)
             return lambda v: ticks
         case ex.Unary(op="-", operand=x):
-            return _strict(operator.neg, (sub(x),))
+            return _null_if_any_null(operator.neg, (sub(x),))
         case ex.Unary(operand=x):
-            return _maybe_not(sub(x), True)
+            return _negate_if(sub(x), True)
         case ex.Binary(op="and" | "or" as op, left=left, right=right):
-            return _joined(sub(left), sub(right), op == "or")
+            return _join_conditions(sub(left), sub(right), op == "or")
         case ex.Binary(op=op, left=left, right=right):
-            return _strict(BINARY[op], (sub(left), sub(right)))
+            return _null_if_any_null(BINARY[op], (sub(left), sub(right)))
         case ex.Call(name=name, args=args):
             _, _, function, strict = FUNCTIONS.get(name) or EXACT.get(name) or _text_call(name)
             runs = tuple(sub(a) for a in args)
@@ -99,15 +99,20 @@ def _build(expr: ex.Expr, index: dict[ex.Leaf, int], tick_ns: Fraction | None) -
                 in_ticks(0, tick_ns, ex.Timestamp(0, expr.span))
                 assert tick_ns is not None
                 ns = tick_ns
-                return _strict(lambda t: function(t, ns), runs)
-            return _strict(function, runs) if strict else lambda v: function(*[r(v) for r in runs])
+                return _null_if_any_null(lambda t: function(t, ns), runs)
+            return _null_if_any_null(function, runs) if strict else lambda v: function(*[r(v) for r in runs])
         case ex.In(operand=x, values=values, negated=negated):
-            return _maybe_not(_in(sub(x), tuple(sub(e) for e in values)), negated)
+            return _negate_if(_is_among(sub(x), tuple(sub(e) for e in values)), negated)
         case ex.Between(operand=x, low=low, high=high, negated=negated):
             f, lo, hi = sub(x), sub(low), sub(high)
-            return _maybe_not(_joined(_strict(BINARY[">="], (f, lo)), _strict(BINARY["<="], (f, hi)), False), negated)
+            return _negate_if(
+                _join_conditions(
+                    _null_if_any_null(BINARY[">="], (f, lo)), _null_if_any_null(BINARY["<="], (f, hi)), False
+                ),
+                negated,
+            )
         case ex.Like(operand=x, pattern=pattern, negated=negated):
-            return _maybe_not(_strict(lambda s: like(s, pattern), (sub(x),)), negated)
+            return _negate_if(_null_if_any_null(lambda s: matches_like(s, pattern), (sub(x),)), negated)
         case ex.IsNull(operand=x, negated=negated):
             f = sub(x)
             return (lambda v: f(v) is not None) if negated else (lambda v: f(v) is None)
@@ -121,13 +126,13 @@ def _text_call(name: str) -> tuple[int, int, Callable[..., Any], bool]:
     return call.required, len(call.arguments), call.run, True
 
 
-def _maybe_not(f: Run, negated: bool) -> Run:
+def _negate_if(f: Run, negated: bool) -> Run:
     if not negated:
         return f
     return lambda v: None if (a := f(v)) is None else not a
 
 
-def _joined(f: Run, g: Run, decisive: bool) -> Run:
+def _join_conditions(f: Run, g: Run, decisive: bool) -> Run:
     """Return AND or OR of two conditions. ``decisive`` is the value of one that decides: false for AND, true for OR."""
 
     def run(v: Values) -> Any:
@@ -142,7 +147,7 @@ def _joined(f: Run, g: Run, decisive: bool) -> Run:
     return run
 
 
-def _in(f: Run, runs: tuple[Run, ...]) -> Run:
+def _is_among(f: Run, runs: tuple[Run, ...]) -> Run:
     def run(v: Values) -> Any:
         a = f(v)
         if a is None:
@@ -155,7 +160,7 @@ def _in(f: Run, runs: tuple[Run, ...]) -> Run:
     return run
 
 
-def _strict(function: Callable[..., Any], runs: tuple[Run, ...]) -> Run:
+def _null_if_any_null(function: Callable[..., Any], runs: tuple[Run, ...]) -> Run:
     """Apply a function; the result is null if any argument is null or there is no result."""
 
     def run(v: Values) -> Any:
@@ -203,10 +208,10 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def like(text: str, pattern: str) -> bool:
+def matches_like(text: str, pattern: str) -> bool:
     r"""Match as SQL LIKE does: ``%`` is any characters, ``_`` one, a backslash takes the next one literally.
 
-    >>> like("creatinine", "%atin%"), like("50%", r"50\%"), like("abc", "a_")
+    >>> matches_like("creatinine", "%atin%"), matches_like("50%", r"50\%"), matches_like("abc", "a_")
     (True, True, False)
     """
     tokens: list[str | bool | None] = []  # a character, None for one of any, True for any number
@@ -221,16 +226,16 @@ def like(text: str, pattern: str) -> bool:
         i += 1
     # Greedy, with one place for backtracking: time O(len(text) * len(pattern)), never exponential.
     t = p = 0
-    back: tuple[int, int] | None = None
+    retry: tuple[int, int] | None = None
     while t < len(text):
         if p < len(tokens) and tokens[p] is True:
-            back = (p, t)
+            retry = (p, t)
             p += 1
         elif p < len(tokens) and (tokens[p] is None or tokens[p] == text[t]):
             p, t = p + 1, t + 1
-        elif back is not None:
-            back = (back[0], back[1] + 1)
-            p, t = back[0] + 1, back[1]
+        elif retry is not None:
+            retry = (retry[0], retry[1] + 1)
+            p, t = retry[0] + 1, retry[1]
         else:
             return False
     return all(x is True for x in tokens[p:])
@@ -252,7 +257,7 @@ def _substring(text: str, start: int, length: int | None = None) -> str:
     return text[max(first, 0) : max(last, 0)]
 
 
-def _known(args: Sequence[Any]) -> list[Any]:
+def _values_not_null(args: Sequence[Any]) -> list[Any]:
     return [a for a in args if a is not None]
 
 
@@ -281,8 +286,8 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
     "log10": (1, 1, math.log10, True),
     "power": (2, 2, math.pow, True),
     "sign": (1, 1, lambda x: (x > 0) - (x < 0), True),
-    "least": (2, 64, lambda *args: min(_known(args), default=None), False),
-    "greatest": (2, 64, lambda *args: max(_known(args), default=None), False),
+    "least": (2, 64, lambda *args: min(_values_not_null(args), default=None), False),
+    "greatest": (2, 64, lambda *args: max(_values_not_null(args), default=None), False),
     "lower": (1, 1, str.lower, True),
     "upper": (1, 1, str.upper, True),
     "length": (1, 1, len, True),
@@ -290,15 +295,15 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
     "substring": (2, 3, _substring, True),
     "concat": (1, 64, lambda *parts: "".join(parts), True),
     REGEXP_LIKE: (2, 2, regexp_like, True),
-    "coalesce": (1, 64, lambda *args: next(iter(_known(args)), None), False),
+    "coalesce": (1, 64, lambda *args: next(iter(_values_not_null(args)), None), False),
     **{name: (1, 1, _part(name), True) for name in TIME_PARTS},
 }
 
 
-def _order(x: int, y: float, places: int, others: int) -> int:
+def _order(x: int, y: float, places: int, other_places: int) -> int:
     if isinstance(y, float) and math.isinf(y):
         return -1 if y > 0 else 1
-    left, right = Fraction(x) * 10**others, Fraction(y) * 10**places
+    left, right = Fraction(x) * 10**other_places, Fraction(y) * 10**places
     return int(left > right) - int(left < right)
 
 

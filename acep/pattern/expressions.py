@@ -39,7 +39,7 @@ __all__ = [
     "Unary",
     "Value",
     "error_at",
-    "placed",
+    "locate_errors",
 ]
 
 Value: TypeAlias = bool | int | float | str | None
@@ -146,12 +146,12 @@ class Binary:
 class Call:
     """A call of a scalar function: abs, sqrt, floor, ceil, round, exp, ln, log10, power, sign, least, greatest, lower,
     upper, length, trim, substring, concat, coalesce, hour, minute, second, day, month, year, dayofweek; ``case``, or
-    a cast (:mod:`acep.pattern.functions.casts`). ``own`` is the user's own function that is called."""
+    a cast (:mod:`acep.pattern.functions.casts`). ``user_function`` is the user's own function that is called."""
 
     name: str
     args: tuple[Expr, ...]
     span: Span | None = None
-    own: Function | None = None
+    user_function: Function | None = None
 
 
 @dataclass(frozen=True)
@@ -200,16 +200,16 @@ Leaf: TypeAlias = Attribute | Length | Aggregate
 Expr: TypeAlias = Literal | Duration | Timestamp | Leaf | Unary | Binary | Call | In | Between | Like | IsNull
 
 
-def error_at(message: str, at: Expr | Span | None, hint: str | None = None, code: Code | None = None) -> QueryError:
+def error_at(message: str, part: Expr | Span | None, hint: str | None = None, code: Code | None = None) -> QueryError:
     """Return an error at a place, if that is known. The text is added later (:meth:`AcepError.located`)."""
-    span = at if isinstance(at, Span) or at is None else at.span
+    span = part if isinstance(part, Span) or part is None else part.span
     return QueryError(message, start=span.start if span else None, end=span.end if span else None, hint=hint, code=code)
 
 
 @contextmanager
-def placed(at: Span) -> Iterator[None]:
-    """Give an error that has no place the place ``at``."""
+def locate_errors(span: Span) -> Iterator[None]:
+    """Give an error that has no place the place ``span``."""
     try:
         yield
     except QueryError as error:
-        raise error if error.start is not None else error_at(error.message, at, error.hint, code=error.code) from None
+        raise error if error.start is not None else error_at(error.message, span, error.hint, code=error.code) from None

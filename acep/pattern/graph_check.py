@@ -25,10 +25,10 @@ def check_graph(graph: StateGraph, *, everywhere: bool = True) -> None:
     reached, todo = {graph.start}, [graph.start]
     while todo:
         state = todo.pop()
-        for one in graph.arcs:
-            if one.source == state and one.target not in reached:
-                reached.add(one.target)
-                todo.append(one.target)
+        for graph_arc in graph.arcs:
+            if graph_arc.source == state and graph_arc.target not in reached:
+                reached.add(graph_arc.target)
+                todo.append(graph_arc.target)
     for name in graph.final if everywhere else ():
         if name not in reached:
             raise QueryError(
@@ -41,33 +41,33 @@ def check_graph(graph: StateGraph, *, everywhere: bool = True) -> None:
 
 def check_registers(graph: StateGraph, arcs: Iterable[GraphArc]) -> None:
     """Raise :class:`QueryError` for an arc that names a register that the graph does not have."""
-    known = {register.name for register in graph.registers}
-    for one in arcs:
-        for name, _ in one.transfer:
-            if name not in known:
-                where = f"arc {one.source} -> {one.target}"
+    registers = {register.name for register in graph.registers}
+    for graph_arc in arcs:
+        for name, _ in graph_arc.transfer:
+            if name not in registers:
+                where = f"arc {graph_arc.source} -> {graph_arc.target}"
                 raise QueryError(
-                    f"{where}: there is no register `{name}`", hint=suggest(name, known), code="query_name"
+                    f"{where}: there is no register `{name}`", hint=suggest(name, registers), code="query_name"
                 )
-        for expr in (one.fence, *(value for _, value in one.transfer)):
+        for expr in (graph_arc.fence, *(value for _, value in graph_arc.transfer)):
             for leaf in references(expr):
                 assert isinstance(leaf, ex.Attribute)
-                if leaf.var == REGISTER and leaf.name not in known:
-                    hint = suggest(leaf.name, known) or "declare it in registers="
-                    where = f"arc {one.source} -> {one.target}"
+                if leaf.var == REGISTER and leaf.name not in registers:
+                    hint = suggest(leaf.name, registers) or "declare it in registers="
+                    where = f"arc {graph_arc.source} -> {graph_arc.target}"
                     raise QueryError(f"{where}: there is no register `{leaf.name}`", hint=hint, code="query_name")
 
 
 def check_cycles(arcs: Iterable[GraphArc]) -> None:
     """Raise :class:`QueryError` for arcs among which epsilon arcs form a cycle."""
-    before: dict[str, list[str]] = {}
-    for one in arcs:
-        if one.epsilon:
-            before.setdefault(one.target, []).append(one.source)
+    sources: dict[str, list[str]] = {}
+    for graph_arc in arcs:
+        if graph_arc.epsilon:
+            sources.setdefault(graph_arc.target, []).append(graph_arc.source)
     from graphlib import CycleError, TopologicalSorter  # few queries are hand-written automata
 
     try:
-        TopologicalSorter(before).prepare()
+        TopologicalSorter(sources).prepare()
     except CycleError as cycle:  # along which a run would never end
         hint = "let one of them take an event"
         raise QueryError(f"the epsilon arcs through `{cycle.args[1][0]}` form a cycle", hint=hint) from None
@@ -77,4 +77,4 @@ def references(expr: ex.Expr | None) -> list[ex.Leaf]:
     """Return all references of an expression."""
     if expr is None:
         return []
-    return [one for one, _ in levels(expr, children) if isinstance(one, ex.Attribute | ex.Length | ex.Aggregate)]
+    return [leaf for leaf, _ in levels(expr, children) if isinstance(leaf, ex.Attribute | ex.Length | ex.Aggregate)]

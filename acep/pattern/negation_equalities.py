@@ -10,7 +10,7 @@ from acep.pattern.tree import Query
 from acep.pattern.walk import (
     group_variables,
     kleene_variables,
-    least_bound,
+    min_bound_counts,
     negated_variables,
     variables,
     without_places,
@@ -28,14 +28,14 @@ def always_bound(query: Query) -> frozenset[str]:
     (['a', 'c'], ['c'])
     """
     never_missing = {var for var, weight in query.weights if weight is None}
-    mandatory = {var for var, number in least_bound(query.pattern).items() if number}
+    mandatory = {var for var, number in min_bound_counts(query.pattern).items() if number}
     return frozenset(var for var in mandatory if not query.errors or var in never_missing) - group_variables(
         query.pattern
     )
 
 
 def repeated_equalities(query: Query, conjuncts: Iterable[ex.Expr]) -> frozenset[int]:
-    """Return the places of equalities of negations that need not be asked, among conjuncts that are closed.
+    """Return the indices of equalities of negations that need not be asked, among conjuncts that are closed.
 
     ``n.x = c.x`` says nothing new beside ``n.x = a.x`` where ``a.x = c.x``, if a and c are always bound. The equality
     with the constant or the first variable stays, so that the negation is decided as soon as it can be.
@@ -49,7 +49,7 @@ def repeated_equalities(query: Query, conjuncts: Iterable[ex.Expr]) -> frozenset
     >>> repeated_equalities(query, close_equalities(query))
     frozenset({2})
     """
-    order = {var: place for place, var in enumerate(variables(query.pattern))}
+    order = {var: position for position, var in enumerate(variables(query.pattern))}
     negated = negated_variables(query.pattern)
     if not negated:
         return frozenset()
@@ -62,8 +62,8 @@ def repeated_equalities(query: Query, conjuncts: Iterable[ex.Expr]) -> frozenset
                 equal[member] = number, -1
             elif member.var in bound:
                 equal[member] = number, order[member.var]
-    asked: dict[tuple[ex.Expr, int], list[tuple[int, int]]] = {}
-    for place, conjunct in enumerate(conjuncts):
+    comparisons: dict[tuple[ex.Expr, int], list[tuple[int, int]]] = {}
+    for index, conjunct in enumerate(conjuncts):
         equality = as_equality(conjunct)
         if equality is None:
             continue
@@ -71,5 +71,5 @@ def repeated_equalities(query: Query, conjuncts: Iterable[ex.Expr]) -> frozenset
         for side, partner in ((left, right), (right, left)):
             if isinstance(side, ex.Attribute) and side.var in negated and partner in equal:
                 number, when = equal[partner]
-                asked.setdefault((side, number), []).append((when, place))
-    return frozenset(place for places in asked.values() for _, place in sorted(places)[1:])
+                comparisons.setdefault((side, number), []).append((when, index))
+    return frozenset(index for same_values in comparisons.values() for _, index in sorted(same_values)[1:])

@@ -125,50 +125,52 @@ def _arithmetic(expr: ex.Expr, op: str, left: str, right: str) -> str:
     return TIME_ARITHMETIC[op, left, right]
 
 
-def _comparable(at: ex.Expr, left: ex.Expr, right: ex.Expr, *, null: bool = False) -> None:
+def _comparable(part: ex.Expr, left: ex.Expr, right: ex.Expr, *, null: bool = False) -> None:
     kinds = (kind_of(left), kind_of(right))
     if "null" in kinds and not null:
         raise ex.error_at(
-            "a comparison with NULL is never true", at, "write x IS NULL or x IS NOT NULL", code="query_type"
+            "a comparison with NULL is never true", part, "write x IS NULL or x IS NOT NULL", code="query_type"
         )
-    known = {k for k in kinds if k not in (ANY, "null")}
-    if len(known) > 1 and not (QUANTITY in known and known <= _QUANTITIES):
-        hint = _UNIT if known == {"number", "duration"} else None
-        raise ex.error_at(f"a {kinds[0]} cannot be compared with a {kinds[1]}", at, hint, code="query_type")
+    value_kinds = {k for k in kinds if k not in (ANY, "null")}
+    if len(value_kinds) > 1 and not (QUANTITY in value_kinds and value_kinds <= _QUANTITIES):
+        hint = _UNIT if value_kinds == {"number", "duration"} else None
+        raise ex.error_at(f"a {kinds[0]} cannot be compared with a {kinds[1]}", part, hint, code="query_type")
 
 
 def _call(expr: ex.Call) -> str:
     if expr.name == CASE:
         for condition in expr.args[:-1:2]:
             check_condition(condition)
-    if expr.own is not None:
+    if expr.user_function is not None:
         for arg in expr.args:
             if (kind := kind_of(arg)) in ("duration", "timestamp"):
                 raise ex.error_at(f"`{expr.name}` takes no {kind}", arg, "a number, a text or a truth value")
-        return "number" if expr.own.returns in ("integer", "float") else expr.own.returns
+        return "number" if expr.user_function.returns in ("integer", "float") else expr.user_function.returns
     if (target := cast_type(expr.name)) is not None:
         return _cast(expr.args[0], target)
     name = expr.name
     kinds = [kind_of(a) for a in (expr.args if name != CASE else (*expr.args[1::2], expr.args[-1]))]
     if name in (*SAME_FUNCTIONS, CASE):
-        known = {k for k in kinds if k not in (ANY, "null")}
-        if QUANTITY in known and known <= _QUANTITIES:
+        value_kinds = {k for k in kinds if k not in (ANY, "null")}
+        if QUANTITY in value_kinds and value_kinds <= _QUANTITIES:
             return QUANTITY
-        if len(known) > 1:
+        if len(value_kinds) > 1:
             what = "CASE needs values" if name == CASE else f"`{name}` needs arguments"
-            raise ex.error_at(f"{what} of one kind, not a {' and a '.join(sorted(known))}", expr, code="query_type")
-        return ANY if ANY in kinds or not known else known.pop()
+            raise ex.error_at(
+                f"{what} of one kind, not a {' and a '.join(sorted(value_kinds))}", expr, code="query_type"
+            )
+        return ANY if ANY in kinds or not value_kinds else value_kinds.pop()
     for i, (arg, kind) in enumerate(zip(expr.args, kinds, strict=True)):
         if name in TEXT_FUNCTIONS:
-            wanted = "number" if name == "substring" and i > 0 else "text"
+            needed_kind = "number" if name == "substring" and i > 0 else "text"
         elif name in TIME_PARTS:
-            wanted = "timestamp"
+            needed_kind = "timestamp"
         elif name in ("abs", "sign") and kind == "duration":
-            wanted = "duration"
+            needed_kind = "duration"
         else:
-            wanted = "number"
-        if kind not in (wanted, ANY, "null") and not (kind == QUANTITY and wanted in _QUANTITIES):
-            raise ex.error_at(f"`{name}` needs a {wanted} here, not a {kind}", arg, code="query_type")
+            needed_kind = "number"
+        if kind not in (needed_kind, ANY, "null") and not (kind == QUANTITY and needed_kind in _QUANTITIES):
+            raise ex.error_at(f"`{name}` needs a {needed_kind} here, not a {kind}", arg, code="query_type")
     if name == "abs":
         return "duration" if kinds[0] == "duration" else QUANTITY
     if name == REGEXP_LIKE:

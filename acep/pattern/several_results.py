@@ -48,8 +48,8 @@ def _title(number: int) -> str:
 
 def _text(number: int, results: Iterable[tuple[Any, Any]]) -> str:
     """Return the first results with their names, indented."""
-    shown = [(clipped(str(name)), repr(result)) for name, result in islice(results, ROWS)]
-    return several_text(_title(number), shown, number)
+    rows = [(clipped(str(name)), repr(result)) for name, result in islice(results, ROWS)]
+    return several_text(_title(number), rows, number)
 
 
 def _page(number: int, results: Iterable[tuple[Any, Any]]) -> str:

@@ -73,12 +73,12 @@ def expression_text(expr: ex.Expr) -> str:
     return _expression(expr, _OR)
 
 
-def _expression(expr: ex.Expr, least: int) -> str:
-    text, level = _written(expr)
-    return text if level >= least else f"({text})"
+def _expression(expr: ex.Expr, lowest_level: int) -> str:
+    text, level = _text_and_level(expr)
+    return text if level >= lowest_level else f"({text})"
 
 
-def _written(expr: ex.Expr) -> tuple[str, int]:
+def _text_and_level(expr: ex.Expr) -> tuple[str, int]:
     """Return the text of an expression, and the precedence of its outermost operator."""
     match expr:
         case ex.Literal(exact=Fraction() as exact):
@@ -92,14 +92,14 @@ def _written(expr: ex.Expr) -> tuple[str, int]:
         case ex.Attribute(var=var, index=index, name=name) if (part := _contains(name)) is not None:
             return f"{CONTAINS}({_expression(ex.Attribute(var, index, part.name), _OR)}, {part.constant})", _ATOM
         case ex.Attribute(var=var, index=index, name=name):
-            place = f"{name_text(var)}.LEN" if index == "last" else index
-            return f"{name_text(var)}{'' if index is None else f'[{place}]'}.{_attribute_text(name)}", _ATOM
+            index_text = f"{name_text(var)}.LEN" if index == "last" else index
+            return f"{name_text(var)}{'' if index is None else f'[{index_text}]'}.{_attribute_text(name)}", _ATOM
         case ex.Length(var=var):
             return f"{name_text(var)}.LEN", _ATOM
         case ex.Aggregate(function=function, var=var, scope=scope, name=name):
-            of = "" if name is None else f".{_attribute_text(name)}"
+            attribute = "" if name is None else f".{_attribute_text(name)}"
             function, word = ("count", "DISTINCT ") if function == "count distinct" else (function, "")
-            return f"{function}({word}{name_text(var)}[{'..i-1' if scope == 'before' else ''}]{of})", _ATOM
+            return f"{function}({word}{name_text(var)}[{'..i-1' if scope == 'before' else ''}]{attribute})", _ATOM
         case ex.Unary(op="not", operand=operand):
             return f"NOT {_expression(operand, _NOT)}", _NOT
         case ex.Unary(operand=operand):
@@ -108,16 +108,16 @@ def _written(expr: ex.Expr) -> tuple[str, int]:
             level = _LEVELS.get(op, _COMPARE)
             # Chains of `and` and `or` are parsed to the same tree for every grouping.
             chained = op in ("and", "or")
-            before = _expression(left, _SUM if level == _COMPARE else level)
-            after = _expression(right, level if chained else level + 1)
-            return f"{before} {op.upper()} {after}", level
+            left_text = _expression(left, _SUM if level == _COMPARE else level)
+            right_text = _expression(right, level if chained else level + 1)
+            return f"{left_text} {op.upper()} {right_text}", level
         case ex.Call(name="case", args=args):
             pairs = zip(args[:-1:2], args[1::2], strict=True)
             words = [f"WHEN {_expression(when, _OR)} THEN {_expression(then, _OR)}" for when, then in pairs]
             return f"CASE {' '.join(words)} ELSE {_expression(args[-1], _OR)} END", _ATOM
         case ex.Call(name=name, args=(arg,)) if (target := cast_type(name)) is not None:
             return f"CAST({_expression(arg, _OR)} AS {target})", _ATOM
-        case ex.Call(name=name, args=args, own=Function(version=version)):
+        case ex.Call(name=name, args=args, user_function=Function(version=version)):
             # The version is a part of what a query says: states are compared by this text.
             return f"{name}({', '.join(_expression(a, _OR) for a in args)}) /* version {version} */", _ATOM
         case ex.Call(name=name, args=args):

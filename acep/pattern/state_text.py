@@ -19,10 +19,10 @@ def state_text(query: Query) -> str:
     ['no keys: x']
     """
     queries, lines = [query], [canonical(query)]
-    for each in queries:
-        queries += [source.query for source in each.sources]
-        if tied := tied_attributes(each):
+    for nested in queries:
+        queries += [source.query for source in nested.sources]
+        if tied := tied_attributes(nested):
             lines.append(f"no keys: {', '.join(map(tie_text, tied))}")
-        if each.errors and each.strategy.contiguous:
+        if nested.errors and nested.strategy.contiguous:
             lines.append("errors pay for missing events")
     return "\n".join(lines)

@@ -58,10 +58,10 @@ def exact_number(text: str) -> Fraction:
     >>> exact_number("1.5")
     Fraction(3, 2)
     """
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    number = _NUMBER.fullmatch(text)
+    if number is None:
         raise QueryError(f"`{text[:40]}` is not a number")
-    exponent = found.group(1)
+    exponent = number.group(1)
     if len(text) > _DIGITS or (exponent is not None and abs(int(exponent)) > _DIGITS):
         raise QueryError("this number is too long", hint=f"at most {_DIGITS} digits", code="query_size")
     return Fraction(text)
@@ -154,10 +154,10 @@ def window_of(value: object) -> Within | None:
             text = value[: 2 * _DIGITS]
             if _LENGTHS.fullmatch(text):
                 return checked_window(Within(read_duration(_LENGTH.findall(text)), "ns"))
-            found = _WINDOW.fullmatch(text)
-            if found is None:
+            window = _WINDOW.fullmatch(text)
+            if window is None:
                 raise QueryError(f"`{value[:40]}` is not a window", hint='write "1 hour", "5 EVENTS" or a number')
-            return read_window(found.group(1), found.group(2) or None)
+            return read_window(window.group(1), window.group(2) or None)
         case bool():
             pass
         case int() | Fraction():
@@ -175,8 +175,8 @@ def ns_of(moment: datetime) -> int:
     >>> ns_of(datetime(1970, 1, 1, 0, 0, 1))
     1000000000
     """
-    known = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (known - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
 
 
 def read_timestamp(text: str) -> int:
@@ -187,11 +187,11 @@ def read_timestamp(text: str) -> int:
     >>> read_timestamp("1970-01-01 00:00:01.5")
     1500000000
     """
-    found = _TIMESTAMP.fullmatch(text.strip()[:80])
+    parts = _TIMESTAMP.fullmatch(text.strip()[:80])
     hint = "write '2024-01-31', '2024-01-31 10:00:00.25' or '2024-01-31T10:00:00+01:00'"
-    if found is None:
+    if parts is None:
         raise QueryError(f"`{text[:40]}` is not a timestamp", hint=hint, code="query_type")
-    *numbers, fraction, zone = found.groups()
+    *numbers, fraction, zone = parts.groups()
     year, month, day, hour, minute, second = (int(number or 0) for number in numbers)
     try:
         moment = datetime(year, month, day, hour, minute, second)
@@ -214,8 +214,8 @@ def decimal_text(number: Fraction) -> str:
     for digits in range(1, _DIGITS + 1):
         scaled = number * 10**digits
         if scaled.denominator == 1:
-            whole = str(abs(scaled.numerator)).rjust(digits + 1, "0")
-            return f"{'-' if number < 0 else ''}{whole[:-digits]}.{whole[-digits:]}"
+            all_digits = str(abs(scaled.numerator)).rjust(digits + 1, "0")
+            return f"{'-' if number < 0 else ''}{all_digits[:-digits]}.{all_digits[-digits:]}"
     return f"{number.numerator}/{number.denominator}"
 
 
@@ -262,6 +262,6 @@ def timestamp_text(ns: int) -> str:
     >>> timestamp_text(1_500_000_000)
     '1970-01-01 00:00:01.500000000'
     """
-    seconds, rest = divmod(ns, 1_000_000_000)
+    seconds, fraction = divmod(ns, 1_000_000_000)
     moment = datetime(1970, 1, 1) + timedelta(seconds=seconds)
-    return moment.isoformat(" ") + (f".{rest:09d}" if rest else "")
+    return moment.isoformat(" ") + (f".{fraction:09d}" if fraction else "")

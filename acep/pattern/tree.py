@@ -202,8 +202,8 @@ class StateGraph:
     @cached_property
     def variables(self) -> tuple[str, ...]:
         """Return the variables to which events are bound, in the order in which they are named."""
-        own = [arc.var for arc in self.arcs if not (arc.epsilon or arc.ignorable)]
-        return tuple(dict.fromkeys([*self.bound, *own]))
+        bound = [arc.var for arc in self.arcs if not (arc.epsilon or arc.ignorable)]
+        return tuple(dict.fromkeys([*self.bound, *bound]))
 
 
 Node: TypeAlias = Component | Negation | Repeat | Sequence | Choice | EventSet | StateGraph

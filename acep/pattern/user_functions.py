@@ -60,10 +60,15 @@ def function(
     if returns not in RESULTS:
         raise QueryError(f"returns={returns!r} is no type of a result", hint=f"one of {', '.join(RESULTS)}")
 
-    def made(code: Callable[..., Any]) -> Function:
-        own = getattr(code, "__name__", "") if name is None else name
-        if not callable(code) or not isinstance(code, Hashable) or not isinstance(own, str) or not _NAME.fullmatch(own):
-            raise QueryError(f"{own!r} is no name of a function", hint='give it one: name="score"')
-        return Function(own, version, returns, code)
+    def make_function(code: Callable[..., Any]) -> Function:
+        function_name = getattr(code, "__name__", "") if name is None else name
+        if (
+            not callable(code)
+            or not isinstance(code, Hashable)
+            or not isinstance(function_name, str)
+            or not _NAME.fullmatch(function_name)
+        ):
+            raise QueryError(f"{function_name!r} is no name of a function", hint='give it one: name="score"')
+        return Function(function_name, version, returns, code)
 
-    return made
+    return make_function

@@ -18,12 +18,11 @@ __all__ = [
     "group_variables",
     "indexes",
     "kleene_variables",
-    "least_bound",
     "leaves_of",
     "levels",
+    "max_bound_counts",
     "means_each",
-    "mentioned",
-    "most_bound",
+    "min_bound_counts",
     "negated_variables",
     "nodes",
     "parts",
@@ -31,6 +30,7 @@ __all__ = [
     "repeated_variables",
     "steps_back",
     "variables",
+    "variables_in",
     "with_children",
     "without_places",
 ]
@@ -38,12 +38,12 @@ __all__ = [
 Part = TypeVar("Part")
 
 
-def levels(whole: Part, direct: Callable[[Part], tuple[Part, ...]]) -> Iterator[tuple[Part, int]]:
+def levels(root: Part, direct: Callable[[Part], tuple[Part, ...]]) -> Iterator[tuple[Part, int]]:
     """Yield a pattern or an expression and all parts below it, in the order of the text, each with its depth from 1.
 
     ``direct`` returns the direct parts: it is :func:`parts` for patterns, :func:`children` for expressions.
     """
-    stack = [(whole, 1)]
+    stack = [(root, 1)]
     while stack:
         item, depth = stack.pop()
         yield item, depth
@@ -93,50 +93,54 @@ def negated_variables(node: Node) -> frozenset[str]:
 
 def kleene_variables(node: Node) -> frozenset[str]:
     """Return the variables of components whose own repetition may bind them more than once."""
-    return frozenset(var for var, most in most_bound(node).items() if most is None or most > 1)
+    return frozenset(var for var, max_events in max_bound_counts(node).items() if max_events is None or max_events > 1)
 
 
-def most_bound(node: Node) -> dict[str, int | None]:
+def max_bound_counts(node: Node) -> dict[str, int | None]:
     """Return the most events that each variable binds in one iteration of the groups around it; ``None``: no limit."""
-    found: dict[str, int | None] = {}
+    bounds: dict[str, int | None] = {}
     for n in nodes(node):
         if isinstance(n, Component):
-            found.setdefault(n.var, 1)
+            bounds.setdefault(n.var, 1)
         elif isinstance(n, Repeat) and isinstance(n.item, Component):
-            known = found.get(n.item.var, 1)
-            found[n.item.var] = None if known is None or n.high is None else max(known, n.high)
-    return found
+            bound = bounds.get(n.item.var, 1)
+            bounds[n.item.var] = None if bound is None or n.high is None else max(bound, n.high)
+    return bounds
 
 
-def least_bound(node: Node) -> dict[str, int]:
+def min_bound_counts(node: Node) -> dict[str, int]:
     """Return the least number of events that each variable binds if nothing is missing, without negated variables.
 
     >>> from acep.pattern.text.sase import parse
-    >>> least_bound(parse("PATTERN SEQ(A{2,} a[], (B b, C? c){2}, (D d | E e), ~F f) WITHIN 9").pattern)
+    >>> min_bound_counts(parse("PATTERN SEQ(A{2,} a[], (B b, C? c){2}, (D d | E e), ~F f) WITHIN 9").pattern)
     {'a': 2, 'b': 2, 'c': 0, 'd': 0, 'e': 0}
     """
     match node:
         case Component(var=var):
             return {var: 1}
         case Repeat(item=item, low=low):
-            return {var: low * number for var, number in least_bound(item).items()}
+            return {var: low * number for var, number in min_bound_counts(item).items()}
         case Choice(items=items):
-            ways = [least_bound(item) for item in items]
-            return {var: min(way.get(var, 0) for way in ways) for way in ways for var in way}
+            alternatives = [min_bound_counts(item) for item in items]
+            return {
+                var: min(alternative.get(var, 0) for alternative in alternatives)
+                for alternative in alternatives
+                for var in alternative
+            }
     sums: dict[str, int] = {}
     for part in parts(node):
-        for var, number in least_bound(part).items():
+        for var, number in min_bound_counts(part).items():
             sums[var] = sums.get(var, 0) + number
     return sums
 
 
 def group_variables(node: Node) -> frozenset[str]:
     """Return the variables, including negated ones, inside a group that may occur more than once."""
-    found: set[str] = set()
+    grouped: set[str] = set()
     for n in nodes(node):
         if isinstance(n, Repeat) and not isinstance(n.item, Component) and (n.high is None or n.high > 1):
-            found.update(variables(n.item))
-    return frozenset(found)
+            grouped.update(variables(n.item))
+    return frozenset(grouped)
 
 
 def repeated_variables(node: Node) -> frozenset[str]:
@@ -147,21 +151,21 @@ def repeated_variables(node: Node) -> frozenset[str]:
     >>> sorted(repeated_variables(Sequence((a, Choice((b, b)), a))))
     ['a']
     """
-    return frozenset(name for name, most in _most(node).items() if most > 1)
+    return frozenset(name for name, count in _counts_up_to_two(node).items() if count > 1)
 
 
-def _most(node: Node) -> dict[str, int]:
+def _counts_up_to_two(node: Node) -> dict[str, int]:
     """Return for each variable the most events that it binds in a match: 1, or 2 for more."""
     if isinstance(node, StateGraph):
         return dict.fromkeys(node.variables, 2)
     if isinstance(node, Component):
         return {node.var: 1}
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for part in parts(node):
-        for name, most in _most(part).items():
-            before = found.get(name, 0)
-            found[name] = max(before, most) if isinstance(node, Choice) else min(before + most, 2)
-    return dict.fromkeys(found, 2) if isinstance(node, Repeat) and node.high != 1 else found
+        for name, count in _counts_up_to_two(part).items():
+            before = counts.get(name, 0)
+            counts[name] = max(before, count) if isinstance(node, Choice) else min(before + count, 2)
+    return dict.fromkeys(counts, 2) if isinstance(node, Repeat) and node.high != 1 else counts
 
 
 def positions(node: Node) -> int:
@@ -222,7 +226,7 @@ def leaves_of(expr: ex.Expr) -> tuple[ex.Leaf, ...]:
     return tuple(dict.fromkeys(item for item in items if isinstance(item, ex.Attribute | ex.Length | ex.Aggregate)))
 
 
-def mentioned(expr: ex.Expr) -> tuple[str, ...]:
+def variables_in(expr: ex.Expr) -> tuple[str, ...]:
     """Return the variables in an expression, each once, in the order of the text."""
     return tuple(dict.fromkeys(leaf.var for leaf in leaves_of(expr)))
 

@@ -68,7 +68,7 @@ class _Slots:
     """A union-find of columns that must have the same kind, with the kinds seen for each class."""
 
     parent: dict[Slot, Slot] = field(default_factory=dict)
-    known: dict[Slot, set[Kind]] = field(default_factory=dict)
+    kinds: dict[Slot, set[Kind]] = field(default_factory=dict)
 
     def root(self, slot: Slot) -> Slot:
         self.parent.setdefault(slot, slot)
@@ -76,27 +76,27 @@ class _Slots:
             slot = self.parent[slot]
         return slot
 
-    def same(self, one: Term, two: Term) -> None:
+    def unify(self, first_term: Term, second_term: Term) -> None:
         """Record that both terms have the same kind."""
-        if isinstance(one, Kind):
-            one, two = two, one
-        if one is None or two is None or isinstance(one, Kind):
+        if isinstance(first_term, Kind):
+            first_term, second_term = second_term, first_term
+        if first_term is None or second_term is None or isinstance(first_term, Kind):
             return
-        first = self.root(one)
-        if isinstance(two, Kind):
-            self.known.setdefault(first, set()).add(two)
+        first = self.root(first_term)
+        if isinstance(second_term, Kind):
+            self.kinds.setdefault(first, set()).add(second_term)
             return
-        second = self.root(two)
+        second = self.root(second_term)
         if first != second:
             self.parent[second] = first
-            self.known.setdefault(first, set()).update(self.known.pop(second, set()))
+            self.kinds.setdefault(first, set()).update(self.kinds.pop(second, set()))
 
     def kind(self, slot: Slot) -> Kind | None:
         """Return the kind of a column, or ``None`` if unknown or float. Timestamp takes precedence over text."""
-        known = self.known.get(self.root(slot), set())
+        kinds = self.kinds.get(self.root(slot), set())
         order = (Kind.TIMESTAMP, Kind.STRING, Kind.BOOL, Kind.FLOAT, Kind.INT)
-        found = next((kind for kind in order if kind in known), None)
-        return None if found is Kind.FLOAT else found
+        likeliest = next((kind for kind in order if kind in kinds), None)
+        return None if likeliest is Kind.FLOAT else likeliest
 
 
 @dataclass
@@ -122,7 +122,7 @@ class _Reader:
         for name in (*query.ties, *mentioned):
             column = self.column(name)
             for reader in inner:
-                self.slots.same(column, reader.given(name))
+                self.slots.unify(column, reader.match_attribute(name))
 
     def graph(self, graph: StateGraph) -> None:
         """Read the arcs of a hand-written automaton."""
@@ -131,40 +131,40 @@ class _Reader:
             if arc.fence is not None:
                 self.condition(arc.fence)
             for name, value in arc.transfer:
-                self.alike(ex.Attribute("r", None, name), value)
+                self.unify_terms(ex.Attribute("r", None, name), value)
             for moment in (arc.since, arc.until):
                 if moment is not None:
-                    self.alike(time, moment)
+                    self.unify_terms(time, moment)
 
-    def given(self, name: str) -> Term:
+    def match_attribute(self, name: str) -> Term:
         """Return the term for an attribute of the matches of this query."""
         returned = dict(self.query.returns)
         if name in returned:
             return self.term(returned[name])
         if name in self.query.ties:
             return self.column(name)
-        own: dict[str, Term] = {"start": TS, "end": TS, "error": Kind.FLOAT}
-        return own.get(name)
+        match_attributes: dict[str, Term] = {"start": TS, "end": TS, "error": Kind.FLOAT}
+        return match_attributes.get(name)
 
     def column(self, name: str) -> Slot:
         """Return the slot of an attribute."""
         slot: Slot = TS if name == "ts" else (self.path if self.query.sources else None, name)
         if name == "type":
-            self.slots.same(slot, Kind.STRING)
+            self.slots.unify(slot, Kind.STRING)
         return self.slots.root(slot)
 
     def condition(self, expr: ex.Expr) -> None:
-        self.slots.same(self.term(expr), Kind.BOOL)
+        self.slots.unify(self.term(expr), Kind.BOOL)
 
     def number(self, expr: ex.Expr) -> Term:
-        self.slots.same(self.term(expr), Kind.FLOAT)
+        self.slots.unify(self.term(expr), Kind.FLOAT)
         return Kind.FLOAT
 
-    def alike(self, *exprs: ex.Expr) -> Term:
+    def unify_terms(self, *exprs: ex.Expr) -> Term:
         """Record that compared expressions have the same kind, and return the term of the first."""
         terms = [self.term(e) for e in exprs]
         for term in terms[1:]:
-            self.slots.same(terms[0], term)
+            self.slots.unify(terms[0], term)
         return terms[0]
 
     def term(self, expr: ex.Expr) -> Term:
@@ -197,13 +197,13 @@ class _Reader:
             case ex.Binary(op="+" | "-" | "*" | "/" | "%" as op, left=left, right=right):
                 return self.arithmetic(op, left, right)
             case ex.Binary(left=left, right=right):
-                self.alike(left, right)
+                self.unify_terms(left, right)
             case ex.In(operand=operand, values=values):
-                self.alike(operand, *values)
+                self.unify_terms(operand, *values)
             case ex.Between(operand=operand, low=low, high=high):
-                self.alike(operand, low, high)
+                self.unify_terms(operand, low, high)
             case ex.Like(operand=operand):
-                self.slots.same(self.term(operand), Kind.STRING)
+                self.slots.unify(self.term(operand), Kind.STRING)
             case ex.IsNull(operand=operand):
                 self.term(operand)
             case ex.Call():
@@ -215,7 +215,7 @@ class _Reader:
             return Kind.FLOAT
         column = self.column(expr.name)
         if expr.function in ("avg", "sum", "stddev", "stddev_pop"):
-            self.slots.same(column, Kind.FLOAT)
+            self.slots.unify(column, Kind.FLOAT)
         return column if expr.function in ("sum", "min", "max", "first", "last") else Kind.FLOAT
 
     def arithmetic(self, op: str, left: ex.Expr, right: ex.Expr) -> Term:
@@ -225,7 +225,7 @@ class _Reader:
         if op == "+" and isinstance(left, ex.Duration):
             return self.term(right)
         if op == "-":
-            self.alike(left, right)
+            self.unify_terms(left, right)
             return None
         self.number(left)
         self.number(right)
@@ -235,28 +235,28 @@ class _Reader:
         if expr.name == CASE:
             for condition in expr.args[:-1:2]:
                 self.condition(condition)
-            return self.alike(*expr.args[1::2], expr.args[-1])
-        target = cast_type(expr.name) if expr.own is None else expr.own.returns
+            return self.unify_terms(*expr.args[1::2], expr.args[-1])
+        target = cast_type(expr.name) if expr.user_function is None else expr.user_function.returns
         if target is not None:
             for arg in expr.args:
                 self.term(arg)
             return {"text": Kind.STRING, "boolean": Kind.BOOL}.get(target, Kind.FLOAT)
         if expr.name in SAME_FUNCTIONS:
-            return self.alike(*expr.args)
+            return self.unify_terms(*expr.args)
         if expr.name in TIME_PARTS:
             slot = self.term(expr.args[0])
             # Time parts of an integer ts are allowed as well.
             if slot != self.slots.root(TS):
-                self.slots.same(slot, Kind.TIMESTAMP)
+                self.slots.unify(slot, Kind.TIMESTAMP)
             return Kind.FLOAT
         if expr.name in TEXT_FUNCTIONS:
             for i, arg in enumerate(expr.args):
-                wanted = Kind.INT if expr.name == "substring" and i else Kind.STRING
-                self.slots.same(self.term(arg), wanted)
+                needed_kind = Kind.INT if expr.name == "substring" and i else Kind.STRING
+                self.slots.unify(self.term(arg), needed_kind)
             return {"length": Kind.FLOAT, REGEXP_LIKE: Kind.BOOL}.get(expr.name, Kind.STRING)
         for i, arg in enumerate(expr.args):
             if expr.name == "round" and i:
-                self.slots.same(self.term(arg), Kind.INT)
+                self.slots.unify(self.term(arg), Kind.INT)
             else:
                 self.number(arg)
         return Kind.FLOAT

@@ -18,7 +18,7 @@ from acep.automaton.versions import VersionPart
 from acep.errors import AcepError, QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.automata import STATE
-from acep.pattern.closure import as_equality, close_equalities, of_first_event, tied_attributes
+from acep.pattern.closure import as_equality, close_equalities, refer_to_first_event, tied_attributes
 from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.functions.casts import cast_type
 from acep.pattern.negation_equalities import always_bound, repeated_equalities
@@ -31,7 +31,7 @@ from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.kinds import column, is_difference_of_ticks, is_whole_ticks, resolve
 from acep.plan.schema import Kind, Schema, TimeOf, kinds_text
 
-__all__ = ["Plan", "Window", "assembled", "compile_query"]
+__all__ = ["Plan", "Window", "assemble_with_endings", "compile_query"]
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,8 @@ class Plan:
         return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-def compile_query(query: Query, schema: Schema, known: KnownParts | None = None) -> Plan:
-    """Compile a query for a stream. ``known`` are the parts of a hand-written automaton that were compiled for it
+def compile_query(query: Query, schema: Schema, known_parts: KnownParts | None = None) -> Plan:
+    """Compile a query for a stream. ``known_parts`` are the parts of a hand-written automaton that were compiled for it
     before.
 
     Raise :class:`QueryError` if the query names missing columns, compares values of incompatible kinds, or needs
@@ -172,7 +172,7 @@ def compile_query(query: Query, schema: Schema, known: KnownParts | None = None)
     """
     try:
         if query.graph is not None:
-            return _compile_graph(query, query.graph, schema, known)
+            return _compile_graph(query, query.graph, schema, known_parts)
         plan = _compile(query, schema)
         return replace(plan, finer=_finer_plan(plan)) if may_be_finer(plan) else plan
     except AcepError as error:
@@ -197,12 +197,12 @@ def _finer_plan(plan: Plan) -> Plan:
     keys, bound = (*plan.keys, *plan.tied), always_bound(plan.query)
     negative = {negation.var for negation in plan.automaton.negations}
 
-    def needed(conditions: Iterable[Compiled]) -> tuple[Compiled, ...]:
+    def drop_implied(conditions: Iterable[Compiled]) -> tuple[Compiled, ...]:
         return tuple(c for c in conditions if not _is_implied(c.expr, plan.keys, keys, bound, negative))
 
-    positive, negated = needed(plan.predicates), tuple(map(needed, plan.negated))
+    positive, negated = drop_implied(plan.predicates), tuple(map(drop_implied, plan.negated))
     conditions = [p.expr for p in positive], [[p.expr for p in group] for group in negated]
-    program = assembled(plan.automaton, plan.arcs, *conditions, endless=plan.window.span is None)
+    program = assemble_with_endings(plan.automaton, plan.arcs, *conditions, endless=plan.window.span is None)
     having = [plan.having] if plan.having else []
     row = _attributes_of([*positive, *chain(*negated), *(c for _, c in plan.returns), *having])
     columns = _columns_of(row, plan.computed, keys, plan.schema)
@@ -236,7 +236,7 @@ def _columns_of(
 def _compile(query: Query, schema: Schema) -> Plan:
     sources = tuple((compile_query(s.query, schema), s.type) for s in query.sources)
     if sources:
-        schema = _derived(sources, schema)
+        schema = _schema_of_matches(sources, schema)
     automaton = build(query)
     _check_types(query, schema, automaton)
     if not query.letters:
@@ -247,43 +247,49 @@ def _compile(query: Query, schema: Schema) -> Plan:
     negative = {n.var for n in automaton.negations}
     computed: dict[str, Computed] = {}
 
-    def settled(expr: ex.Expr, *, condition: bool = False) -> Typed:
-        found = resolve(expr, given, condition=condition)
-        return replace(found, expr=without_own_calls(found.expr, given, given.tick_ns, computed))
+    def resolve_computed(expr: ex.Expr, *, condition: bool = False) -> Typed:
+        typed = resolve(expr, input_schema, condition=condition)
+        return replace(typed, expr=without_own_calls(typed.expr, input_schema, input_schema.tick_ns, computed))
 
-    given = schema
+    input_schema = schema
     positive: list[Compiled] = []
     against: list[Compiled] = []
     closed = close_equalities(query)
     bound, repeated = always_bound(query), repeated_equalities(query, closed)
-    for place, (written, conjunct) in enumerate(zip(closed, of_first_event(query, closed), strict=True)):
-        if place in repeated:
+    for index, (written, conjunct) in enumerate(zip(closed, refer_to_first_event(query, closed), strict=True)):
+        if index in repeated:
             continue
-        resolved = settled(conjunct, condition=True).expr
+        resolved = resolve_computed(conjunct, condition=True).expr
         if _is_implied(resolved, keys, keys, bound, negative):
             continue
-        shown = written if schema.scales or written is not conjunct or _is_rewritten(conjunct) else None
-        made = compile_expression(resolved, schema.tick_ns, shown)
-        mentioned = {leaf.var for leaf in made.leaves}
-        (against if mentioned & negative else positive).append(made)
+        original = written if schema.scales or written is not conjunct or _is_rewritten(conjunct) else None
+        compiled = compile_expression(resolved, schema.tick_ns, original)
+        mentioned = {leaf.var for leaf in compiled.leaves}
+        (against if mentioned & negative else positive).append(compiled)
     arcs = compose(automaton)
     having: Compiled | None = None
     if query.having is not None:
-        condition = settled(query.having, condition=True).expr
+        condition = resolve_computed(query.having, condition=True).expr
         having = compile_expression(condition, schema.tick_ns, query.having)
-    named = [(name, settled(expr)) for name, expr in query.returns]
-    returns = tuple((name, compile_expression(given.expr, schema.tick_ns)) for name, given in named)
+    typed_returns = [(name, resolve_computed(expr)) for name, expr in query.returns]
+    returns = tuple((name, compile_expression(value.expr, schema.tick_ns)) for name, value in typed_returns)
     negated = tuple(tuple(p for p in against if n.var in {leaf.var for leaf in p.leaves}) for n in automaton.negations)
     window = _window(query, schema)
     conditions = [p.expr for p in positive], [[p.expr for p in group] for group in negated]
-    program = assembled(automaton, arcs, *conditions, endless=window.span is None)
+    program = assemble_with_endings(automaton, arcs, *conditions, endless=window.span is None)
     everything = [*positive, *against, *(c for _, c in returns), *([having] if having else [])]
     row = _attributes_of(everything)
     columns = tuple(sorted({c for p, _ in sources for c in p.columns}))
     if not sources:
         columns = _columns_of(row, computed.values(), keys, schema)
     if computed:
-        schema = replace(schema, kinds=(*schema.kinds, *((one.name, one.kind) for one in computed.values())))
+        schema = replace(
+            schema,
+            kinds=(
+                *schema.kinds,
+                *((computed_column.name, computed_column.kind) for computed_column in computed.values()),
+            ),
+        )
     return Plan(
         query=query,
         schema=schema,
@@ -300,16 +306,16 @@ def _compile(query: Query, schema: Schema) -> Plan:
         negated=negated,
         having=having,
         returns=returns,
-        return_kinds=tuple(_column_kind(given, schema) for _, given in named),
-        return_scales=tuple(given.scale if given.kind == DECIMAL else None for _, given in named),
-        return_times=tuple(_time_of(given, schema) for _, given in named),
+        return_kinds=tuple(_column_kind(value, schema) for _, value in typed_returns),
+        return_scales=tuple(value.scale if value.kind == DECIMAL else None for _, value in typed_returns),
+        return_times=tuple(_time_of(value, schema) for _, value in typed_returns),
         sources=sources,
         computed=tuple(computed.values()),
         tied=tied,
     )
 
 
-def assembled(
+def assemble_with_endings(
     automaton: Thompson,
     arcs: Arcs,
     predicates: Sequence[ex.Expr],
@@ -323,35 +329,37 @@ def assembled(
 
 
 def _is_rewritten(expr: ex.Expr) -> bool:
-    return any(isinstance(part, ex.Call) and (part.own or cast_type(part.name)) for part, _ in levels(expr, children))
+    return any(
+        isinstance(part, ex.Call) and (part.user_function or cast_type(part.name)) for part, _ in levels(expr, children)
+    )
 
 
-def _compile_graph(query: Query, graph: StateGraph, schema: Schema, known: KnownParts | None) -> Plan:
+def _compile_graph(query: Query, graph: StateGraph, schema: Schema, known_parts: KnownParts | None) -> Plan:
     """Compile a hand-written automaton."""
     keys = tuple(column(k, ex.Attribute("", None, k), schema)[0] for k in query.ties)
-    made = compile_graph(graph, schema, known)
+    compiled = compile_graph(graph, schema, known_parts)
     window = _window(query, schema)
     return Plan(
         query=query,
-        schema=made.schema,
+        schema=compiled.schema,
         keys=keys,
-        columns=tuple(sorted({*made.row, *keys} - {schema.ts, schema.type})),
-        row=made.row,
+        columns=tuple(sorted({*compiled.row, *keys} - {schema.ts, schema.type})),
+        row=compiled.row,
         variables=graph.variables,
         kleene=frozenset(graph.variables),
         window=window if window.span is None or window.counted else _open_window(query, schema),
         automaton=thompson_of(graph),
-        arcs=made.arcs,
-        program=made.program,
-        predicates=made.predicates,
+        arcs=compiled.arcs,
+        program=compiled.program,
+        predicates=compiled.predicates,
         negated=(),
         having=None,
         returns=(),
-        return_kinds=(Kind.STRING, *made.kinds),
-        return_scales=(None,) * (len(made.kinds) + 1),
+        return_kinds=(Kind.STRING, *compiled.kinds),
+        return_scales=(None,) * (len(compiled.kinds) + 1),
         return_times=(None, *(_of_register(register) for register in graph.registers)),
         sources=(),
-        transfers=made.transfers,
+        transfers=compiled.transfers,
         dynamic=graph.dynamic,
     )
 
@@ -373,10 +381,10 @@ def _check_types(query: Query, schema: Schema, automaton: Thompson) -> None:
     typed = next((letter.types[0] for letter in automaton.letters if letter.types), None)
     if typed is not None:
         word = re.search(rf"(?<!\w){re.escape(typed)}(?!\w)", query.text)
-        at = word.start() if word else 0
+        start = word.start() if word else 0
         message = f"the stream has no type column, but the pattern asks for type `{typed}`"
         raise ex.error_at(
-            message, ex.Span(at, at + len(typed)), "name the column with type=, or use ANY", code="query_type"
+            message, ex.Span(start, start + len(typed)), "name the column with type=, or use ANY", code="query_type"
         )
 
 
@@ -435,21 +443,23 @@ def _open_window(query: Query, schema: Schema) -> Window:
 
 
 def _at_within(query: Query, message: str, hint: str) -> QueryError:
-    at = query.text.upper().rfind("WITHIN")
-    return ex.error_at(message, None if at < 0 else ex.Span(at, len(query.text.rstrip())), hint, code="query_type")
+    start = query.text.upper().rfind("WITHIN")
+    return ex.error_at(
+        message, None if start < 0 else ex.Span(start, len(query.text.rstrip())), hint, code="query_type"
+    )
 
 
-def _column_kind(given: Typed, schema: Schema) -> Kind:
+def _column_kind(typed: Typed, schema: Schema) -> Kind:
     """Return the kind of a value of RETURN. A duration is in ticks, and so is a time between two of them."""
-    if given.kind in ("duration", "timestamp") and not is_whole_ticks(given.expr, schema):
+    if typed.kind in ("duration", "timestamp") and not is_whole_ticks(typed.expr, schema):
         return Kind.FLOAT
-    if given.kind == "duration":
+    if typed.kind == "duration":
         return Kind.INT
-    others = {"null": Kind.STRING, DECIMAL: Kind.INT}
-    return others[given.kind] if given.kind in others else Kind(given.kind)
+    other_kinds = {"null": Kind.STRING, DECIMAL: Kind.INT}
+    return other_kinds[typed.kind] if typed.kind in other_kinds else Kind(typed.kind)
 
 
-def _derived(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
+def _schema_of_matches(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
     """Return the schema of a stream of matches: keys, RETURN values, start, end, error, ts and type."""
     time = Kind.TIMESTAMP if base.instants else Kind.INT
     moment = (TimeOf((base.ts,), plain=True), base) if base.instants else None
@@ -459,14 +469,14 @@ def _derived(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
         offered = {k: _of_key(k, plan.schema) for k in plan.keys}
         described = zip(plan.return_kinds, plan.return_scales, plan.return_times, strict=True)
         offered |= {
-            name: (kind, scale, of is not None and of.duration, of)
-            for (name, _), (kind, scale, of) in zip(plan.returns, described, strict=True)
+            name: (kind, scale, origin is not None and origin.duration, origin)
+            for (name, _), (kind, scale, origin) in zip(plan.returns, described, strict=True)
         }
         fractional = plan.automaton.costs.scale != 1
         offered |= {"error": (Kind.FLOAT if fractional else Kind.INT, None, False, None)}
-        origins += [(name, of, plan.schema) for name, (_, _, _, of) in offered.items() if of is not None]
-        for name, of, _ in origins:
-            if not (of.is_whole or of.duration):
+        origins += [(name, origin, plan.schema) for name, (_, _, _, origin) in offered.items() if origin is not None]
+        for name, origin, _ in origins:
+            if not (origin.is_whole or origin.duration):
                 raise QueryError(
                     f"`{name}` of an inner query is a time that may lie between two ticks",
                     hint="cast the time columns to a finer unit, or return a duration",
@@ -475,7 +485,7 @@ def _derived(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
         offered |= dict.fromkeys(("start", "end"), (time, None, False, None))
         for name, (kind, scale, length, _) in offered.items():
             if kinds.setdefault(name, (kind, scale, length)) != (kind, scale, length):
-                before, now = _said(*kinds[name]), _said(kind, scale, length)
+                before, now = _kind_text(*kinds[name]), _kind_text(kind, scale, length)
                 raise QueryError(
                     f"the inner queries give `{name}` as a {before} and as a {now}",
                     hint="rename it in RETURN",
@@ -501,24 +511,24 @@ def _of_key(key: str, schema: Schema) -> tuple[Kind, int | None, bool, TimeOf | 
     return kind, scale, length, TimeOf((key,), plain=True, duration=length) if plain else None
 
 
-def _time_of(given: Typed, schema: Schema) -> TimeOf | None:
-    if given.kind == DECIMAL and isinstance(expr := given.expr, ex.Attribute | ex.Aggregate) and expr.name is not None:
-        summed = isinstance(expr, ex.Aggregate) and expr.function == "sum"
-        return None if summed else TimeOf((expr.name,), plain=True)
-    plain = isinstance(given.expr, ex.Attribute | ex.Aggregate)
-    if given.kind in ("int", "float") and is_difference_of_ticks(given.expr, schema):
-        return TimeOf((), plain=False, duration=True, is_whole=given.kind == "int")
-    if given.kind == "duration":
-        is_whole = is_whole_ticks(given.expr, schema)
-        summed = isinstance(given.expr, ex.Aggregate) and given.expr.function not in ("min", "max", "first", "last")
+def _time_of(typed: Typed, schema: Schema) -> TimeOf | None:
+    if typed.kind == DECIMAL and isinstance(expr := typed.expr, ex.Attribute | ex.Aggregate) and expr.name is not None:
+        is_sum = isinstance(expr, ex.Aggregate) and expr.function == "sum"
+        return None if is_sum else TimeOf((expr.name,), plain=True)
+    plain = isinstance(typed.expr, ex.Attribute | ex.Aggregate)
+    if typed.kind in ("int", "float") and is_difference_of_ticks(typed.expr, schema):
+        return TimeOf((), plain=False, duration=True, is_whole=typed.kind == "int")
+    if typed.kind == "duration":
+        is_whole = is_whole_ticks(typed.expr, schema)
+        is_sum = isinstance(typed.expr, ex.Aggregate) and typed.expr.function not in ("min", "max", "first", "last")
         return TimeOf(
-            tuple(attributes(given.expr)), plain and is_whole and not summed, duration=True, is_whole=is_whole
+            tuple(attributes(typed.expr)), plain and is_whole and not is_sum, duration=True, is_whole=is_whole
         )
-    if given.kind != "timestamp":
+    if typed.kind != "timestamp":
         return None
-    times = [name for name in attributes(given.expr) if column(name, given.expr, schema)[1] == "timestamp"]
-    return TimeOf(tuple(times), plain, is_whole=is_whole_ticks(given.expr, schema))
+    times = [name for name in attributes(typed.expr) if column(name, typed.expr, schema)[1] == "timestamp"]
+    return TimeOf(tuple(times), plain, is_whole=is_whole_ticks(typed.expr, schema))
 
 
-def _said(kind: Kind, scale: int | None, length: bool) -> str:
+def _kind_text(kind: Kind, scale: int | None, length: bool) -> str:
     return "duration" if length else kind.value if scale is None else f"decimal of scale {scale}"

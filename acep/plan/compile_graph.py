@@ -55,9 +55,9 @@ class CompiledGraph:
     transfers: tuple[Compiled, ...]
 
 
-def compile_graph(graph: StateGraph, schema: Schema, known: KnownParts | None = None) -> CompiledGraph:
-    """Compile a graph. ``known`` are parts that were compiled for the same registers and columns, and takes up new
-    ones. Raises :class:`QueryError` for a missing column, or a value of the wrong kind."""
+def compile_graph(graph: StateGraph, schema: Schema, known_parts: KnownParts | None = None) -> CompiledGraph:
+    """Compile a graph. ``known_parts`` has parts that were compiled for the same registers and columns, and takes up
+    new ones. Raises :class:`QueryError` for a missing column, or a value of the wrong kind."""
     kinds = {r.name: _kind(r, schema) for r in graph.registers}
     for name in kinds:
         if schema.kind(OF_REGISTER + name) is not None:
@@ -67,7 +67,7 @@ def compile_graph(graph: StateGraph, schema: Schema, known: KnownParts | None = 
         kinds=(*schema.kinds, *((OF_REGISTER + name, kind) for name, kind in kinds.items())),
         durations=(*schema.durations, *(OF_REGISTER + r.name for r in graph.registers if r.kind == DURATION)),
     )
-    known = known or KnownParts()
+    known_parts = known_parts or KnownParts()
     used: dict[_Part, tuple[ex.Expr, str, Compiled]] = {}
     # By their text, as constants of several kinds are equal in Python.
     predicates: dict[str, tuple[int, Compiled]] = {}
@@ -76,24 +76,24 @@ def compile_graph(graph: StateGraph, schema: Schema, known: KnownParts | None = 
     def part(expr: ex.Expr, register: str | None) -> tuple[str, Compiled]:
         key = id(expr), register
         if key not in used:
-            if key not in known.parts:
-                with _told(expr):
+            if key not in known_parts.parts:
+                with _name_in_errors(expr):
                     typed = resolve(named_apart(expr), schema, condition=register is None)
-                    resolved = typed.expr if register is None else _converted(typed, kinds[register], register, schema)
-                made = compile_expression(resolved, schema.tick_ns, expr)
-                known.parts[key] = expr, repr(resolved), made
-            used[key] = known.parts[key]
+                    resolved = typed.expr if register is None else _convert(typed, kinds[register], register, schema)
+                compiled = compile_expression(resolved, schema.tick_ns, expr)
+                known_parts.parts[key] = expr, repr(resolved), compiled
+            used[key] = known_parts.parts[key]
         return used[key][1:]
 
     def condition(expr: ex.Expr) -> tuple[int, tuple[ex.Leaf, ...]]:
-        text, made = part(expr, None)
-        number, made = predicates.setdefault(text, (len(predicates), made))
-        return number, made.leaves
+        text, compiled = part(expr, None)
+        number, compiled = predicates.setdefault(text, (len(predicates), compiled))
+        return number, compiled.leaves
 
     def value(name: str, expr: ex.Expr) -> tuple[int, tuple[ex.Leaf, ...]]:
-        text, made = part(expr, name)
-        number, made = transfers.setdefault(text, (len(transfers), made))
-        return number, made.leaves
+        text, compiled = part(expr, name)
+        number, compiled = transfers.setdefault(text, (len(transfers), compiled))
+        return number, compiled.leaves
 
     def tick(moment: ex.Expr) -> int:
         return tick_of(moment, schema)
@@ -101,22 +101,22 @@ def compile_graph(graph: StateGraph, schema: Schema, known: KnownParts | None = 
     steps = steps_of(graph, tick)
     arcs = arcs_of(graph, steps)
     program = program_of(graph, arcs, steps, condition, value)
-    known.keep(used)
-    compiled = [made for parts in (predicates, transfers) for _, made in parts.values()]
-    read = {leaf.name for made in compiled for leaf in made.leaves if isinstance(leaf, ex.Attribute)}
+    known_parts.keep(used)
+    expressions = [expression for parts in (predicates, transfers) for _, expression in parts.values()]
+    read = {leaf.name for expression in expressions for leaf in expression.leaves if isinstance(leaf, ex.Attribute)}
     return CompiledGraph(
         schema=schema,
         kinds=tuple(kinds.values()),
         row=tuple(sorted(name for name in read if not name.startswith(OF_REGISTER))),
         arcs=arcs,
         program=program,
-        predicates=tuple(made for _, made in predicates.values()),
-        transfers=tuple(made for _, made in transfers.values()),
+        predicates=tuple(expression for _, expression in predicates.values()),
+        transfers=tuple(expression for _, expression in transfers.values()),
     )
 
 
 @contextmanager
-def _told(expr: ex.Expr) -> Iterator[None]:
+def _name_in_errors(expr: ex.Expr) -> Iterator[None]:
     """Name the expression in the message of an error."""
     try:
         yield
@@ -147,7 +147,7 @@ def _kind(register: GraphRegister, schema: Schema) -> Kind:
     return Kind(register.kind)
 
 
-def _converted(value: Typed, kind: Kind, name: str, schema: Schema) -> ex.Expr:
+def _convert(value: Typed, kind: Kind, name: str, schema: Schema) -> ex.Expr:
     """Return the new value of a register, as a float if the register holds one and the value is another number."""
     holds_duration = bool(schema.counts_ticks(OF_REGISTER + name))
     if value.kind == "null" or (value.kind == kind.value and not holds_duration):

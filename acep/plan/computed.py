@@ -32,22 +32,26 @@ class Computed:
         return tuple(dict.fromkeys(name for arg in self.args for name in attributes(arg.expr)))
 
 
-def without_own_calls(expr: ex.Expr, schema: Schema, tick_ns: Fraction | None, found: dict[str, Computed]) -> ex.Expr:
+def without_own_calls(
+    expr: ex.Expr, schema: Schema, tick_ns: Fraction | None, computed: dict[str, Computed]
+) -> ex.Expr:
     """Return a resolved expression with attributes in place of calls of the user's own functions; add the columns that
-    they name to ``found``."""
-    if isinstance(expr, ex.Call) and expr.own is not None:
+    they name to ``computed``."""
+    if isinstance(expr, ex.Call) and expr.user_function is not None:
         (leaf, *_) = leaves_of(expr)
         assert isinstance(leaf, ex.Attribute)
-        alone = tuple(_alone(arg) for arg in expr.args)
-        name = f"({expression_text(ex.Call(expr.name, alone, own=expr.own))})"
+        alone = tuple(_as_event_expression(arg) for arg in expr.args)
+        name = f"({expression_text(ex.Call(expr.name, alone, user_function=expr.user_function))})"
         kinds = tuple(Kind(resolve(arg, schema).kind) for arg in alone)
         args = tuple(compile_expression(arg, tick_ns) for arg in alone)
-        found.setdefault(name, Computed(name, Kind(RESULT_KINDS[expr.own.returns]), expr.own, args, kinds))
+        computed.setdefault(
+            name, Computed(name, Kind(RESULT_KINDS[expr.user_function.returns]), expr.user_function, args, kinds)
+        )
         return ex.Attribute(leaf.var, leaf.index, name, expr.span)
-    return with_children(expr, [without_own_calls(part, schema, tick_ns, found) for part in children(expr)])
+    return with_children(expr, [without_own_calls(part, schema, tick_ns, computed) for part in children(expr)])
 
 
-def _alone(expr: ex.Expr) -> ex.Expr:
+def _as_event_expression(expr: ex.Expr) -> ex.Expr:
     if isinstance(expr, ex.Attribute):
         return ex.Attribute("event", None, expr.name)
-    return with_children(expr, [_alone(part) for part in children(expr)])
+    return with_children(expr, [_as_event_expression(part) for part in children(expr)])

@@ -22,14 +22,14 @@ __all__ = [
     "LOWEST",
     "MOST_SCALE",
     "Typed",
-    "alike",
+    "are_directly_comparable",
     "arithmetic",
     "article",
     "as_float",
-    "between",
     "call",
     "compare",
     "exact_value",
+    "is_between",
     "is_one_of",
     "of_one_scale",
 ]
@@ -65,7 +65,7 @@ class Typed:
         return f"decimal of scale {self.scale}" if self.kind == DECIMAL else self.kind
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Return whether it is an integer or a decimal, and no literal."""
         return self.kind in ("int", DECIMAL) and self.exact is None
 
@@ -104,10 +104,10 @@ def compare(op: str, x: Typed, y: Typed, span: ex.Span | None = None) -> ex.Expr
     >>> expression_text(compare("<", price, Typed(ex.Literal(1.105), "float", exact=Fraction("1.105"))))
     'a.price < 111'
     """
-    if x.whole and y.exact is not None and _rounds(x, y):
-        return _bounded(op, x, y.exact, span)
-    if y.whole and x.exact is not None and _rounds(y, x):
-        return _bounded(EXCHANGED[op], y, x.exact, span)
+    if x.is_whole and y.exact is not None and _rounds(x, y):
+        return _compare_bound(op, x, y.exact, span)
+    if y.is_whole and x.exact is not None and _rounds(y, x):
+        return _compare_bound(EXCHANGED[op], y, x.exact, span)
     if DECIMAL not in (x.kind, y.kind) or "null" in (x.kind, y.kind):
         return ex.Binary(op, x.expr, y.expr, span)
     if x.kind in ("int", DECIMAL) and y.kind in ("int", DECIMAL) and x.scale == y.scale:
@@ -135,7 +135,7 @@ def _rounds(x: Typed, y: Typed) -> bool:
     return (math.floor(near), math.ceil(near)) != (math.floor(y.exact), math.ceil(y.exact))
 
 
-def _bounded(op: str, x: Typed, value: Fraction, span: ex.Span | None) -> ex.Expr:
+def _compare_bound(op: str, x: Typed, value: Fraction, span: ex.Span | None) -> ex.Expr:
     """Return the comparison of ``x`` with a literal of this value as a comparison of integers."""
     scaled = value * 10**x.scale
     if op in ("=", "!="):
@@ -150,7 +150,7 @@ def _bounded(op: str, x: Typed, value: Fraction, span: ex.Span | None) -> ex.Exp
     return ex.Binary(">=" if below == (bound > 0) else "<", x.expr, ex.Literal(LOWEST), span)
 
 
-def between(x: Typed, low: Typed, high: Typed, negated: bool, span: ex.Span | None) -> ex.Expr:
+def is_between(x: Typed, low: Typed, high: Typed, negated: bool, span: ex.Span | None) -> ex.Expr:
     """Return ``x [NOT] BETWEEN low AND high`` as two comparisons."""
     inside = ex.Binary("and", compare(">=", x, low, span), compare("<=", x, high, span), span)
     return ex.Unary("not", inside, span) if negated else inside
@@ -158,19 +158,21 @@ def between(x: Typed, low: Typed, high: Typed, negated: bool, span: ex.Span | No
 
 def is_one_of(x: Typed, values: list[Typed], negated: bool, span: ex.Span | None) -> ex.Expr:
     """Return ``x [NOT] IN (values)`` as comparisons."""
-    found = [compare("=", x, value, span) for value in values]
-    while len(found) > 1:  # a balanced tree, as later stages walk it recursively
-        odd = found[len(found) // 2 * 2 :]
-        found = [ex.Binary("or", *sides, span=span) for sides in zip(found[::2], found[1::2], strict=False)] + odd
-    return ex.Unary("not", found[0], span) if negated else found[0]
+    comparisons = [compare("=", x, value, span) for value in values]
+    while len(comparisons) > 1:  # a balanced tree, as later stages walk it recursively
+        odd = comparisons[len(comparisons) // 2 * 2 :]
+        comparisons = [
+            ex.Binary("or", *sides, span=span) for sides in zip(comparisons[::2], comparisons[1::2], strict=False)
+        ] + odd
+    return ex.Unary("not", comparisons[0], span) if negated else comparisons[0]
 
 
-def alike(parts: list[Typed]) -> bool:
+def are_directly_comparable(parts: list[Typed]) -> bool:
     """Return whether values can be compared directly, without a rewrite."""
     if any(part.kind == DECIMAL for part in parts):
         return False
-    wholes = [part for part in parts if part.whole]
-    return not any(part.exact is not None and _rounds(one, part) for one in wholes[:1] for part in parts)
+    integers = [part for part in parts if part.is_whole]
+    return not any(part.exact is not None and _rounds(integer, part) for integer in integers[:1] for part in parts)
 
 
 # Arithmetic -------------------------------------------------------------------------------------
@@ -181,17 +183,17 @@ def arithmetic(op: str, x: Typed, y: Typed, span: ex.Span | None) -> Typed:
     if not all(part.kind in ("int", DECIMAL) or part.exact is not None for part in (x, y)):
         return Typed(ex.Binary(op, as_float(x), as_float(y), span), "float")
     if op == "/":
-        x, y = _scaled(x, _places(x), span), _scaled(y, _places(y), span)
+        x, y = _rescale(x, _places(x), span), _rescale(y, _places(y), span)
         if x.scale == y.scale:
             return Typed(ex.Binary("/", x.expr, y.expr, span), "float")
         return Typed(ex.Call("decimal quotient", (x.expr, y.expr, ex.Literal(y.scale - x.scale)), span), "float")
     if op == "*":
         scale = _places(x) + _places(y)
         _check(scale, span)
-        x, y = _scaled(x, _places(x), span), _scaled(y, _places(y), span)
+        x, y = _rescale(x, _places(x), span), _rescale(y, _places(y), span)
     else:
         scale = max(_places(x), _places(y))
-        x, y = _scaled(x, scale, span), _scaled(y, scale, span)
+        x, y = _rescale(x, scale, span), _rescale(y, scale, span)
     return Typed(ex.Binary(op, x.expr, y.expr, span), DECIMAL, scale)
 
 
@@ -213,7 +215,7 @@ def _check(scale: int, span: ex.Span | None) -> None:
         )
 
 
-def _scaled(x: Typed, scale: int, span: ex.Span | None) -> Typed:
+def _rescale(x: Typed, scale: int, span: ex.Span | None) -> Typed:
     """Return the same number as an integer of units of 10**-scale; ``scale`` is at least its own scale."""
     if x.exact is not None:
         number = int(x.exact * 10**scale)
@@ -242,7 +244,7 @@ def call(expr: ex.Call, args: list[Typed]) -> Typed:
     """Return a function call on numbers that include a decimal, rewritten to integers or floats."""
     name, span, first = expr.name, expr.span, args[0]
     if name in SAME_FUNCTIONS:
-        return _same(expr, args)
+        return _of_same_scale(expr, args)
     if name == "sign":
         return Typed(ex.Call("sign", (first.expr,), span), "int")
     if name == "abs":
@@ -265,20 +267,20 @@ def of_one_scale(values: list[Typed], span: ex.Span | None) -> tuple[str, int, l
     if any(value.kind not in ("int", DECIMAL, "null") and value.exact is None for value in values):
         return "float", 0, [Typed(as_float(value), "float") for value in values]
     scale = max(_places(value) for value in values if value.kind != "null")
-    return DECIMAL, scale, [value if value.kind == "null" else _scaled(value, scale, span) for value in values]
+    return DECIMAL, scale, [value if value.kind == "null" else _rescale(value, scale, span) for value in values]
 
 
-def _same(expr: ex.Call, args: list[Typed]) -> Typed:
+def _of_same_scale(expr: ex.Call, args: list[Typed]) -> Typed:
     """Rewrite ``least``, ``greatest`` or ``coalesce``: to floats if any is a float, else to the greatest scale."""
     if any(arg.kind not in ("int", DECIMAL, "null") and arg.exact is None for arg in args):
         return Typed(ex.Call(expr.name, tuple(as_float(arg) for arg in args), expr.span), "float")
     scale = max(_places(arg) for arg in args if arg.kind != "null")
-    parts = [arg if arg.kind == "null" else _scaled(arg, scale, expr.span) for arg in args]
+    parts = [arg if arg.kind == "null" else _rescale(arg, scale, expr.span) for arg in args]
     result: ex.Expr = ex.Call(expr.name, tuple(part.expr for part in parts), expr.span)
     for arg in args:
-        if arg.whole and arg.scale < scale:
+        if arg.is_whole and arg.scale < scale:
             # These functions skip nulls. A null from overflow in the rescaling must make the result null instead.
-            known = Typed(ex.Call("coalesce", (arg.expr, ex.Literal(0)), expr.span), DECIMAL, arg.scale)
-            zero = ex.Binary("*", _scaled(known, scale, expr.span).expr, ex.Literal(0), expr.span)
+            not_null = Typed(ex.Call("coalesce", (arg.expr, ex.Literal(0)), expr.span), DECIMAL, arg.scale)
+            zero = ex.Binary("*", _rescale(not_null, scale, expr.span).expr, ex.Literal(0), expr.span)
             result = ex.Binary("+", result, zero, expr.span)
     return Typed(result, DECIMAL, scale)

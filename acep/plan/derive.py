@@ -33,13 +33,13 @@ class Derived:
     kind: Kind
     compiled: Compiled
 
-    def of(self, values: Sequence[ex.Value]) -> list[ex.Value]:
+    def values_of(self, values: Sequence[ex.Value]) -> list[ex.Value]:
         """Return the value of the column for each of some values of its source."""
         match self.compiled.expr:
             case ex.Call(name=name, args=(ex.Attribute(), ex.Literal(value=str(pattern)))) if name == REGEXP_LIKE:
                 texts = [value for value in values if isinstance(value, str)]
-                found = iter(matching(texts, pattern))
-                return [next(found) if isinstance(value, str) else None for value in values]
+                results = iter(matching(texts, pattern))
+                return [next(results) if isinstance(value, str) else None for value in values]
         return [self.compiled.run([value]) for value in values]
 
 
@@ -55,12 +55,12 @@ def derive(
     >>> [(d.name, d.source, d.kind.value, d.compiled.run(["xy"])) for d in columns.values()]
     [("(event.name LIKE 'x%')", 'name', 'bool', True)]
     """
-    found: dict[str, Derived] = {}
-    rewritten = tuple(_rewrite(e, schema, tick_ns, found) for e in expressions)
-    return rewritten, found
+    derived: dict[str, Derived] = {}
+    rewritten = tuple(_rewrite(e, schema, tick_ns, derived) for e in expressions)
+    return rewritten, derived
 
 
-def _rewrite(expr: ex.Expr, schema: Schema, tick_ns: Fraction | None, found: dict[str, Derived]) -> ex.Expr:
+def _rewrite(expr: ex.Expr, schema: Schema, tick_ns: Fraction | None, derived: dict[str, Derived]) -> ex.Expr:
     if not _has_texts(expr):
         return expr
     leaves = [replace(leaf, span=None) for leaf in leaves_of(expr)]
@@ -69,13 +69,13 @@ def _rewrite(expr: ex.Expr, schema: Schema, tick_ns: Fraction | None, found: dic
     if isinstance(leaf, ex.Attribute) and of_event and leaves == [leaf] * len(leaves) and not _is_logic(expr):
         kind = resolve(expr, schema).kind
         if kind in ("bool", "int", "float", "string"):
-            alone = _alone(expr)
+            alone = _as_event_expression(expr)
             name = f"({expression_text(alone)})"
             while schema.kind(name) is not None:
                 name = f"({name})"
-            found[name] = Derived(name, leaf.name, Kind(kind), compile_expression(alone, tick_ns))
+            derived[name] = Derived(name, leaf.name, Kind(kind), compile_expression(alone, tick_ns))
             return replace(leaf, name=name)
-    return with_children(expr, [_rewrite(c, schema, tick_ns, found) for c in children(expr)])
+    return with_children(expr, [_rewrite(c, schema, tick_ns, derived) for c in children(expr)])
 
 
 def _is_logic(expr: ex.Expr) -> bool:
@@ -85,13 +85,13 @@ def _is_logic(expr: ex.Expr) -> bool:
 
 
 def _has_texts(expr: ex.Expr) -> bool:
-    own = isinstance(expr, ex.Like) or (
+    is_text_operation = isinstance(expr, ex.Like) or (
         isinstance(expr, ex.Call) and (expr.name in TEXT_FUNCTIONS or expr.name in CASTS)
     )
-    return own or any(map(_has_texts, children(expr)))
+    return is_text_operation or any(map(_has_texts, children(expr)))
 
 
-def _alone(expr: ex.Expr) -> ex.Expr:
+def _as_event_expression(expr: ex.Expr) -> ex.Expr:
     if isinstance(expr, ex.Attribute):
         return ex.Attribute("event", None, expr.name)
-    return with_children(expr, [_alone(c) for c in children(expr)])
+    return with_children(expr, [_as_event_expression(c) for c in children(expr)])

@@ -17,7 +17,7 @@ from acep.pattern.printing import output_text
 from acep.pattern.tree import Output, Strategy
 from acep.pattern.walk import leaves_of
 from acep.plan.compile import Plan
-from acep.plan.monotone import EQUAL, Demand, Scene, demanded, joined
+from acep.plan.monotone import EQUAL, Demand, Scene, demands_on, unite_demands
 from acep.plan.schema import Kind
 
 __all__ = ["Demands", "demands", "demands_of", "lines", "reason_against"]
@@ -61,36 +61,39 @@ def demands(plan: Plan) -> Demands:
 
 def demands_of(plan: Plan, program: Program, predicates: Sequence[Expr], kind: Callable[[str], Kind]) -> Demands:
     """Return the demands for a program over other columns, whose kinds ``kind`` returns."""
-    found: list[dict[Register, Demand]] = [{} for _ in program.layouts]
+    state_demands: list[dict[Register, Demand]] = [{} for _ in program.layouts]
 
-    def add(state: int, wanted: Iterable[tuple[Register, Demand]]) -> bool:
+    def add(state: int, new_demands: Iterable[tuple[Register, Demand]]) -> bool:
         changed = False
-        for register, demand in wanted:
+        for register, demand in new_demands:
             if register in program.layouts[state]:
-                before = found[state].get(register)
-                found[state][register] = joined(before, demand)
-                changed = changed or found[state][register] != before
+                before = state_demands[state].get(register)
+                state_demands[state][register] = unite_demands(before, demand)
+                changed = changed or state_demands[state][register] != before
         return changed
 
     read = _Reading(plan, predicates, kind)
     for state, checks in enumerate(program.ending):
         for check in checks:
             add(state, read.demands(check, program.layouts[state], exact=False))
-    for state, here in enumerate(program.steps):
-        for step in here:
+    for state, steps in enumerate(program.steps):
+        for step in steps:
             # Under this strategy a run loses if it must take an event that the other run ignores.
             exact = step.arc.blocking and plan.query.strategy is Strategy.SKIP_TILL_NEXT_MATCH
-            kept = tuple(r for r in program.layouts[state] if r.var not in step.forgets)
-            for checks, layout in ((step.leaving, program.layouts[state]), (step.binding, kept)):
+            kept_registers = tuple(r for r in program.layouts[state] if r.var not in step.forgets)
+            for checks, layout in ((step.leaving, program.layouts[state]), (step.binding, kept_registers)):
                 for check in checks:
                     add(state, read.demands(check, layout, exact=exact))
     changed = True
     while changed:
         changed = False
-        for state in reversed(range(len(found))):
+        for state in reversed(range(len(state_demands))):
             for step in program.steps[state]:
-                changed = add(state, _before(plan, step, found[step.arc.target])) or changed
-    return tuple({r: here[r] for r in layout if r in here} for here, layout in zip(found, program.layouts, strict=True))
+                changed = add(state, _demands_before(plan, step, state_demands[step.arc.target])) or changed
+    return tuple(
+        {r: steps[r] for r in layout if r in steps}
+        for steps, layout in zip(state_demands, program.layouts, strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -114,12 +117,12 @@ class _Reading:
         sources = dict(zip(leaves_of(expr), check.sources, strict=True))
         fixed = frozenset(leaf for leaf, source in sources.items() if source.kind in ("event", "one"))
         numbers = {leaf: _number(s.registers[0], self.kind) for leaf, s in sources.items() if s.kind == "register"}
-        held = {leaf: kind for leaf, kind in numbers.items() if kind is not None}
+        number_kinds = {leaf: kind for leaf, kind in numbers.items() if kind is not None}
         window = self.plan.window
         timed = window.span is not None and not window.counted
         time = self.plan.schema.ts if timed else None
-        scene = Scene(self.kind, self.plan.schema.tick_ns, held, fixed, time, window.span or 0)
-        for leaf, demand in demanded(expr, scene):
+        scene = Scene(self.kind, self.plan.schema.tick_ns, number_kinds, fixed, time, window.span or 0)
+        for leaf, demand in demands_on(expr, scene):
             yield from ((r, demand) for r in sources[leaf].registers)
 
 
@@ -129,43 +132,43 @@ def _number(register: Register, kind: Callable[[str], Kind]) -> Kind | None:
         return Kind.INT
     if register.kind not in ("last", "back", "nth", "min", "max"):
         return None
-    held = kind(register.name)
-    return held if held in NUMBERS else None
+    column_kind = kind(register.name)
+    return column_kind if column_kind in NUMBERS else None
 
 
-def _before(plan: Plan, step: Step, after: Mapping[Register, Demand]) -> list[tuple[Register, Demand]]:
+def _demands_before(plan: Plan, step: Step, after: Mapping[Register, Demand]) -> list[tuple[Register, Demand]]:
     """Return the demands before an arc that imply the demands ``after`` it."""
     var = step.arc.var
-    again = plan.arcs.states[step.arc.source].var == var  # surely bound before
-    wanted: list[tuple[Register, Demand]] = []
+    is_bound_before = plan.arcs.states[step.arc.source].var == var  # surely bound before
+    demands_before: list[tuple[Register, Demand]] = []
     for register, demand in after.items():
-        if register.var != var or (register.kind == "nth" and register.number == 1 and again):
-            wanted.append((register, demand))  # copied
+        if register.var != var or (register.kind == "nth" and register.number == 1 and is_bound_before):
+            demands_before.append((register, demand))  # copied
         elif register.kind == "last":
             continue  # set from the event, which is the same for both
         elif register.kind == "back":
-            wanted.append((register.newer, demand))
+            demands_before.append((register.newer, demand))
         else:
-            wanted.append((register, EQUAL))
+            demands_before.append((register, EQUAL))
         if register.kind == "nth" and register.number > 1 and register.var == var:
-            wanted.append((Register("count", var), EQUAL))
+            demands_before.append((Register("count", var), EQUAL))
         if register.kind == "frames" and register.var == var:
             frame = next(f for f in step.frames if f.register == register)
-            wanted += [(r, EQUAL) for s in frame.sources for r in s.registers]
-    return [(register, demand) for register, demand in wanted if register.var not in step.forgets]
+            demands_before += [(r, EQUAL) for s in frame.sources for r in s.registers]
+    return [(register, demand) for register, demand in demands_before if register.var not in step.forgets]
 
 
 def lines(plan: Plan) -> list[str]:
     """Describe dominance for ``acep explain``: one line for each state that has outgoing arcs, except the start."""
-    told: list[str] = []
-    for state, here, held in zip(plan.arcs.states, demands(plan), plan.program.layouts, strict=True):
+    texts: list[str] = []
+    for state, state_demands, layout in zip(plan.arcs.states, demands(plan), plan.program.layouts, strict=True):
         if not state.number or not plan.arcs.arcs[state.number]:
             continue
-        words = [_words(register, demand) for register, demand in here.items()]
-        if len(words) < len(held):
+        words = [_words(register, demand) for register, demand in state_demands.items()]
+        if len(words) < len(layout):
             words.append("whatever its other registers are" if words else "whatever its registers are")
-        told.append(f"  state {state.number}: {', '.join(words) or 'any registers'}")
-    return told
+        texts.append(f"  state {state.number}: {', '.join(words) or 'any registers'}")
+    return texts
 
 
 def _words(register: Register, demand: Demand) -> str:

@@ -34,22 +34,22 @@ def resolve(expr: ex.Expr, schema: Schema, *, condition: bool = False) -> Typed:
     Decimals become integers (:mod:`acep.plan.decimals`). With ``condition`` the result must be a truth value. Raise
     :class:`QueryError` with the position of the wrong part.
     """
-    found = _resolve(expr, schema)
-    if condition and found.kind not in ("bool", "null"):
+    typed = _resolve(expr, schema)
+    if condition and typed.kind not in ("bool", "null"):
         raise ex.error_at(
-            f"a condition is needed here, not {found.named}",
-            found.expr,
+            f"a condition is needed here, not {typed.named}",
+            typed.expr,
             "compare it with something",
             code="query_type",
         )
-    return found
+    return typed
 
 
 def column(name: str, expr: ex.Expr, schema: Schema) -> tuple[str, str]:
     """Return the real column of an attribute name, and its kind. ``ts`` and ``type`` are aliases of these columns."""
-    name = schema.meant(name)
-    own = {schema.type: Kind.STRING, schema.ts: Kind.TIMESTAMP if schema.instants else Kind.INT}
-    kind = schema.kind(name) or own.get(name)
+    name = schema.column_name(name)
+    role_kinds = {schema.type: Kind.STRING, schema.ts: Kind.TIMESTAMP if schema.instants else Kind.INT}
+    kind = schema.kind(name) or role_kinds.get(name)
     if kind is None:
         if (why := dict(schema.unusable).get(name)) is not None:
             what, _, hint = why.partition("; ")
@@ -123,8 +123,8 @@ def _resolve(expr: ex.Expr, schema: Schema) -> Typed:
             return _aggregate(expr, schema)
         case ex.Unary(op=op, operand=operand):
             x = _resolve(operand, schema)
-            wanted = ("bool",) if op == "not" else LENGTHS
-            _need(x, wanted, "NOT" if op == "not" else "a minus sign")
+            operand_kinds = ("bool",) if op == "not" else LENGTHS
+            _need(x, operand_kinds, "NOT" if op == "not" else "a minus sign")
             exact = None if x.exact is None else -x.exact
             return Typed(replace(expr, operand=x.expr), "bool" if op == "not" else x.kind, x.scale, exact)
         case ex.Binary():
@@ -134,15 +134,15 @@ def _resolve(expr: ex.Expr, schema: Schema) -> Typed:
         case ex.In(operand=operand, values=values, negated=negated):
             x = _resolve(operand, schema)
             parts = [_comparable(x, _resolve(part, schema), schema)[1] for part in values]
-            if not decimals.alike([x, *parts]):
+            if not decimals.are_directly_comparable([x, *parts]):
                 return Typed(decimals.is_one_of(x, parts, negated, expr.span), "bool")
             return Typed(replace(expr, operand=x.expr, values=tuple(part.expr for part in parts)), "bool")
         case ex.Between(operand=operand, low=lower, high=upper, negated=negated):
             x = _resolve(operand, schema)
             _check_order((x,), schema)
             low, high = (_comparable(x, _resolve(bound, schema), schema)[1] for bound in (lower, upper))
-            if not decimals.alike([x, low, high]):
-                return Typed(decimals.between(x, low, high, negated, expr.span), "bool")
+            if not decimals.are_directly_comparable([x, low, high]):
+                return Typed(decimals.is_between(x, low, high, negated, expr.span), "bool")
             return Typed(replace(expr, operand=x.expr, low=low.expr, high=high.expr), "bool")
         case ex.Like(operand=operand):
             x = _resolve(operand, schema)
@@ -152,12 +152,12 @@ def _resolve(expr: ex.Expr, schema: Schema) -> Typed:
             return Typed(replace(expr, operand=_resolve(operand, schema).expr), "bool")
 
 
-def _need(x: Typed, wanted: tuple[str, ...], what: str) -> None:
-    if x.kind != "null" and x.kind not in wanted:
-        raise ex.error_at(f"{what} needs {_listed(wanted)}, not {x.named}", x.expr, code="query_type")
+def _need(x: Typed, kinds: tuple[str, ...], what: str) -> None:
+    if x.kind != "null" and x.kind not in kinds:
+        raise ex.error_at(f"{what} needs {_list_kinds(kinds)}, not {x.named}", x.expr, code="query_type")
 
 
-def _listed(kinds: tuple[str, ...]) -> str:
+def _list_kinds(kinds: tuple[str, ...]) -> str:
     if kinds == ("int",):
         return "an integer"
     words = {"bool": "a condition", "string": "text", **dict.fromkeys(NUMBERS, "a number")}
@@ -191,10 +191,10 @@ def _comparable(left: Typed, right: Typed, schema: Schema) -> tuple[Typed, Typed
     _check_unit(left, right, schema)
     if "null" in (k1, k2) or k1 == k2 or (k1 in LENGTHS and k2 in LENGTHS):
         return left, right
-    for that, kind, other in ((right, k1, k2), (left, k2, k1)):
-        if kind == "timestamp" and other == "string" and isinstance(that.expr, ex.Literal):
-            moment = Typed(ex.Timestamp(_instant(that.expr), that.expr.span), "timestamp")
-            return (left, moment) if that is right else (moment, right)
+    for side, kind, other in ((right, k1, k2), (left, k2, k1)):
+        if kind == "timestamp" and other == "string" and isinstance(side.expr, ex.Literal):
+            moment = Typed(ex.Timestamp(_instant(side.expr), side.expr.span), "timestamp")
+            return (left, moment) if side is right else (moment, right)
     hint = "write a timestamp as TIMESTAMP '2024-01-31 10:00:00'"
     message = f"{left.named} cannot be compared with {right.named}"
     timed = "timestamp" in (k1, k2) and set(LENGTHS) & {k1, k2}
@@ -361,11 +361,11 @@ def _case(expr: ex.Call, schema: Schema) -> Typed:
     for condition in conditions:
         _need(condition, ("bool",), "WHEN")
     values = [_resolve(arg, schema) for arg in (*expr.args[1::2], expr.args[-1])]
-    values = _alike(values, schema)
-    known = [value for value in values if value.kind != "null"]
-    kind, scale = known[0].kind if known else "null", 0
-    numbers = {value.kind for value in known if value.kind in NUMBERS}
-    if any(value.kind == "duration" for value in known):
+    values = _unify(values, schema)
+    not_null = [value for value in values if value.kind != "null"]
+    kind, scale = not_null[0].kind if not_null else "null", 0
+    numbers = {value.kind for value in not_null if value.kind in NUMBERS}
+    if any(value.kind == "duration" for value in not_null):
         kind = "duration"
     elif DECIMAL in numbers:
         kind, scale, values = decimals.of_one_scale(values, expr.span)
@@ -376,7 +376,7 @@ def _case(expr: ex.Call, schema: Schema) -> Typed:
     return Typed(replace(expr, args=(*args, values[-1].expr)), kind, scale)
 
 
-def _alike(values: list[Typed], schema: Schema) -> list[Typed]:
+def _unify(values: list[Typed], schema: Schema) -> list[Typed]:
     """Return values that one choice is made among: text literals beside timestamps are read as timestamps."""
     typed = [value for value in values if value.kind not in ("null", "string")] or values
     return [_comparable(typed[0], value, schema)[1] for value in values]
@@ -393,14 +393,14 @@ _OF_EXACT = {"decimal quotient": "float", DECIMAL_TEXT: "string", TIMESTAMP_TEXT
 RESULT_KINDS = {"integer": "int", "float": "float", "text": "string", "boolean": "bool"}
 
 
-def _own(expr: ex.Call, own: Function, schema: Schema) -> Typed:
+def _user_call(expr: ex.Call, user_function: Function, schema: Schema) -> Typed:
     """Resolve a call of the user's own function."""
     args = [_resolve(arg, schema) for arg in expr.args]
     for arg in args:
         if arg.kind not in ("bool", "int", "float", "string", "null"):
             hint = "cast it, as in CAST(a.price AS float)" if arg.kind == DECIMAL else CAST_HINTS.get(arg.kind)
-            raise ex.error_at(f"`{own.name}` takes no {arg.bare}", arg.expr.span or expr.span, hint)
-    return Typed(replace(expr, args=tuple(arg.expr for arg in args)), RESULT_KINDS[own.returns])
+            raise ex.error_at(f"`{user_function.name}` takes no {arg.bare}", arg.expr.span or expr.span, hint)
+    return Typed(replace(expr, args=tuple(arg.expr for arg in args)), RESULT_KINDS[user_function.returns])
 
 
 def _cast(expr: ex.Call, target: str, x: Typed) -> Typed:
@@ -425,9 +425,11 @@ def _cast(expr: ex.Call, target: str, x: Typed) -> Typed:
         case "boolean", _:
             return Typed(ex.Binary("!=", x.expr, ex.Literal(0), span), kind)
         case _, "bool":
-            one, zero = (ex.Literal(1), ex.Literal(0)) if target == "integer" else (ex.Literal(1.0), ex.Literal(0.0))
+            true_value, false_value = (
+                (ex.Literal(1), ex.Literal(0)) if target == "integer" else (ex.Literal(1.0), ex.Literal(0.0))
+            )
             no = ex.Unary("not", x.expr, span)
-            return Typed(ex.Call(CASE, (x.expr, one, no, zero, ex.Literal(None)), span), kind)
+            return Typed(ex.Call(CASE, (x.expr, true_value, no, false_value, ex.Literal(None)), span), kind)
         case "float", _:
             return Typed(number, kind)
     places = (ex.Literal(x.scale),) if x.kind == DECIMAL else ()
@@ -489,8 +491,8 @@ def _sql_call(expr: ex.Call, schema: Schema) -> Typed:
 def _call(expr: ex.Call, schema: Schema) -> Typed:
     if expr.name == CASE:
         return _case(expr, schema)
-    if expr.own is not None:
-        return _own(expr, expr.own, schema)
+    if expr.user_function is not None:
+        return _user_call(expr, expr.user_function, schema)
     if (target := cast_type(expr.name)) is not None:
         (operand,) = expr.args
         if target == "text" and isinstance(operand, ex.Attribute):
@@ -504,8 +506,8 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
         return Typed(expr, _OF_EXACT.get(expr.name, "int"))
     low, high, _, _ = FUNCTIONS[expr.name]
     if not low <= len(expr.args) <= high:
-        wanted = str(low) if low == high else f"{low} to {high}"
-        raise ex.error_at(f"{expr.name} takes {wanted} arguments, not {len(expr.args)}", expr, code="query_type")
+        count = str(low) if low == high else f"{low} to {high}"
+        raise ex.error_at(f"{expr.name} takes {count} arguments, not {len(expr.args)}", expr, code="query_type")
     args = [_resolve(arg, schema) for arg in expr.args]
     kinds = [arg.kind for arg in args]
     result = replace(expr, args=tuple(arg.expr for arg in args))
@@ -518,17 +520,17 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
         _need(args[0], ("timestamp",) if schema.instants else ("timestamp", "int"), name)
         return Typed(result, "int")
     if name in SAME_FUNCTIONS:
-        args = _alike(args, schema)
+        args = _unify(args, schema)
         if name != "coalesce":
             _check_order(args, schema)
         result = replace(expr, args=tuple(arg.expr for arg in args))
-        known = [arg for arg in args if arg.kind != "null"]
+        not_null = [arg for arg in args if arg.kind != "null"]
         if "duration" in kinds:
             return Typed(result, "duration")
         if DECIMAL in kinds:
             return decimals.call(result, args)
-        numbers = [arg.kind for arg in known if arg.kind in NUMBERS]
-        return Typed(result, ("float" if "float" in numbers else known[0].kind) if known else "null")
+        numbers = [arg.kind for arg in not_null if arg.kind in NUMBERS]
+        return Typed(result, ("float" if "float" in numbers else not_null[0].kind) if not_null else "null")
     _need(args[0], LENGTHS if name in ("abs", "sign") else NUMBERS, name)
     for arg in args[1:]:
         _need(

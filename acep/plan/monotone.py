@@ -16,9 +16,9 @@ from acep.pattern.evaluation import in_ticks
 from acep.pattern.walk import leaves_of
 from acep.plan.schema import Kind
 
-__all__ = ["EQUAL", "Demand", "Scene", "demanded", "joined"]
+__all__ = ["EQUAL", "Demand", "Scene", "demands_on", "unite_demands"]
 
-MOST = 2**63 - 1
+MAX_INTEGER = 2**63 - 1
 LEAST_BOUND = 2**32  # integers are seldom larger, and a demand with a smaller bound would rarely hold
 NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 WORDS = (Kind.INT, Kind.TIMESTAMP)
@@ -31,21 +31,21 @@ class Demand:
     other value."""
 
     sign: int
-    bound: int = MOST
+    bound: int = MAX_INTEGER
 
 
 EQUAL = Demand(0)
 
 
-def joined(one: Demand | None, other: Demand) -> Demand:
+def unite_demands(demand: Demand | None, other: Demand) -> Demand:
     """Return a demand that implies both; ``None`` demands nothing.
 
-    >>> joined(Demand(1), Demand(1, 9)), joined(Demand(1), Demand(-1)) == EQUAL
+    >>> unite_demands(Demand(1), Demand(1, 9)), unite_demands(Demand(1), Demand(-1)) == EQUAL
     (Demand(sign=1, bound=9), True)
     """
-    if one is None:
+    if demand is None:
         return other
-    return Demand(one.sign, min(one.bound, other.bound)) if one.sign == other.sign else EQUAL
+    return Demand(demand.sign, min(demand.bound, other.bound)) if demand.sign == other.sign else EQUAL
 
 
 @dataclass(frozen=True)
@@ -66,55 +66,56 @@ class Scene:
 class _Side:
     """A side of a comparison: a function of fixed values and one register, rising (``sign`` 1) or falling in it.
 
-    ``whole``: an integer of magnitude at most ``|factor * register| + |term|``, within 64 bits while the register is in
-    [-bound, bound]. ``mixed``: a float sum with a fixed value, so it may be null for some register values only."""
+    ``is_integer``: an integer of magnitude at most ``|factor * register| + |term|``, within 64 bits while the register
+    is in [-bound, bound]. ``mixed``: a float sum with a fixed value, so it may be null for some register values
+    only."""
 
     leaf: ex.Leaf
     sign: int
-    whole: bool
+    is_integer: bool
     factor: int = 1
     term: int = 0
-    bound: int = MOST
+    bound: int = MAX_INTEGER
     mixed: bool = False
 
 
-def demanded(expr: ex.Expr, scene: Scene) -> Iterator[tuple[ex.Leaf, Demand]]:
+def demands_on(expr: ex.Expr, scene: Scene) -> Iterator[tuple[ex.Leaf, Demand]]:
     """Yield the demand on each reference that is not fixed, under which ``expr`` still holds.
 
     >>> price, last = ex.Attribute("b", None, "price"), ex.Attribute("a", "last", "price")
     >>> scene = Scene(lambda name: Kind.FLOAT, None, {last: Kind.FLOAT}, frozenset([price]))
-    >>> [d for _, d in demanded(ex.Binary(">", price, last), scene)]
+    >>> [d for _, d in demands_on(ex.Binary(">", price, last), scene)]
     [Demand(sign=-1, bound=9223372036854775807)]
     """
-    yield from _true(expr, scene, True)
+    yield from _demands_for_truth(expr, scene, True)
 
 
-def _true(expr: ex.Expr, scene: Scene, wanted: bool) -> Iterator[tuple[ex.Leaf, Demand]]:
-    """Yield demands that keep ``expr`` true, or false if ``wanted`` is false. NOT is moved inwards; a formula of AND
+def _demands_for_truth(expr: ex.Expr, scene: Scene, truth: bool) -> Iterator[tuple[ex.Leaf, Demand]]:
+    """Yield demands that keep ``expr`` true, or false if ``truth`` is false. NOT is moved inwards; a formula of AND
     and OR stays true if every comparison in it that was true stays true."""
     match expr:
         case ex.Unary(op="not", operand=x):
-            yield from _true(x, scene, not wanted)
+            yield from _demands_for_truth(x, scene, not truth)
         case ex.Binary(op="and" | "or", left=left, right=right):
-            yield from _true(left, scene, wanted)
-            yield from _true(right, scene, wanted)
+            yield from _demands_for_truth(left, scene, truth)
+            yield from _demands_for_truth(right, scene, truth)
         case ex.Between(operand=x, low=low, high=high, negated=negated):
             for part in (ex.Binary(">=", x, low), ex.Binary("<=", x, high)):
-                yield from _true(part, scene, wanted is not negated)
+                yield from _demands_for_truth(part, scene, truth is not negated)
         case ex.Binary(op=op, left=left, right=right) if op in NEGATED:
-            yield from _comparison(op if wanted else NEGATED[op], left, right, scene)
+            yield from _comparison(op if truth else NEGATED[op], left, right, scene)
         case _:
-            yield from _equal(expr, scene)
+            yield from _demands_for_equality(expr, scene)
 
 
-def _equal(expr: ex.Expr, scene: Scene) -> Iterator[tuple[ex.Leaf, Demand]]:
+def _demands_for_equality(expr: ex.Expr, scene: Scene) -> Iterator[tuple[ex.Leaf, Demand]]:
     yield from ((leaf, EQUAL) for leaf in leaves_of(expr) if leaf not in scene.fixed)
 
 
 def _comparison(op: str, left: ex.Expr, right: ex.Expr, scene: Scene) -> Iterator[tuple[ex.Leaf, Demand]]:
     if op[0] == "<":
         left, right = right, left  # now left > right, or >=
-    found: list[tuple[ex.Leaf, Demand]] = []
+    demands: list[tuple[ex.Leaf, Demand]] = []
     for part, other, sign in ((left, right, 1), (right, left, -1)):
         if scene.fixed.issuperset(leaves_of(part)):
             continue
@@ -122,11 +123,11 @@ def _comparison(op: str, left: ex.Expr, right: ex.Expr, scene: Scene) -> Iterato
         # With infinite values a sum could be null for mine only. This matters only for >= and <=, where infinities can
         # be equal (docs/internals/dominance.md).
         if side is None or (side.mixed and len(op) == 2 and not _finite(other, scene)):
-            yield from _equal(left, scene)
-            yield from _equal(right, scene)
+            yield from _demands_for_equality(left, scene)
+            yield from _demands_for_equality(right, scene)
             return
-        found.append((side.leaf, Demand(sign * side.sign, side.bound)))
-    yield from found
+        demands.append((side.leaf, Demand(sign * side.sign, side.bound)))
+    yield from demands
 
 
 def _side(expr: ex.Expr, scene: Scene) -> _Side | None:
@@ -136,9 +137,9 @@ def _side(expr: ex.Expr, scene: Scene) -> _Side | None:
             kind = scene.numbers.get(expr)
             return None if kind is None else _Side(expr, 1, kind in WORDS)
         case ex.Unary(op="-", operand=x):
-            return _times(_side(x, scene), -1)
+            return _multiply(_side(x, scene), -1)
         case ex.Binary(op="+" | "-" | "*" | "/" as op, left=left, right=right):
-            return _apart(op, left, right, scene) or _arithmetic(op, left, right, scene)
+            return _time_difference(op, left, right, scene) or _arithmetic(op, left, right, scene)
     return None
 
 
@@ -153,20 +154,20 @@ def _arithmetic(op: str, left: ex.Expr, right: ex.Expr, scene: Scene) -> _Side |
     if op in "*/":
         if constant is None:
             return None
-        return _times(side, constant) if op == "*" else _divided(side, constant)
+        return _multiply(side, constant) if op == "*" else _divide(side, constant)
     if op == "-" and not on_left:
-        side = _times(side, -1)
+        side = _multiply(side, -1)
     if constant is not None:
-        return _plus(side, -constant if op == "-" and on_left else constant)
+        return _add(side, -constant if op == "-" and on_left else constant)
     if side is None or side.mixed:
         return None
     kind = _number_kind(still, scene)
-    if kind is None or (side.whole and kind in WORDS):
+    if kind is None or (side.is_integer and kind in WORDS):
         return None  # an integer sum may overflow 64 bits for some register values only
-    return replace(side, whole=False, mixed=True)
+    return replace(side, is_integer=False, mixed=True)
 
 
-def _apart(op: str, left: ex.Expr, right: ex.Expr, scene: Scene) -> _Side | None:
+def _time_difference(op: str, left: ex.Expr, right: ex.Expr, scene: Scene) -> _Side | None:
     """Return the difference of two times as a side; it is at most the window for both partial matches."""
     parts = (left, right)
     if op != "-" or not all(isinstance(x, ex.Attribute) and x.name == scene.time for x in parts):
@@ -177,52 +178,52 @@ def _apart(op: str, left: ex.Expr, right: ex.Expr, scene: Scene) -> _Side | None
     return None
 
 
-def _times(side: _Side | None, constant: float) -> _Side | None:
+def _multiply(side: _Side | None, constant: float) -> _Side | None:
     if side is None or constant == 0:
         return None
     sign = side.sign if constant > 0 else -side.sign
-    if side.whole and isinstance(constant, int):
-        return _bounded(side, sign, side.factor * constant, side.term * constant)
-    return replace(side, sign=sign, whole=False)
+    if side.is_integer and isinstance(constant, int):
+        return _with_bound(side, sign, side.factor * constant, side.term * constant)
+    return replace(side, sign=sign, is_integer=False)
 
 
-def _plus(side: _Side | None, constant: float) -> _Side | None:
+def _add(side: _Side | None, constant: float) -> _Side | None:
     if side is None:
         return None
-    if side.whole and isinstance(constant, int):
-        return _bounded(side, side.sign, side.factor, side.term + constant)
-    return replace(side, whole=False)
+    if side.is_integer and isinstance(constant, int):
+        return _with_bound(side, side.sign, side.factor, side.term + constant)
+    return replace(side, is_integer=False)
 
 
-def _bounded(side: _Side, sign: int, factor: int, term: int) -> _Side | None:
+def _with_bound(side: _Side, sign: int, factor: int, term: int) -> _Side | None:
     """Return an integer side with the bound that keeps it within 64 bits, or ``None`` if that is too small."""
-    room = MOST - abs(term)
+    room = MAX_INTEGER - abs(term)
     if room < 0:
         return None
-    bound = min(side.bound, MOST - 1, room // abs(factor)) if factor else side.bound
+    bound = min(side.bound, MAX_INTEGER - 1, room // abs(factor)) if factor else side.bound
     return None if bound < LEAST_BOUND else replace(side, sign=sign, factor=factor, term=term, bound=bound)
 
 
-def _divided(side: _Side | None, constant: float) -> _Side | None:
+def _divide(side: _Side | None, constant: float) -> _Side | None:
     if side is None or constant == 0:
         return None
-    return replace(side, sign=side.sign if constant > 0 else -side.sign, whole=False)
+    return replace(side, sign=side.sign if constant > 0 else -side.sign, is_integer=False)
 
 
 def _constant(expr: ex.Expr, scene: Scene) -> int | float | None:
     """Return the value of a numeric constant, or ``None`` for other expressions and values out of range."""
-    found: int | float | None = None
+    number: int | float | None = None
     match expr:
         case ex.Literal(value=value) if isinstance(value, (int, float)) and not isinstance(value, bool):
-            found = value
+            number = value
         case ex.Duration(ns=ns) | ex.Timestamp(ns=ns):
-            found = in_ticks(ns, scene.tick_ns, expr)
+            number = in_ticks(ns, scene.tick_ns, expr)
         case ex.Unary(op="-", operand=x):
             inner = _constant(x, scene)
-            found = None if inner is None else -inner
-    if found is None or not math.isfinite(found) or abs(found) > MOST:
+            number = None if inner is None else -inner
+    if number is None or not math.isfinite(number) or abs(number) > MAX_INTEGER:
         return None
-    return found
+    return number
 
 
 def _number_kind(expr: ex.Expr, scene: Scene) -> Kind | None:

@@ -15,7 +15,7 @@ from acep.automaton.thompson import Costs
 from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Output, Repeat, Sequence, StateGraph
 from acep.plan.compile import Plan
 
-__all__ = ["Necessary", "Need", "PrefilterGain", "lines", "necessary", "reason_against", "worth"]
+__all__ = ["Necessary", "Need", "PrefilterGain", "lines", "necessary", "prefilter_gain", "reason_against"]
 
 MOST_NEEDS = 64
 MOST_COUNT = 16
@@ -40,23 +40,23 @@ class Need:
 @dataclass(frozen=True)
 class Necessary:
     """The conditions of a plan. ``stages``: needs in sequence, in any order within a stage. ``budget`` bounds the
-    total cost of missing events, scaled like the weights. ``least``: the least number of events of a match."""
+    total cost of missing events, scaled like the weights. ``min_events``: the least number of events of a match."""
 
     stages: tuple[tuple[Need, ...], ...]
     budget: int
-    least: int
+    min_events: int
 
     def arrays(self, variables: Several[str]) -> dict[str, tuple[int, ...]]:
         """Return the conditions as arrays for the native core; ``variables`` are those of the plan, by number.
 
         Errors are counted in at most ``MOST_LEVELS`` steps, with weights rounded down.
         """
-        needs = [(stage, need) for stage, here in enumerate(self.stages) for need in here]
+        needs = [(stage, need) for stage, stage_needs in enumerate(self.stages) for need in stage_needs]
         unit = gcd(*(n.weight for _, n in needs if n.weight is not None)) or 1
         unit *= max(1, -(-(self.budget // unit + 1) // MOST_LEVELS))
-        at = [0]
+        offsets = [0]
         for _, need in needs:
-            at.append(at[-1] + len(need.variables))
+            offsets.append(offsets[-1] + len(need.variables))
         return {
             "need_stage": tuple(stage for stage, _ in needs),
             "need_count": tuple(n.count for _, n in needs),
@@ -64,8 +64,8 @@ class Necessary:
                 -1 if n.weight is None or n.weight > self.budget else n.weight // unit for _, n in needs
             ),
             "need_vars": tuple(variables.index(v) for _, n in needs for v in n.variables),
-            "need_vars_at": tuple(at),
-            "need_meta": (self.budget // unit, min(self.least, MOST_NEEDS)),
+            "need_vars_at": tuple(offsets),
+            "need_meta": (self.budget // unit, min(self.min_events, MOST_NEEDS)),
         }
 
 
@@ -73,7 +73,7 @@ class Necessary:
 class PrefilterGain:
     """A decision whether match windows pay off for a plan, with the reason."""
 
-    worth: bool
+    is_useful: bool
     why: str
 
 
@@ -112,18 +112,18 @@ def necessary(plan: Plan) -> Necessary | None:
         return None
     costs = plan.automaton.costs
     stages = _stages(plan.query.pattern, costs)
-    least = _least([need for stage in stages for need in stage], costs.budget)
+    min_events = _min_event_count([need for stage in stages for need in stage], costs.budget)
     capped: list[tuple[Need, ...]] = []
     room = MOST_NEEDS
     for stage in stages:
-        here = tuple(replace(need, count=min(need.count, MOST_COUNT)) for need in stage[:room])
-        room -= len(here)
-        if here:
-            capped.append(here)
-    return Necessary(tuple(capped), costs.budget, least) if least else None
+        stage_needs = tuple(replace(need, count=min(need.count, MOST_COUNT)) for need in stage[:room])
+        room -= len(stage_needs)
+        if stage_needs:
+            capped.append(stage_needs)
+    return Necessary(tuple(capped), costs.budget, min_events) if min_events else None
 
 
-def worth(plan: Plan, engine: str = "nodes") -> PrefilterGain:
+def prefilter_gain(plan: Plan, engine: str = "nodes") -> PrefilterGain:
     """Decide whether match windows should filter the events of an engine. The rule uses the plan alone, since the
     frequency of events is unknown beforehand.
 
@@ -134,16 +134,16 @@ def worth(plan: Plan, engine: str = "nodes") -> PrefilterGain:
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
     >>> plan = assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WITHIN 9"))
-    >>> worth(plan).worth, worth(plan, "merged").worth
+    >>> prefilter_gain(plan).is_useful, prefilter_gain(plan, "merged").is_useful
     (True, False)
-    >>> worth(assumed_plan(acep.parse("PATTERN SEQ(A a, A b) WITHIN 9"))).why
+    >>> prefilter_gain(assumed_plan(acep.parse("PATTERN SEQ(A a, A b) WITHIN 9"))).why
     'all its variables may bind events of the same types'
     """
     against = reason_against(plan)
     if against is not None:
         return PrefilterGain(False, against)
-    found = necessary(plan)
-    if found is None or found.least < 2:
+    conditions = necessary(plan)
+    if conditions is None or conditions.min_events < 2:
         return PrefilterGain(False, "a single event may be a match")
     if engine in ("nodes", "dominance"):
         if len({frozenset(letter.types) for letter in plan.automaton.letters}) == 1:
@@ -151,7 +151,7 @@ def worth(plan: Plan, engine: str = "nodes") -> PrefilterGain:
         return PrefilterGain(True, "an event kept back spares a look at each live run")
     if engine == "search":
         return PrefilterGain(False, "an event costs this engine little")
-    largest = max(map(len, found.stages))
+    largest = max(map(len, conditions.stages))
     if largest < LARGE_SET:
         return PrefilterGain(False, f"an event costs this engine little where no set has {LARGE_SET} variables")
     return PrefilterGain(True, f"a set of {largest} variables has 2^{largest} places at which runs may stand")
@@ -169,17 +169,17 @@ def lines(plan: Plan) -> list[str]:
       2. b
     of which events that cost 1 or less in all may be missing
     """
-    found = necessary(plan)
-    if found is None:
+    conditions = necessary(plan)
+    if conditions is None:
         return [reason_against(plan) or "a window needs no event in particular"]
-    told = [f"a window can hold a match only with {_events(found.least)} or more, and"]
-    for number, stage in enumerate(found.stages, 1):
+    texts = [f"a window can hold a match only with {_events(conditions.min_events)} or more, and"]
+    for number, stage in enumerate(conditions.stages, 1):
         needs = ", ".join(_need(need) for need in stage)
-        told.append(f"  {number}. {needs}{', in any order' if len(stage) > 1 else ''}")
-    if found.budget:
-        cost = Fraction(found.budget, plan.automaton.costs.scale)
-        told.append(f"of which events that cost {cost} or less in all may be missing")
-    return told
+        texts.append(f"  {number}. {needs}{', in any order' if len(stage) > 1 else ''}")
+    if conditions.budget:
+        cost = Fraction(conditions.budget, plan.automaton.costs.scale)
+        texts.append(f"of which events that cost {cost} or less in all may be missing")
+    return texts
 
 
 def _events(count: int) -> str:
@@ -191,14 +191,14 @@ def _need(need: Need) -> str:
     return name if need.count == 1 else f"{name} {need.count} times"
 
 
-def _least(needs: Several[Need], budget: int) -> int:
+def _min_event_count(needs: Several[Need], budget: int) -> int:
     """Return the least number of events in a match: the budget is spent on the lightest missing events first."""
     total = sum(need.count for need in needs)
     for weight, count in sorted((n.weight, n.count) for n in needs if n.weight is not None):
-        gone = min(count, budget // weight)
-        total -= gone
-        budget -= gone * weight
-        if gone < count:
+        n_missing = min(count, budget // weight)
+        total -= n_missing
+        budget -= n_missing * weight
+        if n_missing < count:
             break
     return total
 
@@ -216,22 +216,24 @@ def _stages(node: Node, costs: Costs) -> list[list[Need]]:
             return [[Need((var,), low, costs.weight(var))]]
         case Repeat(item=item, low=low):
             # Present iterations count first. A missing iteration costs at least as much as all its parts.
-            once = _stages(item, costs)
-            return [stage for _ in range(min(low, MOST_NEEDS)) for stage in once]
+            stages = _stages(item, costs)
+            return [stage for _ in range(min(low, MOST_NEEDS)) for stage in stages]
         case Sequence(items=items):
             return [stage for item in items for stage in _stages(item, costs)]
         case EventSet(items=items):
             merged: dict[str, Need] = {}
             for item in items:
                 for [need] in _stages(item, costs):
-                    known = merged.get(need.variables[0])
-                    merged[need.variables[0]] = replace(need, count=need.count + known.count) if known else need
+                    earlier_need = merged.get(need.variables[0])
+                    merged[need.variables[0]] = (
+                        replace(need, count=need.count + earlier_need.count) if earlier_need else need
+                    )
             return [list(merged.values())] if merged else []
         case Choice(items=items):
-            ways = [[need for stage in _stages(item, costs) for need in stage] for item in items]
-            if not all(ways):
+            alternatives = [[need for stage in _stages(item, costs) for need in stage] for item in items]
+            if not all(alternatives):
                 return []
-            names = dict.fromkeys(v for way in ways for need in way for v in need.variables)
-            weights = [need.weight for way in ways for need in way if need.weight is not None]
-            count = min(sum(need.count for need in way) for way in ways)
+            names = dict.fromkeys(v for alternative in alternatives for need in alternative for v in need.variables)
+            weights = [need.weight for alternative in alternatives for need in alternative if need.weight is not None]
+            count = min(sum(need.count for need in alternative) for alternative in alternatives)
             return [[Need(tuple(names), count, min(weights, default=None))]]

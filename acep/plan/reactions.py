@@ -30,13 +30,17 @@ def reacting_types(plan: Plan) -> frozenset[str] | None:
     if plan.dynamic or plan.parts or query.strategy.contiguous or plan.window.counted:
         return None
     types = [step.types for step in plan.automaton.letters] + [step.types for step in plan.automaton.negations]
-    return frozenset(name for some in types for name in some) if all(types) else None
+    return frozenset(name for alternatives in types for name in alternatives) if all(types) else None
 
 
 def types_of_all(plans: Iterable[Plan]) -> frozenset[str] | None:
     """Return the types of the events that change matches of any of the plans; ``None``: events of every type may."""
     types = [reacting_types(plan) for plan in plans]
-    return None if None in types else frozenset(name for some in types if some is not None for name in some)
+    return (
+        None
+        if None in types
+        else frozenset(name for alternatives in types if alternatives is not None for name in alternatives)
+    )
 
 
 def attributes_of_input(plans: Iterable[Plan]) -> tuple[str, ...]:

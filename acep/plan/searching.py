@@ -67,6 +67,6 @@ def _lengths(plan: Plan, state: int, error: int, length: int) -> Iterator[int]:
     if length and any(error + accept.cost <= budget for accept in plan.arcs.states[state].accepts):
         yield length
     for step in plan.program.steps[state]:
-        to_come = plan.arcs.states[step.arc.target].rest
+        to_come = plan.arcs.states[step.arc.target].cost_to_end
         if to_come is not None and error + step.arc.weight + to_come <= budget:
             yield from _lengths(plan, step.arc.target, error + step.arc.weight, length + 1)

@@ -51,7 +51,7 @@ def _length(ns: int) -> ex.Expr:
     return ex.Duration(Fraction(ns))
 
 
-def _whole(left: ex.Expr, right: int) -> ex.Expr:
+def _floor_quotient(left: ex.Expr, right: int) -> ex.Expr:
     """Return the quotient of small whole numbers, rounded down."""
     return ex.Call("floor", (_binary("/", left, right),))
 
@@ -68,7 +68,7 @@ def _cut(moment: ex.Expr, ns: int) -> ex.Expr:
 def _day_number(moment: ex.Expr) -> ex.Expr:
     """Return the number of days from 1970-01-01 to a time."""
     since = ex.Binary("-", _cut(moment, DAY), ex.Timestamp(0))
-    return _near(ex.Binary("/", since, _length(DAY)))
+    return _round_quotient(ex.Binary("/", since, _length(DAY)))
 
 
 def _days_to(year: ex.Expr, month: ex.Expr) -> ex.Expr:
@@ -79,8 +79,8 @@ def _days_to(year: ex.Expr, month: ex.Expr) -> ex.Expr:
     march_month = ex.Binary("+", _binary("-", month, 3), _binary("*", shift, 12))
     days = _binary("*", march_year, 365)
     for divisor, sign in ((4, "+"), (100, "-"), (400, "+")):
-        days = ex.Binary(sign, days, _whole(march_year, divisor))
-    days = ex.Binary("+", days, _whole(_binary("+", _binary("*", march_month, 153), 2), 5))
+        days = ex.Binary(sign, days, _floor_quotient(march_year, divisor))
+    days = ex.Binary("+", days, _floor_quotient(_binary("+", _binary("*", march_month, 153), 2), 5))
     return _binary("-", days, 719_468)
 
 
@@ -88,7 +88,7 @@ def _at_day(days: ex.Expr) -> ex.Expr:
     return ex.Binary("+", ex.Timestamp(0), ex.Binary("*", days, _length(DAY)))
 
 
-def _near(quotient: ex.Expr) -> ex.Expr:
+def _round_quotient(quotient: ex.Expr) -> ex.Expr:
     """Return a quotient that is whole, but for what a double cannot hold, as an integer."""
     return ex.Call("floor", (ex.Call("round", (quotient,)),))
 
@@ -104,7 +104,7 @@ def _cut_to_unit(moment: ex.Expr, unit: str) -> ex.Expr:
     if unit == "year":
         month = ex.Literal(1)
     if unit == "quarter":
-        month = _binary("+", _binary("*", _whole(_binary("-", month, 1), 3), 3), 1)
+        month = _binary("+", _binary("*", _floor_quotient(_binary("-", month, 1), 3), 3), 1)
     return _at_day(_days_to(year, month))
 
 
@@ -136,16 +136,16 @@ def _add_months(expr: ex.Call, args: Sequence[Typed]) -> Typed:
     x = moment.expr
     months_before = _binary("-", ex.Binary("+", _binary("*", _part("year", x), 12), _part("month", x)), 1)
     total = ex.Binary("+", months_before, months.expr)
-    year = _whole(total, 12)
+    year = _floor_quotient(total, 12)
     month = _binary("+", _binary("-", total, _binary("*", year, 12)), 1)
     following = _binary("+", total, 1)
-    next_year = _whole(following, 12)
+    next_year = _floor_quotient(following, 12)
     next_month = _binary("+", _binary("-", following, _binary("*", next_year, 12)), 1)
     first, end = _days_to(year, month), _days_to(next_year, next_month)
     day = ex.Call("least", (_part("day", x), ex.Binary("-", end, first)))
     time_of_day = ex.Binary("-", x, _cut(x, DAY))
-    at = _at_day(_binary("-", ex.Binary("+", first, day), 1))
-    return Typed(ex.Binary("+", at, time_of_day), moment.kind)
+    midnight = _at_day(_binary("-", ex.Binary("+", first, day), 1))
+    return Typed(ex.Binary("+", midnight, time_of_day), moment.kind)
 
 
 def _extract(expr: ex.Call, args: Sequence[Typed]) -> Typed:
@@ -160,7 +160,7 @@ def _extract(expr: ex.Call, args: Sequence[Typed]) -> Typed:
         case "epoch":
             return Typed(ex.Binary("/", ex.Binary("-", x, ex.Timestamp(0)), _length(10**9)), "float")
         case "quarter":
-            return Typed(_whole(_binary("+", _part("month", x), 2), 3), "int")
+            return Typed(_floor_quotient(_binary("+", _part("month", x), 2), 3), "int")
         case "isodow":
             return Typed(_binary("+", weekday, 1), "int")
         case "doy":
@@ -168,7 +168,7 @@ def _extract(expr: ex.Call, args: Sequence[Typed]) -> Typed:
         case "week":
             thursday = _binary("+", ex.Binary("-", days, weekday), 3)
             new_year = _days_to(_part("year", _at_day(thursday)), ex.Literal(1))
-            return Typed(_binary("+", _whole(ex.Binary("-", thursday, new_year), 7), 1), "int")
+            return Typed(_binary("+", _floor_quotient(ex.Binary("-", thursday, new_year), 7), 1), "int")
     return Typed(_part(unit, x), "int")
 
 
@@ -188,7 +188,7 @@ def _extract_of_length(expr: ex.Call, unit: str, length: Typed) -> Typed:
 def _whole_units(length: ex.Expr, ns: int) -> ex.Expr:
     """Return how many times a duration has a length, cut off towards zero."""
     multiple = ex.Binary("-", length, ex.Binary("%", length, _length(ns)))
-    return _near(ex.Binary("/", multiple, _length(ns)))
+    return _round_quotient(ex.Binary("/", multiple, _length(ns)))
 
 
 def _units(expr: ex.Call, args: Sequence[Typed]) -> Typed:

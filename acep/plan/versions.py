@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from acep.automaton.thompson import Negated
-from acep.automaton.versions import VersionPart, crossing, joined, programs_of, with_arcs
+from acep.automaton.versions import VersionPart, join_versions, programs_of, renumber_negations, with_arcs
 from acep.errors import QueryError
 from acep.pattern.evaluation import Compiled
 from acep.pattern.spelling import expression_text
@@ -25,12 +25,12 @@ MOST_VERSIONS = 100
 @dataclass(frozen=True)
 class QueryVersion:
     """A ``query``, which is valid from the tick ``since`` on (``None``: from the beginning) until the next version.
-    An automaton has one version, whose arcs have times of their own; it began to be as it is at ``since``. ``known``:
-    partial matches know the arcs along which they came, which those of older snapshots do not."""
+    An automaton has one version, whose arcs have times of their own; it began to be as it is at ``since``.
+    ``has_arcs``: partial matches know the arcs along which they came, which those of older snapshots do not."""
 
     query: Query
     since: int | None
-    known: bool = True
+    has_arcs: bool = True
 
 
 def check_dynamic(query: Query) -> None:
@@ -52,14 +52,14 @@ def check_change(old: Query, new: Query) -> None:
     differ, but not what holds for all partial matches or decides the columns of the result.
 
     >>> import acep
-    >>> one, other = (acep.parse(f"PATTERN SEQ(A a, {t} x) WITHIN {n}") for t, n in (("B", 5), ("C", 6)))
-    >>> check_change(one, other)
+    >>> query, other = (acep.parse(f"PATTERN SEQ(A a, {t} x) WITHIN {n}") for t, n in (("B", 5), ("C", 6)))
+    >>> check_change(query, other)
     Traceback (most recent call last):
     acep.errors.QueryError: the query has another value of `WITHIN` [query_change]
     hint: only the pattern and its conditions may change
     """
     check_dynamic(new)
-    for name, one, two in (
+    for name, old_value, new_value in (
         ("strategy", old.strategy, new.strategy),
         ("WITHIN", old.within, new.within),
         ("error budget", old.errors, new.errors),
@@ -68,7 +68,7 @@ def check_change(old: Query, new: Query) -> None:
         ("OUTPUT", (old.output, old.skip), (new.output, new.skip)),
         ("RETURN", [(n, _text(e)) for n, e in old.returns], [(n, _text(e)) for n, e in new.returns]),
     ):
-        if one != two:
+        if old_value != new_value:
             raise QueryError(
                 f"the query has another value of `{name}`",
                 hint="only the pattern and its conditions may change",
@@ -82,7 +82,7 @@ def plan_of_versions(versions: Sequence[QueryVersion], schema: Schema, over: int
 
     Raises :class:`QueryError` if a version does not fit the columns, or has other partition attributes than the first.
     """
-    plans = [compile_query(one.query, schema) for one in versions]
+    plans = [compile_query(version.query, schema) for version in versions]
     first, last = plans[0], plans[-1]
     for plan in plans:
         if plan.keys != first.keys:
@@ -95,29 +95,33 @@ def plan_of_versions(versions: Sequence[QueryVersion], schema: Schema, over: int
             raise QueryError(
                 "the query has weights of another kind", hint="give weights as before", code="query_change"
             )
-    every = _Numbers()
-    of = [every.take(plan, version.since) for plan, version in zip(plans, versions, strict=True)]
+    shared = _Numbers()
+    version_numbers = [shared.take(plan, version.since) for plan, version in zip(plans, versions, strict=True)]
     parts, programs = [], []
-    for i, (version, plan, (predicates, negations, groups)) in enumerate(zip(versions, plans, of, strict=True)):
+    for i, (version, plan, (predicates, negations, groups)) in enumerate(
+        zip(versions, plans, version_numbers, strict=True)
+    ):
         until = versions[i + 1].since if i + 1 < len(versions) else None
         ended = over is not None and until is not None and until <= over
-        automaton, arcs = crossing(plan.automaton, plan.arcs, negations, groups, (every.negations, every.groups))
+        automaton, arcs = renumber_negations(
+            plan.automaton, plan.arcs, negations, groups, (shared.negations, shared.groups)
+        )
         parts.append(VersionPart(automaton, arcs, predicates, negations, version.since, until, ended))
         programs.append(with_arcs(plan.program, arcs))
-    conditions = [[one.expr for one in these] for these in every.negated]
-    arcs, program, numbers_of = joined(parts, programs_of(parts, programs), conditions)
+    conditions = [[condition.expr for condition in group] for group in shared.negated]
+    arcs, program, numbers_of = join_versions(parts, programs_of(parts, programs), conditions)
     return replace(
         last,
         columns=tuple(sorted({name for plan in plans for name in plan.columns})),
         row=tuple(dict.fromkeys(name for plan in plans for name in plan.row)),
-        computed=tuple(dict.fromkeys(one for plan in plans for one in plan.computed)),
+        computed=tuple(dict.fromkeys(column for plan in plans for column in plan.computed)),
         variables=tuple(dict.fromkeys(name for plan in plans for name in plan.variables)),
         kleene=frozenset(name for plan in plans for name in plan.kleene),
         automaton=parts[-1].automaton,
         arcs=arcs,
         program=program,
-        predicates=tuple(every.predicates),
-        negated=tuple(every.negated),
+        predicates=tuple(shared.predicates),
+        negated=tuple(shared.negated),
         dynamic=True,
         finer=None,
         parts=tuple(parts),
@@ -142,48 +146,55 @@ class _Numbers:
     def take(self, plan: Plan, since: int | None) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Return the numbers of the predicates, negations and groups of the next version, valid from ``since`` on."""
         predicates, groups, negations = list[int](), list[int](), list[int]()
-        for key, made in zip(_apart(map(_told, plan.predicates)), plan.predicates, strict=True):
+        for key, predicate in zip(_number_repeats(map(_condition_key, plan.predicates)), plan.predicates, strict=True):
             predicates.append(self.numbers.setdefault(key, len(self.predicates)))
-            self.predicates += [made] * (predicates[-1] == len(self.predicates))
-        for key, names in zip(_apart(plan.automaton.groups), plan.automaton.groups, strict=True):
+            self.predicates += [predicate] * (predicates[-1] == len(self.predicates))
+        for key, names in zip(_number_repeats(plan.automaton.groups), plan.automaton.groups, strict=True):
             groups.append(self.numbers.setdefault(key, len(self.groups)))
             self.groups += [names] * (groups[-1] == len(self.groups))
-        here = [replace(one, groups=tuple(groups[g] for g in one.groups)) for one in plan.automaton.negations]
+        renumbered = [
+            replace(negation, groups=tuple(groups[g] for g in negation.groups)) for negation in plan.automaton.negations
+        ]
         latest = dict[Hashable, int]()
-        keys = _apart([(repr(one), *_used(plan, these)) for one, these in zip(here, plan.negated, strict=True)])
-        for key, one, these in zip(keys, here, plan.negated, strict=True):
+        keys = _number_repeats(
+            [
+                (repr(negation), *_negation_key(plan, conditions))
+                for negation, conditions in zip(renumbered, plan.negated, strict=True)
+            ]
+        )
+        for key, negation, conditions in zip(keys, renumbered, plan.negated, strict=True):
             latest[key] = self.latest.get(key, len(self.negations))
             negations.append(latest[key])
             if latest[key] == len(self.negations):
-                self.negations.append(replace(one, since=since))
-                self.negated.append(these)
+                self.negations.append(replace(negation, since=since))
+                self.negated.append(conditions)
         self.latest = latest
         return tuple(predicates), tuple(negations), tuple(groups)
 
 
-def _told(made: Compiled) -> str:
+def _condition_key(condition: Compiled) -> str:
     """Return the text by which equal conditions are told: constants of several kinds are equal in Python."""
-    return repr(without_places(made.expr))
+    return repr(without_places(condition.expr))
 
 
-def _used(plan: Plan, conditions: Sequence[Compiled]) -> tuple[Hashable, ...]:
+def _negation_key(plan: Plan, conditions: Sequence[Compiled]) -> tuple[Hashable, ...]:
     """Return the conditions of a negation, and the part that their variables have in the pattern."""
-    names = sorted({leaf.var for one in conditions for leaf in one.leaves})
-    return (*map(_told, conditions), *((name, name in plan.variables, name in plan.kleene) for name in names))
+    names = sorted({leaf.var for condition in conditions for leaf in condition.leaves})
+    return (*map(_condition_key, conditions), *((name, name in plan.variables, name in plan.kleene) for name in names))
 
 
-def _apart(keys: Iterable[Hashable]) -> list[Hashable]:
+def _number_repeats(keys: Iterable[Hashable]) -> list[Hashable]:
     """Tell equal keys apart by their order.
 
-    >>> _apart(["a", "b", "a"])
+    >>> _number_repeats(["a", "b", "a"])
     [('a', 1), ('b', 1), ('a', 2)]
     """
     seen: dict[Hashable, int] = {}
-    found = list[Hashable]()
+    distinct_keys = list[Hashable]()
     for key in keys:
         seen[key] = seen.get(key, 0) + 1
-        found.append((key, seen[key]))
-    return found
+        distinct_keys.append((key, seen[key]))
+    return distinct_keys
 
 
 def _text(expr: Any) -> str:

@@ -42,8 +42,8 @@ def series_of(table: pa.Table, match: Match, value: str, *, ts: str, id: str | N
     rows, values = _bound_rows(table, match, id), _numbers(table, value)
     calendar, times = moments(ts, named_column(table, ts))
     _same_events(match, rows, times, calendar=calendar)
-    bound = np.concatenate([*rows.values(), np.empty(0, np.int64)])
-    if not usable[bound].all():
+    bound_rows = np.concatenate([*rows.values(), np.empty(0, np.int64)])
+    if not usable[bound_rows].all():
         hint = "give the events that were matched, in the same order or with id="
         raise DataError("the bound events do not have the key of the match", hint=hint, code="option_invalid")
     zone = getattr(named_column(table, ts).type, "tz", None) is not None
@@ -61,18 +61,18 @@ def surroundings(match: Match, context: float) -> tuple[int, int]:
     return max(first - free, -(2**63)), min(last + free, 2**63 - 1)
 
 
-def is_numeric(held: pa.DataType) -> bool:
+def is_numeric(dtype: pa.DataType) -> bool:
     """Return whether a column of this type can be drawn as a line.
 
     >>> is_numeric(pa.float32()), is_numeric(pa.bool_())
     (True, False)
     """
-    return bool(pa.types.is_integer(held) or pa.types.is_floating(held) or pa.types.is_decimal(held))
+    return bool(pa.types.is_integer(dtype) or pa.types.is_floating(dtype) or pa.types.is_decimal(dtype))
 
 
 def of_key(table: pa.Table, key: Mapping[str, Any]) -> Bools:
     """Return which rows have the values of a key. Raises :class:`DataError` if a column is missing or does not fit."""
-    chosen = np.ones(table.num_rows, bool)
+    has_key = np.ones(table.num_rows, bool)
     for name, value in key.items():
         column = named_column(table, name)
         if pa.types.is_dictionary(column.type):
@@ -80,20 +80,20 @@ def of_key(table: pa.Table, key: Mapping[str, Any]) -> Bools:
         if pa.types.is_string_view(column.type):  # which older versions of Arrow do not compare
             column = column.cast(pa.large_string())
         try:
-            wanted = pa.scalar(value, column.type)
+            scalar = pa.scalar(value, column.type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             raise DataError(
                 f"column `{name}` is {column.type}, and the key of the match is {value!r}", code="data_type"
             ) from None
-        chosen &= pc.fill_null(pc.equal(column, wanted), False).to_numpy()
-    return chosen
+        has_key &= pc.fill_null(pc.equal(column, scalar), False).to_numpy()
+    return has_key
 
 
 def _numbers(table: pa.Table, name: str) -> Floats:
     """Return the values of a column as floats, NaN for null and for what no axis can have."""
     column = named_column(table, name)
     if not is_numeric(column.type):
-        numeric = [one for one, held in fields_of(table.schema).items() if is_numeric(held)]
+        numeric = [column_name for column_name, dtype in fields_of(table.schema).items() if is_numeric(dtype)]
         hint = f"such as {', '.join(numeric[:3])}" if numeric else None
         raise DataError(
             f"column `{name}` is {column.type}, and a column of numbers is drawn", hint=hint, code="data_type"
@@ -112,18 +112,18 @@ class _Rows:
 
     def at(self, ids: tuple[Any, ...]) -> Ints:
         if self.ids is None:
-            known = all(isinstance(one, int) and 0 <= one < self.size for one in ids)
-            missing = None if known else next(o for o in ids if not isinstance(o, int) or not 0 <= o < self.size)
-            rows = np.array(ids if known else [], np.int64)
+            is_valid = all(isinstance(event_id, int) and 0 <= event_id < self.size for event_id in ids)
+            missing = None if is_valid else next(o for o in ids if not isinstance(o, int) or not 0 <= o < self.size)
+            rows = np.array(ids if is_valid else [], np.int64)
         else:
             try:
-                found = pc.index_in(pa.array(ids, self.ids.type), value_set=self.ids)
+                positions = pc.index_in(pa.array(ids, self.ids.type), value_set=self.ids)
             except (pa.ArrowException, TypeError, OverflowError):
                 raise DataError(
                     f"the ids of the events are {self.ids.type}, and the match binds {ids[0]!r}", code="option_invalid"
                 ) from None
-            missing = ids[found.to_pylist().index(None)] if found.null_count else None
-            rows = found.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+            missing = ids[positions.to_pylist().index(None)] if positions.null_count else None
+            rows = positions.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
         if missing is not None:
             hint = "give the events that were matched, and the id= that was given to acep.match"
             raise DataError(
@@ -139,13 +139,13 @@ def _bound_rows(table: pa.Table, match: Match, id: str | None) -> dict[str, Ints
     if ids is not None and pa.types.is_dictionary(ids.type):
         ids = ids.cast(ids.type.value_type)
     rows = _Rows(ids, table.num_rows)
-    return {variable: rows.at(bound) for variable, bound in match.bindings.items() if bound}
+    return {variable: rows.at(ids_bound) for variable, ids_bound in match.bindings.items() if ids_bound}
 
 
 def _same_events(match: Match, rows: dict[str, Ints], times: Ints, *, calendar: bool) -> None:
     """Raise :class:`DataError` if the times of the first and the last bound event are not those of the match."""
-    (same, start), (_, end) = moment(match.start), moment(match.end)
-    at = times[np.concatenate([*rows.values(), np.empty(0, np.int64)])]
-    if same is not calendar or not len(at) or (int(at.min()), int(at.max())) != (start, end):
+    (is_calendar, start), (_, end) = moment(match.start), moment(match.end)
+    bound = times[np.concatenate([*rows.values(), np.empty(0, np.int64)])]
+    if is_calendar is not calendar or not len(bound) or (int(bound.min()), int(bound.max())) != (start, end):
         hint = "give the events that were matched, in the same order or with id=, and the same ts="
         raise DataError("the times of the bound events are not those of the match", hint=hint, code="option_invalid")

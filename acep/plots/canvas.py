@@ -84,12 +84,12 @@ def figure_of(plot: object) -> Figure:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    found: Any = plot.figure if isinstance(plot, Axes) else plot
-    while isinstance(found, SubFigure):
-        found = found.figure
-    if not isinstance(found, Figure):
+    figure: Any = plot.figure if isinstance(plot, Axes) else plot
+    while isinstance(figure, SubFigure):
+        figure = figure.figure
+    if not isinstance(figure, Figure):
         raise DataError(f"a plot is Axes or a Figure of matplotlib, not {type(plot).__name__}", code="option_invalid")
-    return found
+    return figure
 
 
 def label_text(value: object, longest: int = LONGEST) -> str:
@@ -102,14 +102,14 @@ def label_text(value: object, longest: int = LONGEST) -> str:
     text = str(value)
     if len(lines := _BREAK.split(text[: 100 * longest])) > 1:
         text = " ".join(filter(None, map(str.strip, lines)))
-    shown = ["\ufffd" if not c.isprintable() else c for c in text[: longest + 1]]
-    widths = [2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in shown]
+    characters = ["\ufffd" if not c.isprintable() else c for c in text[: longest + 1]]
+    widths = [2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in characters]
     if sum(widths) <= longest:
-        return "".join(shown)
-    while shown and sum(widths) > longest - 1:
-        shown.pop()
+        return "".join(characters)
+    while characters and sum(widths) > longest - 1:
+        characters.pop()
         widths.pop()
-    return "".join([*shown, "…"])
+    return "".join([*characters, "…"])
 
 
 def titled(ax: Axes, title: str, notes: Sequence[str] = ()) -> None:
@@ -122,17 +122,17 @@ def legend(ax: Axes, entries: Sequence[tuple[Any, object]], title: str = "") -> 
     """Explain artists to the right of the axes: pairs of an artist and its name, at most eight."""
     if not entries:
         return
-    shown = entries[:MOST_ENTRIES]
-    names = [label_text(name, 24) for _, name in shown]
-    if len(entries) > len(shown):
-        title = f"{title} ({len(shown)} of {len(entries)})".strip()
+    shown_entries = entries[:MOST_ENTRIES]
+    names = [label_text(name, 24) for _, name in shown_entries]
+    if len(entries) > len(shown_entries):
+        title = f"{title} ({len(shown_entries)} of {len(entries)})".strip()
     # matplotlib leaves names out that begin with an underscore.
     names = [f" {name}" if name.startswith("_") else name or " " for name in names]
-    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
-    made = ax.legend([artist for artist, _ in shown], names, fontsize=8, frameon=False, **place)
-    made.set_title(title)
-    made.get_title().set_fontsize(8)
-    for text in [*made.get_texts(), made.get_title()]:
+    placement: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+    box = ax.legend([artist for artist, _ in shown_entries], names, fontsize=8, frameon=False, **placement)
+    box.set_title(title)
+    box.get_title().set_fontsize(8)
+    for text in [*box.get_texts(), box.get_title()]:
         text.set_parse_math(False)
         text.set_usetex(False)
 
@@ -180,7 +180,7 @@ def one_name(path: object, forms: Sequence[str], what: str) -> str:
         raise DataError(f"{what} is written to a path, not {type(path).__name__}", code="option_invalid")
     form = Path(path).suffix.lower().removeprefix(".")
     if form not in forms:
-        hint = f"give the file a name that ends in {' or '.join(f'.{one}' for one in forms)}"
+        hint = f"give the file a name that ends in {' or '.join(f'.{suffix}' for suffix in forms)}"
         raise DataError(
             f"`{os.fspath(path)}` does not say how {what} is to be written", hint=hint, code="option_invalid"
         )

@@ -24,7 +24,7 @@ BOUNDS = {
 }
 MOST_RUNS = 1_000
 WIDE = 20.0  # ratio of budgets from which on the axis is logarithmic
-OF = {"points": "match points", "bundles": "match bundles"}
+TARGETS = {"points": "match points", "bundles": "match bundles"}
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def recall_curve(
     >>> ax.get_xlabel(), ax.get_lines()[0].get_xydata().tolist()
     ('budget (touches an event)', [[2.0, 0.4], [4.0, 0.7], [8.0, 1.0]])
     """
-    if not isinstance(of, str) or of not in OF:
+    if not isinstance(of, str) or of not in TARGETS:
         raise DataError(f"of={of!r} is not one of points and bundles", code="option_invalid")
     if budget is not None and not isinstance(budget, str):
         raise DataError(f"budget= is the name of the axis, not {type(budget).__name__}", code="option_invalid")
@@ -72,17 +72,17 @@ def recall_curve(
         line.sort(key=lambda run: run.budget)
         likely = [(run.budget, run.recall) for run in line if run.recall is not None]
         style: dict[str, Any] = {"marker": "o", "markersize": 4, "color": colour}
-        drawn: Any = axes.plot([x for x, _ in likely], [y for _, y in likely], **style)[0]
+        artist: Any = axes.plot([x for x, _ in likely], [y for _, y in likely], **style)[0]
         spread = [run for run in line if run.low < run.high]
         if spread:
             lows, highs = [run.low for run in spread], [run.high for run in spread]
             bars = axes.vlines([run.budget for run in spread], lows, highs, colors=colour, linewidth=5, alpha=0.35)
-            drawn = drawn if likely else bars
-        entries.append((drawn, name))
+            artist = artist if likely else bars
+        entries.append((artist, name))
     if work is not None:
         axes.axvline(work, color=GREY, linestyle="--", linewidth=1)
-        place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "right", "rotation": 90}
-        axes.annotate("exact run", (work, 0.03), fontsize=8, color=GREY, **place)
+        placement: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "right", "rotation": 90}
+        axes.annotate("exact run", (work, 0.03), fontsize=8, color=GREY, **placement)
     budgets = [run.budget for line in named.values() for run in line] + ([] if work is None else [work])
     if min(budgets) > 0 and max(budgets) > WIDE * min(budgets):
         axes.set_xscale("log")
@@ -90,7 +90,7 @@ def recall_curve(
     axes.set_ylim(-0.02, 1.04)
     axes.grid(visible=True, color="#d0d7de", linewidth=0.5)
     axes.set_xlabel(label_text(budget or heading), fontsize=9, **AS_WRITTEN)
-    axes.set_ylabel(f"recall of {OF[of]}", fontsize=9)
+    axes.set_ylabel(f"recall of {TARGETS[of]}", fontsize=9)
     axes.tick_params(labelsize=8)
     if several:
         legend(axes, entries)
@@ -99,24 +99,24 @@ def recall_curve(
     return axes
 
 
-def _lines(runs: Any, of: str) -> tuple[dict[str, list[_Run]], str, bool]:
+def _lines(runs: Any, kind: str) -> tuple[dict[str, list[_Run]], str, bool]:
     """Return the runs of each line, the name of the axis of budgets, and whether lines have names."""
     several = isinstance(runs, Mapping) and not {"budget", "recall"} <= set(runs)
     if several:
-        given = {str(name): list(_pairs(pairs)) for name, pairs in runs.items()}
+        pairs_by_name = {str(name): list(_pairs(pairs)) for name, pairs in runs.items()}
     elif isinstance(runs, Sequence) and not isinstance(runs, str | bytes):
-        given = {"": list(_pairs(runs))}
+        pairs_by_name = {"": list(_pairs(runs))}
     else:
         return _from_table(runs)
-    if sum(map(len, given.values())) > MOST_RUNS:
+    if sum(map(len, pairs_by_name.values())) > MOST_RUNS:
         raise DataError(f"a curve has at most {MOST_RUNS:,} runs", code="option_invalid")
     headings, lines = set[str](), dict[str, list[_Run]]()
-    for name, pairs in given.items():
+    for name, pairs in pairs_by_name.items():
         lines[name] = []
-        for bound, result in pairs:
-            heading, x = _bound(bound)
+        for run_budget, result in pairs:
+            heading, x = _bound(run_budget)
             headings.add(heading)
-            lines[name].append(_Run(x, *_result(result, of)))
+            lines[name].append(_Run(x, *_result(result, kind)))
     if not headings:
         raise DataError("there are no runs to draw", code="option_invalid")
     if len(headings) > 1:
@@ -140,24 +140,24 @@ def _pairs(pairs: Any) -> Iterator[tuple[Any, Any]]:
         yield pair[0], pair[1]
 
 
-def _bound(bound: Any) -> tuple[str, float]:
+def _bound(budget: Any) -> tuple[str, float]:
     """Return the name of the axis and the position of a budget."""
-    if not isinstance(bound, Budget):
-        return BOUNDS["work"], _number(bound, "a budget")
-    given = [name for name in BOUNDS if getattr(bound, name) is not None]
-    if len(given) != 1:
+    if not isinstance(budget, Budget):
+        return BOUNDS["work"], _number(budget, "a budget")
+    bounds = [name for name in BOUNDS if getattr(budget, name) is not None]
+    if len(bounds) != 1:
         raise DataError(
             "the budget of a run sets one of work, cpu and latency", hint="or give a number", code="option_invalid"
         )
-    return BOUNDS[given[0]], _number(getattr(bound, given[0]), "a budget")
+    return BOUNDS[bounds[0]], _number(getattr(budget, bounds[0]), "a budget")
 
 
-def _result(result: Any, of: str) -> tuple[float | None, float, float]:
+def _result(result: Any, kind: str) -> tuple[float | None, float, float]:
     """Return the recall and its interval of a report, or of a number."""
     if not isinstance(result, Report):
         measured = _share(result)
         return measured, measured, measured
-    if of == "points":
+    if kind == "points":
         return result.recall, *result.interval
     return result.bundle_recall, *result.bundle_interval
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from acep.errors import DataError
-from acep.learning.history.drawing import MOST, history_svg
+from acep.learning.history.drawing import MAX_VECTORS, history_svg
 from acep.pattern.query_arguments import query_of
 from acep.plots.canvas import FORMS, as_image, figure_of, one_name, write_image
 from acep.plots.vectors import read_graph
@@ -49,7 +49,7 @@ def automaton(query: Any) -> SvgPicture:
     return SvgPicture(query_svg(query_of(query)))
 
 
-def history_graph(history: Any, most: int = MOST) -> SvgPicture:
+def history_graph(history: Any, most: int = MAX_VECTORS) -> SvgPicture:
     """Return a drawing of the graph of a history: its ``most`` visited match vectors, the bundles that were reached
     from them, and the lines between. It is the one of ``acep history --svg``, and needs no matplotlib.
 

@@ -71,26 +71,26 @@ def draw_series(series: Series, match: Match, value: str, ts: str, context: floa
     """Draw a match over a series; ``value`` and ``ts`` name the axes."""
     low, high = surroundings(match, context)
     times, values = series.times, series.values
-    shown = _shown(series.usable & ~np.isnan(values), times, low, high)
+    shown_rows = _shown(series.usable & ~np.isnan(values), times, low, high)
     axes = axes_of(ax)
     bounds = np.array([moment(match.start)[1], moment(match.end)[1]])
-    whole = np.concatenate([times[shown], bounds])
-    first, last = int(whole.min()), int(whole.max())
+    drawn_times = np.concatenate([times[shown_rows], bounds])
+    first, last = int(drawn_times.min()), int(drawn_times.max())
     axis = time_axis(first, last, calendar=series.calendar, zone=series.zone)
-    drawn, notes = _thinned(shown, values[shown]), []
-    if len(drawn) < len(shown):
-        notes.append(f"{len(drawn):,} of {len(shown):,} events drawn")
-    dots: dict[str, Any] = {"marker": ".", "markersize": 4} if len(drawn) <= FEW else {}
-    axes.plot(axis.at(times[drawn]), values[drawn], color=GREY, linewidth=0.9, zorder=1, **dots)
+    drawn_rows, notes = _thinned(shown_rows, values[shown_rows]), []
+    if len(drawn_rows) < len(shown_rows):
+        notes.append(f"{len(drawn_rows):,} of {len(shown_rows):,} events drawn")
+    dots: dict[str, Any] = {"marker": ".", "markersize": 4} if len(drawn_rows) <= FEW else {}
+    axes.plot(axis.at(times[drawn_rows]), values[drawn_rows], color=GREY, linewidth=0.9, zorder=1, **dots)
     start, end = axis.at(bounds).tolist()
     axes.axvspan(start, end, color=COLOURS[4], alpha=0.15, linewidth=0, zorder=0)
     marked = _marked(series.rows)
-    bound, kept = sum(map(len, series.rows.values())), sum(map(len, marked.values()))
-    if kept < bound:
-        notes.append(f"{kept:,} of {bound:,} bound events marked")
+    n_bound, n_marked = sum(map(len, series.rows.values())), sum(map(len, marked.values()))
+    if n_marked < n_bound:
+        notes.append(f"{n_marked:,} of {n_bound:,} bound events marked")
     entries = []
-    for number, (variable, at) in enumerate(marked.items()):
-        entries.append((_marks(axes, axis.at(times[at]), values[at], COLOURS[number % len(COLOURS)]), variable))
+    for number, (variable, rows) in enumerate(marked.items()):
+        entries.append((_marks(axes, axis.at(times[rows]), values[rows], COLOURS[number % len(COLOURS)]), variable))
     axis.label(axes, ts, first, last)
     axes.set_ylabel(label_text(value), fontsize=9, **AS_WRITTEN)
     axes.tick_params(labelsize=8)
@@ -136,7 +136,7 @@ def _shown(usable: Bools, times: Ints, low: int, high: int) -> Ints:
     """Return the rows of the line in order of time; around a match that takes no time some of its neighbours."""
     rows: Ints = np.flatnonzero(usable)
     rows = rows[np.argsort(times[rows], kind="stable")]
-    begin, end = (int(np.searchsorted(times[rows], *one)) for one in ((low, "left"), (high, "right")))
+    begin, end = (int(np.searchsorted(times[rows], *side)) for side in ((low, "left"), (high, "right")))
     if low == high:
         begin, end = max(0, begin - NEIGHBOURS), end + NEIGHBOURS
     return rows[begin:end]
@@ -147,30 +147,30 @@ def _thinned(rows: Ints, values: Floats) -> Ints:
     if len(rows) <= MOST_POINTS:
         return rows
     edges = np.linspace(0, len(rows), MOST_POINTS // 2 + 1).astype(np.int64)
-    kept = [
+    extremes = [
         begin + np.array([values[begin:end].argmin(), values[begin:end].argmax()])
         for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     ]
-    places: Ints = np.unique(np.concatenate(kept))
-    return rows[places]
+    positions: Ints = np.unique(np.concatenate(extremes))
+    return rows[positions]
 
 
 def _marked(rows: dict[str, Ints]) -> dict[str, Ints]:
     """Return the bound events that are marked, evenly chosen where there are more than ``MOST_MARKS``."""
-    numbers = np.repeat(np.arange(len(rows)), [len(at) for at in rows.values()])
-    kept = np.arange(0, len(numbers), max(1, -(-len(numbers) // MOST_MARKS)))
-    whole = np.concatenate([*rows.values(), np.empty(0, np.int64)])
-    some = {variable: whole[kept[numbers[kept] == number]] for number, variable in enumerate(rows)}
-    return {variable: at for variable, at in some.items() if len(at)}
+    numbers = np.repeat(np.arange(len(rows)), [len(bound_rows) for bound_rows in rows.values()])
+    marked = np.arange(0, len(numbers), max(1, -(-len(numbers) // MOST_MARKS)))
+    all_rows = np.concatenate([*rows.values(), np.empty(0, np.int64)])
+    marked_rows = {variable: all_rows[marked[numbers[marked] == number]] for number, variable in enumerate(rows)}
+    return {variable: bound_rows for variable, bound_rows in marked_rows.items() if len(bound_rows)}
 
 
-def _marks(axes: Axes, at: Floats, values: Floats, colour: str) -> Any:
+def _marks(axes: Axes, x: Floats, values: Floats, colour: str) -> Any:
     """Mark events, those without a value by a dotted line from top to bottom, and return the artist for the legend."""
     without = np.isnan(values)
     marks: Any = axes.plot(
-        at[~without], values[~without], linestyle="none", marker="o", markersize=6, color=colour, zorder=3
+        x[~without], values[~without], linestyle="none", marker="o", markersize=6, color=colour, zorder=3
     )[0]
     if without.any():
-        lines = axes.vlines(at[without], 0, 1, transform=axes.get_xaxis_transform(), colors=colour, linestyles=":")
+        lines = axes.vlines(x[without], 0, 1, transform=axes.get_xaxis_transform(), colors=colour, linestyles=":")
         return lines if without.all() else marks
     return marks

@@ -51,53 +51,53 @@ class Drawn:
     series: Sequence[tuple[Match, Series]] = ()
 
 
-def as_file(drawn: Drawn, form: str) -> bytes:
+def as_file(drawing: Drawn, form: str) -> bytes:
     """Return the bytes of a file: ``"html"``, ``"svg"`` or ``"png"``.
 
     A page of HTML has at most 1,000,000 bytes: a plot for which there is no room is left out, and the page says so.
     """
-    return _page(drawn) if form == "html" else as_image(_picture(drawn), form)
+    return _page(drawing) if form == "html" else as_image(_picture(drawing), form)
 
 
-def _picture(drawn: Drawn) -> Figure:
+def _picture(drawing: Drawn) -> Figure:
     """Return all plots in one figure, one below the other."""
     from matplotlib.figure import Figure
 
-    series = drawn.series[:MOST_SERIES]
-    first = figure_of(timeline(drawn.matches, of=drawn.total, ts=drawn.ts, most_keys=KEYS)).get_size_inches()[1]
+    series = drawing.series[:MOST_SERIES]
+    first = figure_of(timeline(drawing.matches, of=drawing.total, ts=drawing.ts, most_keys=KEYS)).get_size_inches()[1]
     heights = [float(first), *(2.6 for _ in series)]
     figure = Figure(figsize=(8.5, sum(heights) + 0.4), layout="constrained")
     panels: Any = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)
-    timeline(drawn.matches, of=drawn.total, ts=drawn.ts, most_keys=KEYS, ax=panels[0, 0])
+    timeline(drawing.matches, of=drawing.total, ts=drawing.ts, most_keys=KEYS, ax=panels[0, 0])
     for panel, (match, around) in zip(panels[1:, 0], series, strict=True):
-        draw_series(around, match, drawn.value, drawn.ts, CONTEXT, panel)
-    figure.suptitle(label_text(drawn.heading, 110), x=0.01, ha="left", fontsize=9, **AS_WRITTEN)
+        draw_series(around, match, drawing.value, drawing.ts, CONTEXT, panel)
+    figure.suptitle(label_text(drawing.heading, 110), x=0.01, ha="left", fontsize=9, **AS_WRITTEN)
     return figure
 
 
-def _page(drawn: Drawn) -> bytes:
+def _page(drawing: Drawn) -> bytes:
     rows = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(_shortened(text))}</td></tr>\n" for name, text in drawn.facts
+        f"<tr><th>{escape(name)}</th><td>{escape(_shortened(text))}</td></tr>\n" for name, text in drawing.facts
     )
-    plots = [("Matches over time", timeline(drawn.matches, of=drawn.total, ts=drawn.ts, most_keys=KEYS))]
-    for match, around in drawn.series[:MOST_SERIES]:
-        axes = draw_series(around, match, drawn.value, drawn.ts, CONTEXT, axes_of(None, height=2.8))
-        plots.append((f"A match over {label_text(drawn.value)}", axes))
+    plots = [("Matches over time", timeline(drawing.matches, of=drawing.total, ts=drawing.ts, most_keys=KEYS))]
+    for match, around in drawing.series[:MOST_SERIES]:
+        axes = draw_series(around, match, drawing.value, drawing.ts, CONTEXT, axes_of(None, height=2.8))
+        plots.append((f"A match over {label_text(drawing.value)}", axes))
     parts = [
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
-        f"<title>{escape(label_text(drawn.heading, 110))}</title><style>{STYLE}</style></head>",
+        f"<title>{escape(label_text(drawing.heading, 110))}</title><style>{STYLE}</style></head>",
         f"<body><h1>acep match</h1>\n<table>\n{rows}</table>",
     ]
     size = len("\n".join(parts).encode("utf-8", "replace"))
     for number, (heading, axes) in enumerate(plots):
         part = f'<h2>{escape(heading)}</h2>\n<figure id="plot-{number}">{_inline(figure_of(axes))}</figure>'
-        more = len(part.encode("utf-8", "replace"))
-        if size + more > MOST_BYTES - NOTES:
+        part_size = len(part.encode("utf-8", "replace"))
+        if size + part_size > MOST_BYTES - NOTES:
             parts.append(f"<p>{escape(heading)}: left out, as a page has at most {MOST_BYTES:,} bytes.</p>")
             continue
         parts.append(part)
-        size += more
+        size += part_size
     return "\n".join([*parts, "</body></html>\n"]).encode("utf-8", "replace")
 
 

@@ -42,27 +42,27 @@ def controller(progress: Sequence[Progress], *, ax: Sequence[Axes] | None = None
     >>> figure.axes[0].get_lines()[0].get_ydata().tolist(), figure.axes[2].get_lines()[0].get_ydata().tolist()
     ([200.0, 200.0, 200.0], [1.0, 0.8, 0.8])
     """
-    given = _checked(progress)
+    records = _checked(progress)
     panels = _panels(ax)
     from matplotlib.ticker import MaxNLocator
 
-    batches = np.array([one.batch for one in given], np.int64)
-    work, allowance, made, shed = (_steps(given, batches, name) for name in ("work", "allowance", "made", "shed"))
-    kept = np.clip(1 - np.divide(shed, made, out=np.full(len(made), np.nan), where=made > 0), 0.0, 1.0)
+    batches = np.array([record.batch for record in records], np.int64)
+    work, allowance, n_made, shed = (_steps(records, batches, name) for name in ("work", "allowance", "made", "shed"))
+    share_kept = np.clip(1 - np.divide(shed, n_made, out=np.full(len(n_made), np.nan), where=n_made > 0), 0.0, 1.0)
     last = slice(-MOST_BATCHES, None)
     x = batches[last]
     dots: dict[str, Any] = {"marker": "."} if len(x) <= 60 else {}
     lines = [(panels[0].plot(x, work[last], color=COLOURS[0], **dots)[0], "work")]
-    if any(one.allowance for one in given):
+    if any(record.allowance for record in records):
         lines.append((panels[0].plot(x, allowance[last], color=COLOURS[1], linestyle="--", **dots)[0], "allowed"))
     legend(panels[0], lines)
     spent = [("matching", COLOURS[2]), ("transfer", COLOURS[5]), ("spark", COLOURS[4])]
-    parts = np.array([[getattr(one.spent, name) for one in given[last]] for name, _ in spent])
-    seconds = np.array([one.seconds for one in given[last]])
+    parts = np.array([[getattr(record.spent, name) for record in records[last]] for name, _ in spent])
+    seconds = np.array([record.seconds for record in records[last]])
     areas = panels[1].stackplot(x, parts, colors=[colour for _, colour in spent], alpha=0.6)
-    whole = panels[1].plot(x, seconds, color=GREY, linewidth=1, **dots)[0]
-    legend(panels[1], [(whole, "in all"), *zip(areas, ("matching", "transfer", "Spark, files"), strict=True)])
-    panels[2].plot(x, kept[last], color=COLOURS[6], **dots)
+    total = panels[1].plot(x, seconds, color=GREY, linewidth=1, **dots)[0]
+    legend(panels[1], [(total, "in all"), *zip(areas, ("matching", "transfer", "Spark, files"), strict=True)])
+    panels[2].plot(x, share_kept[last], color=COLOURS[6], **dots)
     panels[2].set_ylim(-0.04, 1.04)
     for panel, name in zip(panels, ("touches", "seconds", "share kept"), strict=True):
         panel.set_ylabel(name, fontsize=9)
@@ -72,33 +72,33 @@ def controller(progress: Sequence[Progress], *, ax: Sequence[Axes] | None = None
         panel.set_ylim(bottom=0)
     panels[2].set_xlabel("micro-batch", fontsize=9)
     panels[2].xaxis.set_major_locator(MaxNLocator(integer=True))
-    number = f"{len(given):,} micro-batch" + ("" if len(given) == 1 else "es")
-    titled(panels[0], number, [f"the last {len(x):,} drawn"] if len(x) < len(given) else [])
+    number = f"{len(records):,} micro-batch" + ("" if len(records) == 1 else "es")
+    titled(panels[0], number, [f"the last {len(x):,} drawn"] if len(x) < len(records) else [])
     return figure_of(panels[0])
 
 
 def _checked(progress: Any) -> list[Progress]:
     if isinstance(progress, str | bytes) or not isinstance(progress, Sequence):
         raise DataError(f"the progress of a stream is a list, not {type(progress).__name__}", code="option_invalid")
-    given = list(progress)
-    for one in given:
-        if not isinstance(one, Progress):
+    records = list(progress)
+    for record in records:
+        if not isinstance(record, Progress):
             raise DataError(
-                f"the progress of a stream is a list of Progress, and {type(one).__name__} is none",
+                f"the progress of a stream is a list of Progress, and {type(record).__name__} is none",
                 code="option_invalid",
             )
-    if not given:
+    if not records:
         raise DataError("there is no progress to draw", hint="collect it with tell=seen.append", code="option_invalid")
-    if any(after.batch <= before.batch for before, after in itertools.pairwise(given)):
+    if any(following.batch <= previous.batch for previous, following in itertools.pairwise(records)):
         raise DataError(
             "the numbers of the micro-batches do not rise", hint="draw the streams one by one", code="option_invalid"
         )
-    return given
+    return records
 
 
-def _steps(given: Sequence[Progress], batches: Any, name: str) -> Any:
+def _steps(records: Sequence[Progress], batches: Any, name: str) -> Any:
     """Return what each micro-batch added to a total, NaN where the one before it is not known."""
-    totals = np.array([getattr(one, name) for one in given], np.float64)
+    totals = np.array([getattr(record, name) for record in records], np.float64)
     steps = np.diff(totals, prepend=0.0)
     steps[np.diff(batches, prepend=-1) != 1] = np.nan
     return steps
@@ -109,10 +109,10 @@ def _panels(ax: Any) -> list[Axes]:
         check_matplotlib()
         from acep.plots.shown_axes import ShownFigure
 
-        made: Any = ShownFigure(figsize=(8.0, 6.0), layout="constrained").subplots(PANELS, 1, sharex=True)
-        return list(made)
+        subplots: Any = ShownFigure(figsize=(8.0, 6.0), layout="constrained").subplots(PANELS, 1, sharex=True)
+        return list(subplots)
     try:
-        panels = [axes_of(one) for one in ax if one is not None]
+        panels = [axes_of(axes) for axes in ax if axes is not None]
     except TypeError:
         panels = []
     if len(panels) != PANELS:

@@ -88,10 +88,12 @@ def moments(name: str, column: pa.ChunkedArray) -> tuple[bool, Ints]:
     >>> moments("ts", pa.chunked_array([pa.array([0, 5], pa.timestamp("ns"))]))
     (True, array([0, 0]))
     """
-    held = column.type
-    calendar = pa.types.is_timestamp(held) or pa.types.is_date(held)
-    if not calendar and not pa.types.is_integer(held):
-        raise DataError(f"column `{name}` is {held}, and a time is an integer, a date or a timestamp", code="data_type")
+    dtype = column.type
+    calendar = pa.types.is_timestamp(dtype) or pa.types.is_date(dtype)
+    if not calendar and not pa.types.is_integer(dtype):
+        raise DataError(
+            f"column `{name}` is {dtype}, and a time is an integer, a date or a timestamp", code="data_type"
+        )
     if column.null_count:
         raise DataError(f"column `{name}` has nulls, and a time is needed for each event", code="data_null")
     if not calendar:
@@ -99,8 +101,8 @@ def moments(name: str, column: pa.ChunkedArray) -> tuple[bool, Ints]:
             return False, column.cast(pa.int64()).to_numpy().astype(np.int64)
         except pa.ArrowInvalid:
             raise DataError(f"column `{name}` has times beyond 64 bits", code="data_value") from None
-    if pa.types.is_timestamp(held):
-        column = column.cast(pa.timestamp(held.unit))  # in UTC, without its zone
+    if pa.types.is_timestamp(dtype):
+        column = column.cast(pa.timestamp(dtype.unit))  # in UTC, without its zone
     return True, column.to_numpy().astype("datetime64[us]").astype(np.int64)
 
 

@@ -79,11 +79,12 @@ def timeline(
     if of is not None and (isinstance(of, bool) or not isinstance(of, int)):
         raise DataError(f"of={of!r} is not a number of matches", code="option_invalid")
     several = isinstance(matches, Mapping)
-    given = {str(name): one for name, one in matches.items()} if isinstance(matches, Mapping) else {"": matches}
+    named = matches.items() if isinstance(matches, Mapping) else [("", matches)]
+    by_name = {str(name): matches_of_query for name, matches_of_query in named}
     if ts is None:
-        schemas = [getattr(one, "schema", None) for one in given.values()]
-        ts = next((one.ts for one in schemas if isinstance(one, Schema)), "ts")
-    total, calendar, zone, bars, names, notes = _bars(given)
+        schemas = [getattr(matches_of_query, "schema", None) for matches_of_query in by_name.values()]
+        ts = next((schema.ts for schema in schemas if isinstance(schema, Schema)), "ts")
+    total, calendar, zone, bars, names, notes = _bars(by_name)
     total = max(total, of or 0)
     number = f"{total:,} match" + ("" if total == 1 else "es")
     if not bars:
@@ -93,18 +94,18 @@ def timeline(
         axes.set_xlabel(label_text(ts), fontsize=9, **AS_WRITTEN)
         titled(axes, "no matches" if not total else number, notes)
         return axes
-    keys, known = _shown_keys(bars, most_keys)
-    drawn = [bar for bar in bars if bar.key in keys]
+    keys, n_keys = _shown_keys(bars, most_keys)
+    drawn_bars = [bar for bar in bars if bar.key in keys]
     axes = axes_of(ax, height=min(1.3 + 0.3 * len(keys), 14.0))
-    first, last = min(bar.start for bar in drawn), max(bar.end for bar in drawn)
+    first, last = min(bar.start for bar in drawn_bars), max(bar.end for bar in drawn_bars)
     axis = time_axis(first, last, calendar=calendar, zone=zone)
     axis.label(axes, ts, first, last)
-    narrow = _draw(axes, axis, drawn, keys, by_query=several)
+    narrow = _draw(axes, axis, drawn_bars, keys, by_query=several)
     axes.set_ylabel(label_text(names), fontsize=9, **AS_WRITTEN)
     if len(bars) < total:
         notes.append(f"{len(bars):,} of them chosen")
-    if known > len(keys):
-        notes.append(f"the {len(keys):,} of {known:,} keys that have the most of them")
+    if n_keys > len(keys):
+        notes.append(f"the {len(keys):,} of {n_keys:,} keys that have the most of them")
     if narrow:
         notes.append(f"diamonds: {narrow:,} too short for a bar")
     titled(axes, number, notes)
@@ -114,25 +115,25 @@ def timeline(
 # The matches -------------------------------------------------------------------------------------
 
 
-def _bars(given: Mapping[str, Any]) -> tuple[int, bool, bool, list[_Bar], str, list[str]]:
+def _bars(matches_by_name: Mapping[str, Any]) -> tuple[int, bool, bool, list[_Bar], str, list[str]]:
     """Return the number of matches, whether their times are of the calendar and have a zone, the bars of those chosen,
     the names of their key if it is the same for all, and a note on matches that were taken back."""
-    standing, back = {}, 0
-    for name, matches in given.items():
+    standing, n_taken_back = {}, 0
+    for name, matches in matches_by_name.items():
         _check(matches)
-        standing[name], gone = _standing(matches)
-        back += gone
+        standing[name], n_gone = _standing(matches)
+        n_taken_back += n_gone
     total = sum(map(len, standing.values()))
     every = max(1, -(-total // MOST_BARS))
-    chosen: list[tuple[str, Match]] = []
+    drawn_matches: list[tuple[str, Match]] = []
     begin = 0
     for name, matches in standing.items():
-        chosen += [(name, match) for match in matches[-begin % every :: every]]
+        drawn_matches += [(name, match) for match in matches[-begin % every :: every]]
         begin += len(matches)
-    heads = {tuple(match.key) for _, match in chosen}
+    heads = {tuple(match.key) for _, match in drawn_matches}
     names = ", ".join(heads.pop()) if len(heads) == 1 else ""
     kinds, zone, bars = set[bool](), False, list[_Bar]()
-    for name, match in chosen:
+    for name, match in drawn_matches:
         (calendar, start), (_, end) = moment(match.start), moment(match.end)
         kinds.add(calendar)
         zone = zone or getattr(match.end, "tzinfo", None) is not None
@@ -142,7 +143,7 @@ def _bars(given: Mapping[str, Any]) -> tuple[int, bool, bool, list[_Bar], str, l
         raise DataError(
             "some matches have integers as times, and others dates", hint="draw them one by one", code="option_invalid"
         )
-    notes = [f"{back:,} taken back, not drawn"] if back else []
+    notes = [f"{n_taken_back:,} taken back, not drawn"] if n_taken_back else []
     return total, bool(kinds and kinds.pop()), zone, bars, names, notes
 
 
@@ -150,16 +151,16 @@ def _check(matches: Any) -> None:
     if not isinstance(matches, list | tuple | Matches):
         hint = "give what acep.match returns, or a list of matches"
         raise DataError(f"a time line is of matches, not of {type(matches).__name__}", hint=hint, code="option_invalid")
-    for one in () if isinstance(matches, Matches) else matches:
-        if not isinstance(one, Match):
-            raise DataError(f"a time line is of matches, not of {type(one).__name__}", code="option_invalid")
+    for match in () if isinstance(matches, Matches) else matches:
+        if not isinstance(match, Match):
+            raise DataError(f"a time line is of matches, not of {type(match).__name__}", code="option_invalid")
 
 
 def _standing(matches: Any) -> tuple[Any, int]:
     """Return matches without those that were taken back, and the number of these."""
     if isinstance(matches, Matches) and not matches.ops:
         return matches, 0
-    if not isinstance(matches, Matches) and all(one.op > 0 for one in matches):
+    if not isinstance(matches, Matches) and all(match.op > 0 for match in matches):
         return matches, 0
     if len(matches) > MOST_TAKEN_BACK:
         raise DataError(
@@ -168,24 +169,24 @@ def _standing(matches: Any) -> tuple[Any, int]:
             code="option_invalid",
         )
     standing: dict[str, Match] = {}
-    back = 0
+    n_taken_back = 0
     for match in matches:
         if match.op > 0:
             standing[match.id] = match
         else:
-            back += 1
+            n_taken_back += 1
             standing.pop(match.id, None)
-    return list(standing.values()), back
+    return list(standing.values()), n_taken_back
 
 
-def _shown_keys(bars: Sequence[_Bar], most: int) -> tuple[dict[str, int], int]:
+def _shown_keys(bars: Sequence[_Bar], limit: int) -> tuple[dict[str, int], int]:
     """Return the rows of the keys that have the most bars, the first match on top, and the number of all keys."""
     number = Counter(bar.key for bar in bars)
     first: dict[str, int] = {}
     for bar in bars:
         first[bar.key] = min(first.get(bar.key, bar.start), bar.start)
-    chosen = heapq.nsmallest(most, number, key=lambda key: (-number[key], first[key]))
-    return {key: row for row, key in enumerate(sorted(chosen, key=lambda key: (first[key], key)))}, len(number)
+    keys = heapq.nsmallest(limit, number, key=lambda key: (-number[key], first[key]))
+    return {key: row for row, key in enumerate(sorted(keys, key=lambda key: (first[key], key)))}, len(number)
 
 
 # The drawing -------------------------------------------------------------------------------------
@@ -198,20 +199,20 @@ def _draw(axes: Axes, axis: TimeAxis, bars: Sequence[_Bar], rows: dict[str, int]
 
     axes.set_ylim(len(rows) - 0.5, -0.5)
     boxes = dict(_boxes(bars, rows))
-    across, along = _points_per_unit(axes)
+    points_per_tick, points_per_row = _points_per_unit(axes)
     entries, narrow_count = [], 0
-    for name, colour, some in _coloured(bars, by_query=by_query):
-        left = axis.at(np.array([one.start for one in some]))
-        right = axis.at(np.array([one.end for one in some]))
-        low, high = np.array([boxes[id(one)] for one in some]).T
+    for name, colour, group in _coloured(bars, by_query=by_query):
+        left = axis.at(np.array([bar.start for bar in group]))
+        right = axis.at(np.array([bar.end for bar in group]))
+        low, high = np.array([boxes[id(bar)] for bar in group]).T
         corners = np.stack([np.stack([left, right, right, left], 1), np.stack([low, low, high, high], 1)], 2)
         # One path for all bars makes small files.
         path = Path.make_compound_path_from_polys(corners)
-        made = axes.add_patch(PathPatch(path, facecolor=colour, edgecolor=colour, linewidth=1.2))
-        entries.append((made, name))
-        narrow = (right - left) * across < NARROW
+        patch = axes.add_patch(PathPatch(path, facecolor=colour, edgecolor=colour, linewidth=1.2))
+        entries.append((patch, name))
+        narrow = (right - left) * points_per_tick < NARROW
         narrow_count += int(narrow.sum())
-        sizes = np.where(narrow, np.clip((high - low) * along, SMALLEST, DIAMOND).round(1), 0)
+        sizes = np.where(narrow, np.clip((high - low) * points_per_row, SMALLEST, DIAMOND).round(1), 0)
         for size in np.unique(sizes[narrow]):  # a mark of one size is written once
             middle = [(begin + end)[sizes == size] / 2 for begin, end in ((left, right), (low, high))]
             axes.plot(
@@ -243,7 +244,7 @@ def _coloured(bars: Sequence[_Bar], *, by_query: bool) -> Iterator[tuple[str, st
         return
     errors = sorted({bar.error for bar in bars})
     wide = -(-len(errors) // LEVELS)
-    levels = [errors[at : at + wide] for at in range(0, len(errors), wide)]
+    levels = [errors[first : first + wide] for first in range(0, len(errors), wide)]
     for level, colour in zip(levels, colours_of([level[0] for level in levels]), strict=True):
         name = f"{level[0]:g}" if len(level) == 1 else f"{level[0]:g} to {level[-1]:g}"
         yield name, colour, [bar for bar in bars if level[0] <= bar.error <= level[-1]]
@@ -252,10 +253,10 @@ def _coloured(bars: Sequence[_Bar], *, by_query: bool) -> Iterator[tuple[str, st
 def _boxes(bars: Sequence[_Bar], rows: dict[str, int]) -> Iterator[tuple[int, tuple[float, float]]]:
     """Yield the identity of each bar with the lower and upper edge of its place in the row of its key."""
     for key, row in rows.items():
-        own = sorted((bar for bar in bars if bar.key == key), key=lambda bar: (bar.start, bar.end))
+        key_bars = sorted((bar for bar in bars if bar.key == key), key=lambda bar: (bar.start, bar.end))
         ends: list[int] = []  # of the last bar of each lane
         lanes = []
-        for bar in own:
+        for bar in key_bars:
             free = next((lane for lane, end in enumerate(ends) if end < bar.start), None)
             if free is None and len(ends) < LANES:
                 ends.append(bar.end)
@@ -265,6 +266,6 @@ def _boxes(bars: Sequence[_Bar], rows: dict[str, int]) -> Iterator[tuple[int, tu
             ends[free] = max(ends[free], bar.end)
             lanes.append(free)
         height = 0.8 / len(ends)
-        for bar, lane in zip(own, lanes, strict=True):
+        for bar, lane in zip(key_bars, lanes, strict=True):
             low = row - 0.4 + lane * height
             yield id(bar), (low + 0.08 * height, low + 0.92 * height)

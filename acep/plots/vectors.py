@@ -43,50 +43,50 @@ def history(history: Any, *, ax: Axes | None = None) -> Axes:
     >>> ax.get_xlabel(), [label.get_text() for label in ax.get_yticklabels()]
     ('share of the window that remains', ['1 a'])
     """
-    known = read_graph(history)
-    visits, reached, unknown = _by_cell(known)
+    graph = read_graph(history)
+    visits, reached, unknown = _by_cell(graph)
     states = np.flatnonzero(visits.any(axis=1))
-    seen = len(states)
-    if seen > MOST_STATES:
+    n_states = len(states)
+    if n_states > MOST_STATES:
         states = np.sort(states[np.argsort(-visits[states].sum(axis=1), kind="stable")[:MOST_STATES]])
     axes = axes_of(ax, height=1.6 + 0.35 * max(len(states), 1))
-    bins = known.grid.windows
+    bins = graph.grid.windows
     # The bin of most of the window is on the left, so that time goes to the right.
-    axes.set_xticks(range(bins), [remaining_text(known.grid, bins - 1 - column) for column in range(bins)], fontsize=8)
+    axes.set_xticks(range(bins), [remaining_text(graph.grid, bins - 1 - column) for column in range(bins)], fontsize=8)
     axes.set_xlabel("share of the window that remains", fontsize=9)
-    notes = [f"{len(states)} of {seen} states"] if seen > len(states) else []
-    if not seen:
+    notes = [f"{len(states)} of {n_states} states"] if n_states > len(states) else []
+    if not n_states:
         axes.set_yticks([])
         titled(axes, "the history has no visits", notes)
         return axes
-    visits, reached, unknown = (one[states][:, ::-1] for one in (visits, reached, unknown))
-    sure = visits - unknown
-    chance = np.divide(reached, sure, out=np.full(visits.shape, np.nan), where=sure > 0)
+    visits, reached, unknown = (counts[states][:, ::-1] for counts in (visits, reached, unknown))
+    decided = visits - unknown
+    chance = np.divide(reached, decided, out=np.full(visits.shape, np.nan), where=decided > 0)
     _draw(axes, np.clip(chance, 0.0, 1.0), visits)
-    axes.set_yticks(range(len(states)), [_state_text(known, int(state)) for state in states], fontsize=8, **AS_WRITTEN)
-    target = "bundle" if known.kind == "bundles" else "point"
+    axes.set_yticks(range(len(states)), [_state_text(graph, int(state)) for state in states], fontsize=8, **AS_WRITTEN)
+    target = "bundle" if graph.kind == "bundles" else "point"
     titled(axes, f"chance to reach a match {target} (colour), and visits (number)", notes)
     return axes
 
 
-def read_graph(given: Any) -> History:
+def read_graph(source: Any) -> History:
     """Return the history that a user gave: itself, its bytes, or its file."""
-    if isinstance(given, History):
-        return given
-    if not isinstance(given, bytes | str | os.PathLike):
+    if isinstance(source, History):
+        return source
+    if not isinstance(source, bytes | str | os.PathLike):
         raise DataError(
-            f"a history is what acep.learn returns, or its file, not {type(given).__name__}", code="option_invalid"
+            f"a history is what acep.learn returns, or its file, not {type(source).__name__}", code="option_invalid"
         )
-    return History.from_bytes(given if isinstance(given, bytes) else read_history(given))
+    return History.from_bytes(source if isinstance(source, bytes) else read_history(source))
 
 
-def _by_cell(known: History) -> tuple[Any, Any, Any]:
+def _by_cell(graph: History) -> tuple[Any, Any, Any]:
     """Return the visits, those that reached a target, and those of unknown outcome, float64[states, windows] each."""
-    vectors = known.visited()
-    parts, sums = known.grid.parts(vectors), known.sums(vectors)
+    vectors = graph.visited()
+    parts, sums = graph.grid.parts(vectors), graph.sums(vectors)
     cells = []
     for name in ("visits", "reached", "unknown"):
-        cell = np.zeros((known.grid.states, known.grid.windows))
+        cell = np.zeros((graph.grid.states, graph.grid.windows))
         np.add.at(cell, (parts.state, parts.remaining), sums[:, SUMS.index(name)])
         cells.append(cell)
     return cells[0], cells[1], cells[2]
@@ -118,6 +118,6 @@ def _amount(number: float) -> str:
     return f"{number:.3g}"
 
 
-def _state_text(known: History, state: int) -> str:
-    name = known.names[state] if state < len(known.names) else ""
+def _state_text(graph: History, state: int) -> str:
+    name = graph.names[state] if state < len(graph.names) else ""
     return label_text(f"{state} {name}".strip(), 28)

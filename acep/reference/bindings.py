@@ -25,15 +25,15 @@ Steps = list[tuple[Event, str]]
 def having_holds(plan: Plan, steps: Steps, part: Compiled | None = None) -> bool:
     """Return whether a binding passes HAVING, or a ``part`` of it."""
     condition = part or plan.having
-    return condition is None or _whole(plan, condition, steps) is True
+    return condition is None or _evaluate(plan, condition, steps) is True
 
 
 def returned(plan: Plan, steps: Steps) -> tuple[Any, ...]:
     """Return the values of RETURN for a binding."""
-    return tuple(_whole(plan, c, steps) for _, c in plan.returns)
+    return tuple(_evaluate(plan, c, steps) for _, c in plan.returns)
 
 
-def _whole(plan: Plan, compiled: Compiled, steps: Steps) -> Any:
+def _evaluate(plan: Plan, compiled: Compiled, steps: Steps) -> Any:
     bound = bound_events(steps)
     return compiled.run([_summary(plan, leaf, bound.get(leaf.var, [])) for leaf in compiled.leaves])
 
@@ -124,13 +124,15 @@ def breaks(
     for compiled in conjuncts:
         for leaf in compiled.leaves:
             if leaf.var != negation.var and leaf.var not in views:
-                views[leaf.var] = _view(plan, steps, resets, j, crossing, leaf.var)
+                views[leaf.var] = _events_in_reach(plan, steps, resets, j, crossing, leaf.var)
     if any(not events_of_var for events_of_var in views.values()):
         return 0
     return sum(all(_holds(plan, c, {**views, negation.var: [event]}) for c in conjuncts) for event in events)
 
 
-def _view(plan: Plan, steps: Steps, resets: list[tuple[int, ...]], j: int, crossing: Crossing, var: str) -> list[Event]:
+def _events_in_reach(
+    plan: Plan, steps: Steps, resets: list[tuple[int, ...]], j: int, crossing: Crossing, var: str
+) -> list[Event]:
     """Return the events of ``var`` that a negation's conjunct refers to (docs/reference/semantics.md, "Negation")."""
     groups = plan.automaton.groups
     around = plan.automaton.negations[crossing.negation].groups
@@ -173,7 +175,7 @@ def failing_values(
         for leaf in compiled.leaves:
             events = env.get(leaf.var, ())
             if leaf.var in first_indexes and means_each(leaf):
-                values.append(_at(plan, leaf, events, event_indexes[leaf.var]))
+                values.append(_value_at(plan, leaf, events, event_indexes[leaf.var]))
             else:
                 values.append(_summary(plan, leaf, events))
         if compiled.run(values) is not True:
@@ -181,7 +183,7 @@ def failing_values(
     return None
 
 
-def _at(plan: Plan, leaf: ex.Leaf, events: Sequence[Event], i: int) -> Any:
+def _value_at(plan: Plan, leaf: ex.Leaf, events: Sequence[Event], i: int) -> Any:
     match leaf:
         case ex.Attribute(index=index, name=name):
             return events[i - steps_back(index)].row[plan.row.index(name)]

@@ -170,9 +170,9 @@ class ReferenceEngine:
         key = (node.state, node.registers, id(node.trail), history_key)
         equal_node = new_nodes.get(key)
         if equal_node is None or node.error < equal_node.error:
-            new_nodes[key] = self._walked(arc, node)
+            new_nodes[key] = self._with_history(arc, node)
 
-    def _walked(self, arc: Arc, node: MatchNode) -> MatchNode:
+    def _with_history(self, arc: Arc, node: MatchNode) -> MatchNode:
         """Return a partial match with the crossings and resets of an arc added to its history, if it keeps one."""
         if not self.keeps_history:
             return node
@@ -188,7 +188,7 @@ class ReferenceEngine:
 
     def rest(self, arc: Arc) -> int:
         """Return the least cost of reaching an end after an arc."""
-        least_cost = self.states[arc.target].rest
+        least_cost = self.states[arc.target].cost_to_end
         return self.budget + 1 if least_cost is None else least_cost
 
     def _can_pay(self, node: MatchNode, between: int) -> bool:

@@ -179,7 +179,7 @@ def _write(plan: Plan, register: Register, step: Step, old: dict[Register, int])
     i = old.get(register, -1)
     for assign in step.assigns:
         if assign.register == register:
-            return _assigned(plan, assign, old)
+            return _assignment(plan, assign, old)
 
     def before(regs: Registers) -> Any:
         return regs[i] if i >= 0 else UNBOUND
@@ -229,7 +229,7 @@ def _write(plan: Plan, register: Register, step: Step, old: dict[Register, int])
     return folded
 
 
-def _assigned(plan: Plan, assign: Assign, old: dict[Register, int]) -> Callable[[Registers, Row], Any]:
+def _assignment(plan: Plan, assign: Assign, old: dict[Register, int]) -> Callable[[Registers, Row], Any]:
     """Return the function that computes the new value of a register of a hand-written automaton."""
     run = plan.transfers[assign.transfer].run
     gets = tuple(_get(plan, source, old, ()) for source in assign.sources)

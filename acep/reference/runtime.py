@@ -73,7 +73,7 @@ class ReferenceRuntime:
 
     def push(self, events: Events) -> list[Found]:
         """Push events in stream order; return the matches that are certain after the last one."""
-        return self._settle(self._take_in(events))
+        return self._finish_batch(self._take_in(events))
 
     def revise(self, removed: Events | None, events: Events, n_rematched: int) -> list[Found]:
         """Forget the partitions of the events ``removed`` and of the first ``n_rematched`` of ``events`` (under
@@ -90,7 +90,7 @@ class ReferenceRuntime:
         self.counts.events = n_events
         if clock is not None:  # the events may be older, and newer, than what was seen
             self.clock = max(clock, self.clock or clock)
-        return self._settle(touched)
+        return self._finish_batch(touched)
 
     def _take_in(self, events: Events) -> dict[Key, None]:
         """Take in events in stream order; return the partitions that have changed."""
@@ -118,14 +118,14 @@ class ReferenceRuntime:
         """Advance the time: no event with ``ts <= clock`` will come any more."""
         if self.clock is None or clock >= self.clock:
             self.clock = clock + 1
-        return self._settle(self.partitions)
+        return self._finish_batch(self.partitions)
 
     def finish(self) -> list[Found]:
         """End the stream: decide everything, and return the remaining matches."""
         for key, partition in self.partitions.items():
             partition.nodes.clear()
             self._decide(key, partition, None)
-        matches = self._give(dict.fromkeys(self.partitions))
+        matches = self._release_matches(dict.fromkeys(self.partitions))
         self.partitions.clear()
         return matches
 
@@ -191,7 +191,7 @@ class ReferenceRuntime:
         """Handle the bindings that end with the current event; of runs with the same binding the least error counts."""
         bindings: dict[object, tuple[MatchNode, list[Option]]] = {}
         for node, accept in complete:
-            error = node.error + accept.cost + self._broken(partition, node)
+            error = node.error + accept.cost + self._negation_cost(partition, node)
             if error <= self.engine.budget:
                 # Runs of a hand-written automaton are told apart by the final state and the registers as well.
                 apart = (node.state, node.registers) if self.plan.query.graph else ()
@@ -215,7 +215,7 @@ class ReferenceRuntime:
         """Return the values of a match of a hand-written automaton: the final state and the registers."""
         return (self.plan.arcs.states[node.state].var, *node.registers)
 
-    def _broken(self, partition: Partition, node: MatchNode) -> int:
+    def _negation_cost(self, partition: Partition, node: MatchNode) -> int:
         """Return the cost of the negations broken before the last event of a run."""
         if node.history is None:
             return 0
@@ -275,7 +275,7 @@ class ReferenceRuntime:
         else:
             partition.waiting.append(match)
 
-    def _settle(self, touched: dict[Key, None] | dict[Key, Partition]) -> list[Found]:
+    def _finish_batch(self, touched: dict[Key, None] | dict[Key, Partition]) -> list[Found]:
         """Finish a batch: expire and decide by the clock, select and release matches, and drop idle state."""
         span, clock = self.plan.window.span, self.clock
         if clock is None:
@@ -294,14 +294,14 @@ class ReferenceRuntime:
                 partition = self.partitions[key]
                 partition.nodes = [n for n in partition.nodes if not self.engine.expired(n, 0, clock)]
                 self._decide(key, partition, (0, clock))
-        matches = self._give(keys)
+        matches = self._release_matches(keys)
         for key in keys:
             self._forget(key)
         if touched is self.partitions:
             self.n_swept = len(self.partitions)
         return matches
 
-    def _give(self, keys: dict[Key, None]) -> list[Found]:
+    def _release_matches(self, keys: dict[Key, None]) -> list[Found]:
         if self.plan.query.output is not Output.ALL:
             self._choose_output(keys)
         matches: list[Found] = []
@@ -326,7 +326,7 @@ class ReferenceRuntime:
                 self._choose_in_turn({key: partition})
             elif partition.waiting:
                 chosen, still_waiting = earliest_maximal(partition.waiting, set(_starts(partition)))
-                self._spread(chosen, still_waiting, {key: partition})
+                self._distribute(chosen, still_waiting, {key: partition})
 
     def _choose_in_turn(self, partitions: dict[Key, Partition]) -> None:
         """Choose matches that do not overlap among those of some partitions."""
@@ -342,19 +342,21 @@ class ReferenceRuntime:
             else:
                 horizons = [h for partition in partitions.values() if (h := self._horizon(partition)) is not None]
                 chosen, still_waiting = by_first_event(waiting, min(horizons, default=None), self.plan.query)
-            self._spread(chosen, still_waiting, partitions)
+            self._distribute(chosen, still_waiting, partitions)
 
     def _prospects(self, partition: Partition) -> Iterator[Prospect]:
         """Yield the matches that the active runs of a partition may become."""
         assert self.clock is not None
         for node in partition.nodes:
-            error = node.error + (self.engine.states[node.state].rest or 0)
+            error = node.error + (self.engine.states[node.state].cost_to_end or 0)
             yield Prospect(node.trail.first.position, error, self.clock)
         for run in partition.undecided:
             error = min(error for error, _, _ in run.options)
             yield Prospect(run.trail.first.position, error, run.trail.event.ts)
 
-    def _spread(self, chosen: list[Complete], still_waiting: list[Complete], partitions: dict[Key, Partition]) -> None:
+    def _distribute(
+        self, chosen: list[Complete], still_waiting: list[Complete], partitions: dict[Key, Partition]
+    ) -> None:
         for partition in partitions.values():
             partition.waiting = []
         for match in still_waiting:
@@ -379,7 +381,7 @@ class ReferenceRuntime:
             key=match.key,
             start=match.events[0][1],
             end=point,
-            error=self.plan.automaton.costs.unscaled(match.error),
+            error=self.plan.automaton.costs.unscale(match.error),
             bindings=tuple((v, tuple(bound[v])) for v in self.plan.variables if v in bound),
             bundle=partition.bundle,
             values=match.values,

@@ -28,7 +28,7 @@ def dump_runtime(runtime: ReferenceRuntime) -> dict[str, Any]:
         "clock": runtime.clock,
         "swept": runtime.swept,
         "keeps": runtime.keeps_positions,
-        "partitions": [[_value(key), _dump_partition(p)] for key, p in runtime.partitions.items()],
+        "partitions": [[_dump_value(key), _dump_partition(p)] for key, p in runtime.partitions.items()],
     }
 
 
@@ -45,29 +45,29 @@ def load_runtime(runtime: ReferenceRuntime, data: Any) -> None:
         runtime.swept = None if data["swept"] is None else _int(data["swept"])
         runtime.keeps_positions = bool(data["keeps"])
         for key, partition in data["partitions"]:
-            values = _loaded(key)
+            values = _load_value(key)
             _check_row(runtime, runtime.plan.keys, values)
             runtime.partitions[values] = _load_partition(runtime, values, partition)
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
         raise SnapshotError("the snapshot does not hold a state of this query", code="state_damaged") from None
 
 
-def _value(value: Any) -> Any:
+def _dump_value(value: Any) -> Any:
     """Return a value as JSON: tuples and UNBOUND are tagged, all else is JSON already."""
     if value is UNBOUND:
         return ["u"]
     if isinstance(value, tuple):
-        return ["t", *map(_value, value)]
+        return ["t", *map(_dump_value, value)]
     return value
 
 
-def _loaded(value: Any) -> Any:
+def _load_value(value: Any) -> Any:
     if isinstance(value, list):
         if value == ["u"]:
             return UNBOUND
         if not value or value[0] != "t":
             raise ValueError("value")
-        return tuple(map(_loaded, value[1:]))
+        return tuple(map(_load_value, value[1:]))
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise ValueError("value")
@@ -103,7 +103,7 @@ PYTHON_TYPES: dict[Kind, tuple[type, ...]] = {
 
 def _check_value(runtime: ReferenceRuntime, column: str, value: Any) -> None:
     """Raise :class:`ValueError` for a value that is neither null nor of its column's kind."""
-    types = PYTHON_TYPES[runtime.plan.schema.held(column)]
+    types = PYTHON_TYPES[runtime.plan.schema.engine_kind(column)]
     if value is not None and (not isinstance(value, types) or isinstance(value, bool) > (bool in types)):
         raise ValueError("value")
 
@@ -140,19 +140,21 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
     history_rows: list[Any] = []
 
     def trail_number(trail: Trail) -> int:
-        return _number(trail, trails, trail_rows, lambda link: [link.var, _event(link.event)])
+        return _number(trail, trails, trail_rows, lambda link: [link.var, _dump_event(link.event)])
 
     def history_number(history: CrossingHistory | None) -> int:
         if history is None:
             return -1
-        return _number(history, histories, history_rows, lambda link: [_crossings(link.crossings), list(link.resets)])
+        return _number(
+            history, histories, history_rows, lambda link: [_dump_crossings(link.crossings), list(link.resets)]
+        )
 
     nodes = [
-        [n.state, _value(n.registers), n.error, trail_number(n.trail), history_number(n.history)]
+        [n.state, _dump_value(n.registers), n.error, trail_number(n.trail), history_number(n.history)]
         for n in partition.nodes
     ]
     undecided = [
-        [trail_number(u.trail), [[e, history_number(h), _crossings(c)] for e, h, c in u.options]]
+        [trail_number(u.trail), [[e, history_number(h), _dump_crossings(c)] for e, h, c in u.options]]
         for u in partition.undecided
     ]
     return {
@@ -161,9 +163,9 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
         "histories": history_rows,
         "nodes": nodes,
         "undecided": undecided,
-        "recent": [[_event(e), kind] for e, kind in partition.recent],
-        "waiting": [_complete(m) for m in partition.waiting],
-        "ready": [_complete(m) for m in partition.ready],
+        "recent": [[_dump_event(e), kind] for e, kind in partition.recent],
+        "waiting": [_dump_complete(m) for m in partition.waiting],
+        "ready": [_dump_complete(m) for m in partition.ready],
         "last": partition.last,
         "bundle": partition.bundle,
     }
@@ -227,7 +229,7 @@ def _load_partition(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) 
     for state, registers, error, trail, history in data["nodes"]:
         if not 0 < _int(state) < len(plan.arcs.states):
             raise ValueError("state")
-        values = _loaded(registers)
+        values = _load_value(registers)
         _check_registers(runtime, state, values)
         bound = trail_at(trail)
         nodes.append(MatchNode(state, values, _int(error), bound, history_at(history, bound)))
@@ -258,13 +260,13 @@ def _load_partition(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) 
     )
 
 
-def _event(event: Event) -> list[Any]:
-    return [event.position, event.ts, event.id, _value(event.row)]
+def _dump_event(event: Event) -> list[Any]:
+    return [event.position, event.ts, event.id, _dump_value(event.row)]
 
 
 def _load_event(runtime: ReferenceRuntime, data: Any) -> Event:
     position, ts, identity, row = data
-    values = _loaded(row)
+    values = _load_value(row)
     columns = runtime.plan.row if runtime.engine.keeps_rows else ()
     if runtime.plan.parts and isinstance(values, tuple):
         values += (None,) * (len(columns) - len(values))  # an earlier version read, or kept, fewer of them
@@ -272,7 +274,7 @@ def _load_event(runtime: ReferenceRuntime, data: Any) -> Event:
     return Event(_int(position), _int(ts), _identity(runtime, identity), values)
 
 
-def _crossings(crossings: tuple[Crossing, ...]) -> list[Any]:
+def _dump_crossings(crossings: tuple[Crossing, ...]) -> list[Any]:
     return [[c.negation, list(c.entered)] for c in crossings]
 
 
@@ -285,8 +287,8 @@ def _load_crossings(runtime: ReferenceRuntime, data: Any) -> tuple[Crossing, ...
     return tuple(loaded)
 
 
-def _complete(match: Complete) -> list[Any]:
-    return [match.error, _value(match.values), [list(e) for e in match.events]]
+def _dump_complete(match: Complete) -> list[Any]:
+    return [match.error, _dump_value(match.values), [list(e) for e in match.events]]
 
 
 def _load_complete(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> Complete:
@@ -294,7 +296,7 @@ def _load_complete(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) -
     loaded = tuple((_int(p), _int(t), _identity(runtime, i), _text(v)) for p, t, i, v in events)
     if not loaded or any(v not in runtime.plan.variables for *_, v in loaded):
         raise ValueError("events")
-    returned = _loaded(values)
+    returned = _load_value(values)
     if not isinstance(returned, tuple) or len(returned) != len(runtime.plan.return_names):
         raise ValueError("values")
     return Complete(key, _int(error), returned, loaded)

@@ -65,12 +65,12 @@ class ChosenMatches:
                 partition.records[content] = match
         changes: list[Found] = []
         for key, partition in self._partitions.items():
-            changes += self._chosen(partition, open_since(key))
+            changes += self._choose(partition, open_since(key))
         return changes
 
     def finish(self) -> list[Found]:
         """Decide everything, as no more matches will come."""
-        return [match for partition in self._partitions.values() for match in self._chosen(partition, None, last=True)]
+        return [match for partition in self._partitions.values() for match in self._choose(partition, None, last=True)]
 
     def since(self, cut: int) -> int:
         """Return the time at which the first match begins that is still needed, if no match that begins before ``cut``
@@ -122,7 +122,7 @@ class ChosenMatches:
         places: list[Any] = [next_start(match, self._query.skip)[0] for match in cluster]
         return max(place[0] for place in places)  # type: ignore[no-any-return]
 
-    def _chosen(self, partition: _Partition, open_since: int | None, *, last: bool = False) -> list[Found]:
+    def _choose(self, partition: _Partition, open_since: int | None, *, last: bool = False) -> list[Found]:
         wanted: set[Any] = set()
         for cluster in self._clusters(partition):
             if last or (open_since is not None and self._end(cluster) < open_since):

@@ -28,7 +28,7 @@ from acep.plan.compile import Plan
 from acep.revision.chosen_matches import ChosenMatches
 from acep.revision.final_partitions import FinalPartitions
 from acep.revision.revision_memory import Room, go_on, let_go, take_in
-from acep.revision.revocable_matches import GivenColumns, GivenRecords
+from acep.revision.revocable_matches import RevocableColumns, RevocableRecords
 from acep.revision.sure_matches import Changes, by_itself, sure
 from acep.runtime.stream import Stream, in_order, together
 from acep.shedding.limits import Limits
@@ -52,7 +52,7 @@ class RevisedPlan:
         is_sequential = plan.query.output.is_sequential
         self.chosen = ChosenMatches(plan.query, together=plan.strict) if is_sequential else None
         self.engine = engine
-        self._now(plan)
+        self._set_plan(plan)
         plan = self.first = self.plan
         self.past = Counts()  # the work of streams before this one
         room_bytes = None
@@ -66,13 +66,13 @@ class RevisedPlan:
         rows = native_rows() if self.stream.natively else OrderedRows
         self.log = EventLog(plan.keys, plan.schema, counted=plan.window.counted, rows=rows)
         self.room = None if room_bytes is None else Room(room_bytes, self.log.empty())
-        self.given: Any = GivenColumns() if self.stream.natively else GivenRecords()
+        self.revocable: Any = RevocableColumns() if self.stream.natively else RevocableRecords()
         self.matches = self.retracted = 0
         self.clock: int | None = None  # the time to which the engine has come
         self._calls = 0
         self.said, self.at_once = Punctuations(), False
 
-    def _now(self, plan: Plan) -> None:
+    def _set_plan(self, plan: Plan) -> None:
         """Take another plan. Its engine gives all matches where ``chosen`` chooses among them."""
         self.plan = (
             plan if self.chosen is None else replace(plan, query=replace(plan.query, output=Output.ALL, skip=None))
@@ -83,19 +83,19 @@ class RevisedPlan:
     def change(self, plan: Plan) -> None:
         """Go on with another plan."""
         old_plan = self.plan
-        self._now(plan)
+        self._set_plan(plan)
         try:
             self.stream.change(0, self.plan)
         except EngineError:
-            self._now(old_plan)
+            self._set_plan(old_plan)
             raise
 
     def push(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
         """Push a batch, the first ``inserted`` of which are older than others were, and remove events by their numbers.
         Return the matches that come and go."""
         if self.room is None:
-            return self._counted(self._choose(self.feed(batch, numbers, inserted, removed)))
-        return self._counted(take_in(self, self.room, batch, numbers, removed))
+            return self._count_changes(self._choose(self.feed(batch, numbers, inserted, removed)))
+        return self._count_changes(take_in(self, self.room, batch, numbers, removed))
 
     def feed(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
         """Match events now; return the matches that come and go, before any choice among them."""
@@ -110,9 +110,9 @@ class RevisedPlan:
         if inserted or gone is not None:
             matches = in_order(self._revise(batch, inserted, gone))
         elif batch is not None:
-            self._saw(batch)
+            self._advance_clock(batch)
             matches = self.stream.push(batch)[0]
-            self.given.add(matches)
+            self.revocable.add(matches)
         return matches
 
     def change_since(self, plan: Plan, since: int) -> Sequence[Found]:
@@ -131,31 +131,31 @@ class RevisedPlan:
         matches = self.stream.push(batch)[0] if len(batch) else []
         if self.clock is not None:
             matches = together([matches, self.stream.advance(self.clock - 1)[0]])
-        return self._counted(self._choose(in_order(self.given.revise(matches, cut, None))))
+        return self._count_changes(self._choose(in_order(self.revocable.revise(matches, cut, None))))
 
     def advance(self, clock: int) -> Sequence[Found]:
         """Declare that no event with ``ts <= clock`` will be pushed as one of the next, only as one inserted."""
         waited: Sequence[Found] = []
         if self.room is not None:
-            waited = self._counted(go_on(self, self.room))
+            waited = self._count_changes(go_on(self, self.room))
             if self.final is None:
                 return waited
             clock = min(clock, self.final - 1)  # events that wait, or are still to come, are matched as the next ones
         if self.clock is not None and clock < self.clock:
             return waited
         self.clock = clock + 1
-        matches = self._counted(self._choose(self._given(self.stream.advance(clock)[0])))
+        matches = self._count_changes(self._choose(self._record_given(self.stream.advance(clock)[0])))
         return together([waited, matches]) if len(waited) else matches
 
     def finish(self) -> Sequence[Found]:
         """End the stream and return the remaining matches."""
         if self.room is not None:
             waited = let_go(self, self.room)
-            return self._counted(in_order(together([*waited, self.stream.finish()[0]])))
-        matches = self._choose(self._given(self.stream.finish()[0]))
+            return self._count_changes(in_order(together([*waited, self.stream.finish()[0]])))
+        matches = self._choose(self._record_given(self.stream.finish()[0]))
         if self.chosen is not None:
             matches = [*matches, *self.chosen.finish()]
-        return self._counted(in_order(matches))
+        return self._count_changes(in_order(matches))
 
     def _choose(self, matches: Sequence[Found]) -> Sequence[Found]:
         """Return the matches that come and go among those that are chosen."""
@@ -199,16 +199,16 @@ class RevisedPlan:
         ):
             assert batch is not None
             matches = self.stream.push(batch.at(slice(inserted, None)))[0]
-            self._saw(batch)
-            self.given.add(matches)
+            self._advance_clock(batch)
+            self.revocable.add(matches)
             return matches
-        self._saw(rematched)
+        self._advance_clock(rematched)
         matches = self.stream.revise(removed, rematched, n_rematched, inserted)[0]
         if self.limits is None or self.stream.counts.whole:
             cuts = None if final is None else final.cut
-            return self.given.revise(matches, cut, buckets, cuts=cuts)  # type: ignore[no-any-return]
+            return self.revocable.revise(matches, cut, buckets, cuts=cuts)  # type: ignore[no-any-return]
         changes = self._changes(batch, inserted, removed)
-        return self.given.revise(matches, cut, buckets, lambda lost: sure(self.plan, lost, changes))  # type: ignore[no-any-return]
+        return self.revocable.revise(matches, cut, buckets, lambda lost: sure(self.plan, lost, changes))  # type: ignore[no-any-return]
 
     def _changes(self, batch: Batch | None, inserted: int, removed: Batch | None) -> Changes:
         parts = [] if removed is None else [removed]
@@ -233,7 +233,7 @@ class RevisedPlan:
             self._settle(final)
         if (partitions := self._final_partitions()) is not None:
             begins = partitions.begins(None if self.chosen is None else self.chosen.since_in)
-            self.given.forget_each(partitions.cut)
+            self.revocable.forget_each(partitions.cut)
             forgotten = self.log.forget_each(begins)
             if self.chosen is not None:
                 self.chosen.forget_each(partitions.cut, forgotten.events.ids or ())
@@ -249,13 +249,15 @@ class RevisedPlan:
                 return None
             until = self.clock
         waits = 1 if self.waits is None else 2
-        return FinalPartitions(self.plan, self.log, self.said, waits, self._many(waits), self.leads, until, buckets)
+        return FinalPartitions(
+            self.plan, self.log, self.said, waits, self._n_events_before(waits), self.leads, until, buckets
+        )
 
     def _settle(self, final: int) -> None:
         cut, begin = self.reach(final)
         if cut is None or begin is None:
             return
-        self.given.forget(cut)
+        self.revocable.forget(cut)
         if self.chosen is not None:
             # A snapshot has events alone, and open clusters are found again from theirs.
             begin = min(begin, self._looked_at(self.chosen.since(cut)))
@@ -284,7 +286,7 @@ class RevisedPlan:
         # Shed partial matches cannot be found again from the events.
         room = None if self.room is None else {**self.room.dump(), "waiting": _events(self.room.waiting)}
         stream = np.frombuffer(self.stream.snapshot(), np.uint8)
-        bounded_state = {"stream": stream, "given": [plain_of(part) for part in self.given.whole()], "room": room}
+        bounded_state = {"stream": stream, "given": [plain_of(part) for part in self.revocable.whole()], "room": room}
         return [*fields, bounded_state]
 
     def _load_bounded(self, data: Any) -> None:
@@ -294,12 +296,12 @@ class RevisedPlan:
         self.stream = Stream.restore(
             [self.plan], bounded_state["stream"].tobytes(), self.engine, limits=self.limits, revisable=True
         )
-        self.given = GivenColumns()
+        self.revocable = RevocableColumns()
         for part in bounded_state["given"]:
             matches = found_of(part, self.plan.variables)
             if len(matches.keys) != len(self.plan.keys) or len(matches.values) != len(self.plan.returns):
                 raise ValueError("matches")
-            self.given.add(matches)
+            self.revocable.add(matches)
         if (self.room is None) != (bounded_state["room"] is None):
             raise ValueError("memory")
         if self.room is not None:
@@ -328,16 +330,16 @@ class RevisedPlan:
             self.advance(int(clock) - 1)
         self.matches, self.retracted = int(matches), int(retracted)
 
-    def _saw(self, batch: Batch) -> None:
+    def _advance_clock(self, batch: Batch) -> None:
         if len(batch):
             latest = int(batch.ts[-1])
             self.clock = latest if self.clock is None else max(self.clock, latest)
 
-    def _given(self, matches: Sequence[Found]) -> Sequence[Found]:
-        self.given.add(matches)
+    def _record_given(self, matches: Sequence[Found]) -> Sequence[Found]:
+        self.revocable.add(matches)
         return matches
 
-    def _counted(self, matches: Sequence[Found]) -> Sequence[Found]:
+    def _count_changes(self, matches: Sequence[Found]) -> Sequence[Found]:
         n_taken_back = taken_back(matches)
         self.matches += len(matches) - 2 * n_taken_back
         self.retracted += n_taken_back
@@ -379,7 +381,7 @@ class RevisedPlan:
             first if self.waits is None else min(first, max(before(tick, 2 * (span + 1)), before(self.waits, n_events)))
         )
 
-    def _many(self, waits: int) -> int:
+    def _n_events_before(self, waits: int) -> int:
         """Return how many events before a change it may concern, where positions are counted."""
         # A match that waits, for others too, is decided by an event beyond its window.
         span = self.plan.window.span or 0

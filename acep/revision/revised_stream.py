@@ -61,9 +61,9 @@ class RevisedStream:
         Remove events by their arrival numbers. Return the matches that come and go."""
         self._events += (0 if batch is None else len(batch)) - len(removed)
         gone = np.array(removed, np.int64)
-        return self._shown([part.push(batch, numbers, inserted, gone) for part in self._parts])
+        return self._with_plan_keys([part.push(batch, numbers, inserted, gone) for part in self._parts])
 
-    def _shown(self, matches: list[Sequence[Found]]) -> list[Sequence[Found]]:
+    def _with_plan_keys(self, matches: list[Sequence[Found]]) -> list[Sequence[Found]]:
         """Return matches of each plan with its keys, where a finer one runs."""
         return [
             with_keys(of_plan, len(plan.keys)) if len(part.plan.keys) > len(plan.keys) else of_plan
@@ -103,11 +103,11 @@ class RevisedStream:
 
     def advance(self, clock: int) -> list[Sequence[Found]]:
         """Declare that no event with ``ts <= clock`` will be pushed as one of the next, only as one inserted."""
-        return self._shown([part.advance(clock) for part in self._parts])
+        return self._with_plan_keys([part.advance(clock) for part in self._parts])
 
     def finish(self) -> list[Sequence[Found]]:
         """End the stream and return the remaining matches."""
-        return self._shown([part.finish() for part in self._parts])
+        return self._with_plan_keys([part.finish() for part in self._parts])
 
     def begin(self, final: int | None) -> None:
         """Declare that no event before ``final`` will come or go, before what comes next."""

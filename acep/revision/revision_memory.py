@@ -17,7 +17,7 @@ from acep.arrivals.event_log import EventLog
 from acep.events.batch import Batch
 from acep.matches.found_columns import FoundColumns, concatenate, ops_of
 from acep.matches.records import Found
-from acep.revision.revocable_matches import GivenColumns, differences, found_bytes
+from acep.revision.revocable_matches import RevocableColumns, differences, found_bytes
 from acep.runtime.stream import Stream, in_order
 
 __all__ = ["Room", "go_on", "let_go", "take_in"]
@@ -60,7 +60,7 @@ class Bounded(Protocol):
     """A plan over a stream that may be revised (:mod:`acep.revision.revised_plan`), as this module uses it."""
 
     log: EventLog
-    given: GivenColumns
+    revocable: RevocableColumns
     stream: Stream
     final: int | None
 
@@ -80,7 +80,7 @@ def take_in(plan: Bounded, room: Room, batch: Batch | None, numbers: Ints, remov
     changes: list[Sequence[Found]] = []
     if len(removed):
         room.waiting.remove(removed)
-    early = 0 if batch is None else _before(batch, room.last)
+    early = 0 if batch is None else _n_early(batch, room.last)
     if batch is not None and early < len(batch):
         room.waiting.add(batch.at(slice(early, None)), numbers[early:])
     first = None if batch is None or not early else batch.at(slice(0, early))
@@ -94,7 +94,7 @@ def take_in(plan: Bounded, room: Room, batch: Batch | None, numbers: Ints, remov
         changes.append(plan.feed(first, numbers[:early], early, removed))
         changes.append(_fit(plan, room))
     changes.append(go_on(plan, room))
-    return in_order(_joined(changes))
+    return in_order(_net_changes(changes))
 
 
 def go_on(plan: Bounded, room: Room) -> Sequence[Found]:
@@ -110,15 +110,15 @@ def go_on(plan: Bounded, room: Room) -> Sequence[Found]:
         if early and (excess := _bytes(plan) - room.byte_limit) > 0 and len(matches):
             n_fitting = max(0, len(matches) - len(matches) * excess // max(1, found_bytes(matches)) - 1)  # type: ignore[arg-type]
             room.shed += len(matches) - n_fitting
-            matches = plan.given.keep_last(n_fitting)
+            matches = plan.revocable.keep_last(n_fitting)
         changes.append(matches)
         changes.append(_fit(plan, room))
-    return in_order(_joined(changes))
+    return in_order(_net_changes(changes))
 
 
 def let_go(plan: Bounded, room: Room) -> list[Sequence[Found]]:
     """Match all events that wait, as no event will come or go any more."""
-    plan.log, plan.given = plan.log.empty(), GivenColumns()
+    plan.log, plan.revocable = plan.log.empty(), RevocableColumns()
     matches: list[Sequence[Found]] = []
     while len(room.waiting):
         matches += plan.stream.push(room.waiting.take(SLICE, None)[0])
@@ -161,9 +161,9 @@ def _clear(plan: Bounded, room: Room) -> Sequence[Found]:
         room.shed += len(batch)
         if len(batch):
             plan.stream.revise(batch, batch.at(slice(0, 0)), 0)
-        retracted = plan.given.not_before(plan.final)
+        retracted = plan.revocable.not_before(plan.final)
     room.blind = last[0] + 1
-    plan.log, plan.given = plan.log.empty(), GivenColumns()
+    plan.log, plan.revocable = plan.log.empty(), RevocableColumns()
     return retracted
 
 
@@ -172,14 +172,14 @@ def _forget(plan: Bounded) -> None:
     if plan.final is not None:
         plan.settle(plan.final, now=True)
     plan.log.compact()
-    plan.given.compact()
+    plan.revocable.compact()
 
 
 def _bytes(plan: Bounded) -> int:
-    return plan.log.bytes + plan.given.bytes
+    return plan.log.bytes + plan.revocable.bytes
 
 
-def _joined(changes: Sequence[Sequence[Found]]) -> Sequence[Found]:
+def _net_changes(changes: Sequence[Sequence[Found]]) -> Sequence[Found]:
     """Return what comes and goes in several steps, without the matches that came and went."""
     parts = [part for part in changes if isinstance(part, FoundColumns) and len(part)]
     if not parts:
@@ -197,7 +197,7 @@ def _place(batch: Batch, row: int) -> tuple[int, int]:
     return int(batch.ts[row]), 0 if batch.order is None else int(batch.order[row])
 
 
-def _before(batch: Batch, last: tuple[int, int] | None) -> int:
+def _n_early(batch: Batch, last: tuple[int, int] | None) -> int:
     """Return how many events of a batch come before a place; those of the same place came later."""
     if last is None:
         return 0

@@ -21,7 +21,7 @@ from acep.matches.match_ids import kind_of_value
 from acep.matches.records import Found
 from acep.revision.gathering import gathered
 
-__all__ = ["GivenColumns", "GivenRecords", "differences", "found_bytes"]
+__all__ = ["RevocableColumns", "RevocableRecords", "differences", "found_bytes"]
 
 Buckets = npt.NDArray[np.bool_] | None
 Ints = npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ OBJECT = 49  # bytes of a text beside its characters
 SPARE = 4096  # matches that are gone, beyond as many as there are left, before they are removed
 
 
-class GivenColumns:
+class RevocableColumns:
     """The matches of one plan that the native core found, in parts as they were given. Of each match there are its
     start (``GONE``: it is not kept any more), a hash of all that is given of it, and the bucket of its partition."""
 
@@ -139,7 +139,7 @@ class GivenColumns:
         """Return the start of each match, ``GONE`` for one at ``first`` or later that is before the cut of
         its partition."""
         start: Ints = self._start.now.copy()
-        for places, part in self._at(np.flatnonzero(start >= first)):
+        for places, part in self._matches_at(np.flatnonzero(start >= first)):
             start[places[part.start < _cuts_of(part.keys, len(part), cuts)]] = GONE
         return start
 
@@ -175,14 +175,14 @@ class GivenColumns:
         for number in np.unique(numbers).tolist():
             yield number, places[numbers == number] - self._begins[number]
 
-    def _at(self, places: Ints) -> Iterator[tuple[Ints, FoundColumns]]:
+    def _matches_at(self, places: Ints) -> Iterator[tuple[Ints, FoundColumns]]:
         """Yield the matches in some places, which rise, by the parts that they are in."""
         for number, rows in self._rows(places):
             yield rows + self._begins[number], self._parts[number].take(rows)
 
     def whole(self) -> list[FoundColumns]:
         """Return all matches that are kept, in parts."""
-        return [part for _, part in self._at(np.flatnonzero(self._start.now > GONE))] + self._later
+        return [part for _, part in self._matches_at(np.flatnonzero(self._start.now > GONE))] + self._later
 
     @property
     def bytes(self) -> int:
@@ -230,9 +230,9 @@ def _contents(matches: FoundColumns, keyed: Hashes) -> Ints:
     return _native.contents(matches.end, matches.offsets, ids, matches.vars, columns)
 
 
-class GivenRecords:
+class RevocableRecords:
     """The matches of one plan that the reference engine found, as records. The methods are those of
-    :class:`GivenColumns`."""
+    :class:`RevocableColumns`."""
 
     def __init__(self) -> None:
         self._matches: list[Found] = []
@@ -251,9 +251,9 @@ class GivenRecords:
 
         old_matches = [match for match in self._matches if may_change(match)]
         old_matches = [
-            match for match, is_among in zip(old_matches, _among(old_matches, buckets), strict=True) if is_among
+            match for match, is_among in zip(old_matches, _is_in_buckets(old_matches, buckets), strict=True) if is_among
         ]
-        are_among = _among(matches, buckets)
+        are_among = _is_in_buckets(matches, buckets)
         new_matches = [
             match for match, is_among in zip(matches, are_among, strict=True) if not is_among or may_change(match)
         ]
@@ -274,7 +274,7 @@ class GivenRecords:
         self._matches = [match for match in self._matches if match.start >= cuts(match.key)]
 
 
-def _among(matches: Sequence[Found], buckets: Buckets) -> list[bool]:
+def _is_in_buckets(matches: Sequence[Found], buckets: Buckets) -> list[bool]:
     """Return for each match whether its partition is in ``buckets``."""
     if buckets is None or not matches:
         return [True] * len(matches)

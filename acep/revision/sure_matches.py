@@ -46,13 +46,13 @@ class Changes:
         """Return for each match, of a partition with this hash, whether an event came or went from ``low`` to
         ``high``."""
         if self.ts_by_bucket is None:
-            return _any(self.ts, low, high)
+            return _any_inside(self.ts, low, high)
         mask = np.zeros(len(low), bool)
         buckets = bucket_of(hashes)
         for bucket in np.unique(buckets).tolist():
             if bucket in self.ts_by_bucket:
                 rows = np.flatnonzero(buckets == bucket)
-                mask[rows] = _any(self.ts_by_bucket[bucket], low[rows], high[rows])
+                mask[rows] = _any_inside(self.ts_by_bucket[bucket], low[rows], high[rows])
         return mask
 
 
@@ -95,7 +95,7 @@ def by_itself(plan: Plan) -> bool:
     return alone and not plan.automaton.negations and not plan.window.counted
 
 
-def _any(ts: Ints, low: Ints, high: Ints) -> Mask:
+def _any_inside(ts: Ints, low: Ints, high: Ints) -> Mask:
     """Return for each span whether one of the times, which rise, is in it."""
     mask: Mask = np.searchsorted(ts, low) < np.searchsorted(ts, high, "right")
     return mask

@@ -42,11 +42,11 @@ def aggregate_values(reference: RowAggregate, columns: list[Column], lows: Ints,
     ):
         return _in_python(reference, columns, lows, highs)
     valid = np.ones(len(column), np.uint8) if column.valid is None else column.valid
-    counts = _between(valid.astype(np.int64), lows, highs)
+    counts = _segment_sums(valid.astype(np.int64), lows, highs)
     if function == "count":
         return Column(Kind.INT, counts)
     if function == "count_if":
-        return Column(Kind.INT, _between(column.values.astype(np.int64) * valid, lows, highs))
+        return Column(Kind.INT, _segment_sums(column.values.astype(np.int64) * valid, lows, highs))
     present = (counts > 0).astype(np.uint8)
     if function in ("sum", "avg"):
         sums = _sums(column, valid, lows, highs)
@@ -59,7 +59,7 @@ def aggregate_values(reference: RowAggregate, columns: list[Column], lows: Ints,
     return Column(column.kind, np.where(present == 0, best.dtype.type(0), best), present, column.texts)
 
 
-def _between(values: Ints, lows: Ints, highs: Ints) -> Ints:
+def _segment_sums(values: Ints, lows: Ints, highs: Ints) -> Ints:
     """Return sums of integers over segments, by differences."""
     totals = np.concatenate([[0], np.cumsum(values)]).astype(np.int64)
     return totals[highs] - totals[lows]
@@ -76,7 +76,7 @@ def _sums(column: Column, valid: Valid, lows: Ints, highs: Ints) -> Any:
             raise DataError("a sum of integers does not fit in 64 bits", hint="cast the column to double",
                             code="data_value")  # fmt: skip
         return np.array(exact, np.int64)
-    return _between(values, lows, highs)
+    return _segment_sums(values, lows, highs)
 
 
 def _extremes(column: Column, valid: Valid, lows: Ints, highs: Ints, is_least: bool) -> Any:

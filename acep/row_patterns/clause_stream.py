@@ -77,7 +77,7 @@ class ClauseStream:
         self.walks = OpenWalks(self.plan, self.evaluator)
         self.is_copy = False
         self.waiting = KeptRows(arrow)  # those of a time that goes on, all with the code 0
-        self.passed: int | None = None  # the time that those that wait do not precede
+        self.released_until: int | None = None  # the time that those that wait do not precede
         self.kept = KeptRows(arrow)  # those that matches may still need
         self.tails = KeptRows(arrow)  # of partitions that are walked on: the last rows that conditions read
         self.partitions = PartitionStates()
@@ -109,48 +109,48 @@ class ClauseStream:
         if are_texts_new and not self.walks.is_local:
             self.walks.bound = None
             self.partitions.waits[:] = -1
-        fresh = self.arrow.empty_table() if rows is None else rows
+        new_rows = self.arrow.empty_table() if rows is None else rows
         if len(self.plan.order) > 1:
-            fresh = self._release(fresh, clock)
-        result = self._search(fresh, clock)
+            new_rows = self._release(new_rows, clock)
+        result = self._search(new_rows, clock)
         if are_texts_new:
             self.evaluator.note_texts()
         return result
 
-    def _release(self, fresh: pa.Table, clock: int) -> pa.Table:
+    def _release(self, new_rows: pa.Table, clock: int) -> pa.Table:
         """Return the rows whose time has passed, those that waited among them, and let the others wait."""
-        if clock != self.passed:  # else none of those that wait goes
-            fresh = pa.concat_tables([self._take_waiting(), fresh])
-        self.passed = clock
-        is_later = np.asarray(row_columns(self.plan, fresh, self.evaluator)[self.time].values) >= clock
-        self.waiting = self.waiting.add(fresh.filter(pa.array(is_later)), np.zeros(int(is_later.sum()), np.int64))
-        return fresh.filter(pa.array(~is_later))
+        if clock != self.released_until:  # else none of those that wait goes
+            new_rows = pa.concat_tables([self._take_waiting(), new_rows])
+        self.released_until = clock
+        is_later = np.asarray(row_columns(self.plan, new_rows, self.evaluator)[self.time].values) >= clock
+        self.waiting = self.waiting.add(new_rows.filter(pa.array(is_later)), np.zeros(int(is_later.sum()), np.int64))
+        return new_rows.filter(pa.array(~is_later))
 
     def _take_waiting(self) -> pa.Table:
         """Take out the rows that wait."""
-        rows, self.waiting = self.waiting.whole()[0], KeptRows(self.arrow)
+        rows, self.waiting = self.waiting.all_rows()[0], KeptRows(self.arrow)
         return rows
 
     def finish(self) -> pa.Table:
         """End the stream; return the rows of all matches that are left."""
         return self._search(self._take_waiting(), None)
 
-    def _search(self, fresh: pa.Table, clock: int | None) -> pa.Table:
-        """Search the partitions of fresh rows, and those whose windows are over (``clock`` ``None``: all, for the last
+    def _search(self, new_rows: pa.Table, clock: int | None) -> pa.Table:
+        """Search the partitions of new rows, and those whose windows are over (``clock`` ``None``: all, for the last
         time)."""
-        columns = partition_columns(self.plan, fresh, self.evaluator)
-        codes = self.partitions.add(self.plan.partition, columns, fresh.num_rows)
-        is_searched = self.partitions.touched(codes, clock)
+        columns = partition_columns(self.plan, new_rows, self.evaluator)
+        codes = self.partitions.add(self.plan.partition, columns, new_rows.num_rows)
+        is_searched = self.partitions.find_searched(codes, clock)
         if clock is not None and (self.partitions.waits[codes] >= 0).any():
-            still_open = self._walk_on(fresh, codes, clock)
+            still_open = self._walk_on(new_rows, codes, clock)
             is_searched &= ~still_open
             if (goes_on := still_open[codes]).any():
-                fresh, codes = fresh.filter(pa.array(~goes_on)), codes[~goes_on]
-        if not fresh.num_rows and not is_searched.any():
+                new_rows, codes = new_rows.filter(pa.array(~goes_on)), codes[~goes_on]
+        if not new_rows.num_rows and not is_searched.any():
             return self.empty_result()
         earlier, earlier_codes, self.kept = self.kept.take(is_searched)
         self.tails = self.tails.take(is_searched)[2]
-        table, codes = pa.concat_tables([earlier, fresh]), np.concatenate([earlier_codes, codes])
+        table, codes = pa.concat_tables([earlier, new_rows]), np.concatenate([earlier_codes, codes])
         table = table.combine_chunks() if len(codes) <= FEW else table
         return self._search_whole(table, codes, clock) if len(codes) else self.empty_result()
 
@@ -164,15 +164,15 @@ class ClauseStream:
         opened.add_bits(self.plan, self.evaluator)
         return opened
 
-    def _walk_on(self, fresh: pa.Table, codes: Ints, clock: int) -> Flags:
-        """Walk the open matches on over fresh rows; return by code which of them are still open, and take in their
+    def _walk_on(self, new_rows: pa.Table, codes: Ints, clock: int) -> Flags:
+        """Walk the open matches on over new rows; return by code which of them are still open, and take in their
         rows."""
         partitions = self.partitions
         goes_on = np.zeros(len(partitions.waits), bool)
         goes_on[codes] = (partitions.waits[codes] >= 0) & (partitions.deadlines[codes] >= clock)
         tails, tail_codes, self.tails = self.tails.take(goes_on)
         is_walked = goes_on[codes]
-        table = pa.concat_tables([tails, fresh.filter(pa.array(is_walked))])
+        table = pa.concat_tables([tails, new_rows.filter(pa.array(is_walked))])
         if not table.num_rows:
             return goes_on
         opened = self._open_partitions(table, np.concatenate([tail_codes, codes[is_walked]]), clock)
@@ -180,7 +180,7 @@ class ClauseStream:
         states = self.walks.walk(opened, earlier, self.reach.ahead, partitions.waits[opened.codes])
         partitions.waits[opened.codes] = states
         goes_on[opened.codes] = states >= 0
-        self.kept = self.kept.add(fresh.filter(pa.array(goes_on[codes])), codes[goes_on[codes]])
+        self.kept = self.kept.add(new_rows.filter(pa.array(goes_on[codes])), codes[goes_on[codes]])
         self._keep_tails(table, opened, states >= 0)
         self.searched_rows += len(codes)
         return goes_on
@@ -201,7 +201,7 @@ class ClauseStream:
         )
         rows, columns = opened.extended, opened.columns
         batches = list(search_rows(plan, rows, columns, self.evaluator, limits, opened.bits))
-        covered, covered_ends = self._covered(opened, limits, batches)
+        covered, covered_ends = self._mark_covered(opened, limits, batches)
         tables = [self.empty_result()]
         if batches or not covered.all():
             tables = list(result_tables(plan, table, SortedTable(rows, columns), self.evaluator, batches, covered))
@@ -239,7 +239,7 @@ class ClauseStream:
             deadlines[is_open] = np.minimum(times[starts], NEVER - max(width, 0)) + width
         return deadlines
 
-    def _covered(
+    def _mark_covered(
         self, opened: OpenPartitions, limits: SearchLimits, batches: Sequence[MatchBatch]
     ) -> tuple[Flags, Ints]:
         """Return which rows WITH UNMATCHED ROWS does not give now, and how many rows of each partition stand before the
@@ -260,9 +260,9 @@ class ClauseStream:
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data with bytes."""
-        rows, codes = self.kept.whole()
+        rows, codes = self.kept.all_rows()
         return {
-            "waiting": table_bytes(self.waiting.whole()[0]),
+            "waiting": table_bytes(self.waiting.all_rows()[0]),
             "kept": table_bytes(rows),
             "codes": np.ascontiguousarray(codes, "<i8").tobytes(),
             "partitions": self.partitions.dump(),

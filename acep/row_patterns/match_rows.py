@@ -111,13 +111,13 @@ def convert_to(form: str, table: pa.Table) -> Any:
     return table
 
 
-def plan_clause(schema: pa.Schema, clause: str, called: str = "") -> OrderedPlan:
-    """Return the plan of a clause for the columns of a table, and what the table is ``called`` in it."""
+def plan_clause(schema: pa.Schema, clause: str, input_name: str = "") -> OrderedPlan:
+    """Return the plan of a clause for the columns of a table, and what the table is called (``input_name``) in it."""
     if _TIME in schema.names:
         raise DataError("a column has a blank as its name", hint="rename it", code="data_column")
     schema_with_time = schema_of(schema.append(pa.field(_TIME, pa.timestamp("us"))), ts=_TIME, type=None)
     dates = frozenset(field.name for field in schema if pa.types.is_date(field.type))
-    return make_plan(parse_clause(clause), tuple(schema.names), schema_with_time, dates, called)
+    return make_plan(parse_clause(clause), tuple(schema.names), schema_with_time, dates, input_name)
 
 
 def match_table(plan: OrderedPlan, table: pa.Table) -> pa.Table:
@@ -155,14 +155,14 @@ def result_tables(
 ) -> Iterator[pa.Table]:
     """Yield the rows of the result for batches of matches; the last part may have no rows. ``covered``: (n,) the sorted
     rows that WITH UNMATCHED ROWS does not give, even if none of these matches has them."""
-    spelled = dict(plan.spelled)
+    spellings = dict(plan.spellings)
     names = [variable for variable, _ in plan.states.labels]
     for batch, unmatched in _with_unmatched(plan, batches, covered):
         values = ReferenceValues(
             batch,
             ordered.columns,
             names,
-            [spelled[name] for name in names],
+            [spellings[name] for name in names],
             dict(plan.mapped),
             evaluator,
             plan.states.missing_rows,
@@ -190,12 +190,12 @@ def _with_unmatched(
         covered[batch.first[np.diff(batch.offsets) == 0]] = True
         end = int(batch.first[0])
         if len(previous) or not covered[begin:end].all():
-            yield previous, _uncovered(covered, begin, end)
+            yield previous, _uncovered_rows(covered, begin, end)
         begin, previous = end, batch
-    yield previous, _uncovered(covered, begin, len(covered))
+    yield previous, _uncovered_rows(covered, begin, len(covered))
 
 
-def _uncovered(covered: Any, begin: int, end: int) -> Any:
+def _uncovered_rows(covered: Any, begin: int, end: int) -> Any:
     return np.flatnonzero(~covered[begin:end]).astype(np.int64) + begin
 
 
@@ -252,14 +252,14 @@ def select_columns(table: pa.Table, columns: tuple[tuple[str, str, Span], ...]) 
     """Return columns of a table under other names; ``*`` stands for all."""
     arrays: list[Any] = []
     names: list[str] = []
-    for column, name, place in columns:
+    for column, name, span in columns:
         if column == "*":
             arrays += table.columns
             names += table.column_names
             continue
         alike = [label for label in table.column_names if label.casefold() == column.casefold()]
         if not alike:
-            raise error_at(f"unknown column `{column}`", place, suggest(column, table.column_names), code="query_name")
+            raise error_at(f"unknown column `{column}`", span, suggest(column, table.column_names), code="query_name")
         arrays.append(table.column(column if column in alike else alike[0]))
         names.append(name if name != column else (column if column in alike else alike[0]))
     if len(set(names)) < len(names):

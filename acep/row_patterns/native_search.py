@@ -64,9 +64,9 @@ class NativeTables:
         from acep.native import _native
 
         leaves = [leaf for leaf in leaves_of(condition.typed.expr) if isinstance(leaf, ex.Attribute)]
-        wanted = [self.plan.references[int(leaf.name[1:])] for leaf in leaves]
-        numbers = [self.reference(reference) for reference in wanted]
-        kinds = [self.kind(reference) for reference in wanted]
+        references = [self.plan.references[int(leaf.name[1:])] for leaf in leaves]
+        numbers = [self.reference(reference) for reference in references]
+        kinds = [self.kind(reference) for reference in references]
         program = lower_expression(
             condition.typed.expr, leaves, kinds, self.evaluator.tick_ns, self.evaluator.codes.constant
         )
@@ -133,11 +133,11 @@ class NativeTables:
 
     def words(self, columns: Mapping[str, Column]) -> list[tuple[Any, Any]]:
         """Return the columns as the core takes them."""
-        spelled = dict(self.plan.spelled)
+        spellings = dict(self.plan.spellings)
         words = []
         for name in self.columns:
             if name == LABEL:
-                texts = [spelled[variable] for variable, _ in self.plan.states.labels]
+                texts = [spellings[variable] for variable, _ in self.plan.states.labels]
                 words.append((self.evaluator.codes.constants(texts), None))
             else:
                 words.append(self.evaluator.codes.words(columns[name], 0))

@@ -69,7 +69,7 @@ class PartitionStates:
         self._grow()
         return codes
 
-    def touched(self, fresh_codes: Ints, clock: int | None) -> npt.NDArray[np.bool_]:
+    def find_searched(self, fresh_codes: Ints, clock: int | None) -> npt.NDArray[np.bool_]:
         """Return by code whether a partition is to be searched: it has fresh rows, or its deadline is over at ``clock``
         (``None``: all are)."""
         touched = np.ones(len(self.starts), bool) if clock is None else self.deadlines < clock

@@ -33,14 +33,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ReferenceValues:
-    """Values of references for a batch of matches. ``columns``: those of the sorted rows. ``names`` and ``spelled``:
+    """Values of references for a batch of matches. ``columns``: those of the sorted rows. ``names`` and ``spellings``:
     the variable of each label, folded and as CLASSIFIER gives it. ``missing_rows``: how many rows of the pattern are
     missing in a match with each label (empty: none may be)."""
 
     batch: MatchBatch
     columns: Mapping[str, Column]
     names: Sequence[str]
-    spelled: Sequence[str]
+    spellings: Sequence[str]
     mapped: Mapping[str, Typed]
     evaluator: Evaluator
     missing_rows: Sequence[int] = ()
@@ -62,14 +62,14 @@ class ReferenceValues:
         batch = self.batch
         has_rows = np.diff(batch.offsets) > 0
         counts = np.array([*self.missing_rows, 0], np.int64)
-        labels = self._taken(batch.labels.astype(np.int64), np.where(has_rows, batch.offsets[:-1], -1))
+        labels = self._take(batch.labels.astype(np.int64), np.where(has_rows, batch.offsets[:-1], -1))
         return np.where(has_rows & bool(self.missing_rows), counts[labels if self.missing_rows else 0], 0)
 
     def rows(self, reference: Navigation, points: MeasurePoints) -> Ints:
         """Return the sorted row that a navigation leads to at each point; -1 where there is none."""
         batch = self.batch
         places = self._places(reference, points)
-        rows = np.where(places < 0, -1, self._taken(batch.rows, places) + reference.shift)
+        rows = np.where(places < 0, -1, self._take(batch.rows, places) + reference.shift)
         inside = (places >= 0) & (rows >= batch.begins[points.match]) & (rows < batch.ends[points.match])
         return np.where(inside, rows, -1)
 
@@ -78,7 +78,7 @@ class ReferenceValues:
         lows, highs, members = self.segments(reference.variables, points, reference.is_final)
         steps = lows + reference.offset if reference.is_first else highs - 1 - reference.offset
         inside = (steps >= lows) & (steps < highs)
-        return np.where(inside, self._taken(members, np.where(inside, steps, -1)), -1)
+        return np.where(inside, self._take(members, np.where(inside, steps, -1)), -1)
 
     def segments(
         self, variables: frozenset[str] | None, points: MeasurePoints, is_final: bool
@@ -89,8 +89,8 @@ class ReferenceValues:
         ends = batch.offsets[points.match + 1] if is_final else points.end
         if variables is None:
             return starts, ends, np.arange(len(batch.labels))
-        wanted = np.array([name in variables for name in self.names], bool)
-        mapped = wanted[batch.labels] if len(self.names) else np.zeros(len(batch.labels), bool)
+        is_of_variables = np.array([name in variables for name in self.names], bool)
+        mapped = is_of_variables[batch.labels] if len(self.names) else np.zeros(len(batch.labels), bool)
         counts = np.concatenate([[0], np.cumsum(mapped)]).astype(np.int64)
         return counts[starts], counts[ends], np.flatnonzero(mapped)
 
@@ -101,8 +101,8 @@ class ReferenceValues:
         moved_places = places + reference.shift
         inside = (places >= 0) & (moved_places >= batch.offsets[points.match])
         inside &= moved_places < batch.offsets[points.match + 1]
-        codes = self._taken(batch.labels.astype(np.int64), np.where(inside, moved_places, -1))
-        return Column(Kind.STRING, np.where(inside, codes, 0), inside.astype(np.uint8), list(self.spelled))
+        codes = self._take(batch.labels.astype(np.int64), np.where(inside, moved_places, -1))
+        return Column(Kind.STRING, np.where(inside, codes, 0), inside.astype(np.uint8), list(self.spellings))
 
     def aggregate(self, reference: RowAggregate, points: MeasurePoints) -> Column:
         """Return an aggregate at each point."""
@@ -116,7 +116,7 @@ class ReferenceValues:
         """Return a column of mapped rows."""
         batch = self.batch
         if name == LABEL:
-            return Column(Kind.STRING, batch.labels[members].astype(np.int64), None, list(self.spelled))
+            return Column(Kind.STRING, batch.labels[members].astype(np.int64), None, list(self.spellings))
         if name == NUMBER:
             return Column(Kind.INT, batch.number[batch.match[members]])
         if name not in self.mapped:
@@ -127,7 +127,7 @@ class ReferenceValues:
         return self.evaluator.column(typed, columns, len(members))
 
     @staticmethod
-    def _taken(values: Ints, places: Ints) -> Ints:
+    def _take(values: Ints, places: Ints) -> Ints:
         """Return values at places; 0 where a place is negative."""
         if not len(values):
             return np.zeros(len(places), np.int64)

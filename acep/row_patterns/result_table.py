@@ -52,9 +52,9 @@ def output_rows(plan: OrderedPlan, batch: MatchBatch, unmatched: Ints) -> Output
     if plan.rows is RowsMode.ONE_ROW:
         points = MeasurePoints(np.arange(len(batch)), batch.offsets[1:])
         return OutputRows(batch.first, points, np.ones(len(batch), bool))
-    shown = ~excluded[batch.labels] if len(excluded) else np.ones(len(batch.labels), bool)
-    rows, match = batch.rows[shown], batch.match[shown]
-    ends = np.flatnonzero(shown) + 1
+    is_shown = ~excluded[batch.labels] if len(excluded) else np.ones(len(batch.labels), bool)
+    rows, match = batch.rows[is_shown], batch.match[is_shown]
+    ends = np.flatnonzero(is_shown) + 1
     matched = np.ones(len(rows), bool)
     if plan.rows is not RowsMode.OMIT:
         empty = np.flatnonzero(sizes == 0)
@@ -66,8 +66,8 @@ def output_rows(plan: OrderedPlan, batch: MatchBatch, unmatched: Ints) -> Output
     rows, match, ends = rows[order], match[order], ends[order]
     if len(unmatched):
         # A row without a match stands behind the matches that begin before it.
-        place = np.searchsorted(batch.first, unmatched, "right")
-        before = np.searchsorted(match, place, "left")
+        match_index = np.searchsorted(batch.first, unmatched, "right")
+        before = np.searchsorted(match, match_index, "left")
         rows = np.insert(rows, before, unmatched)
         matched = np.insert(matched, before, False)
         match, ends = np.insert(match, before, 0), np.insert(ends, before, 0)

@@ -54,8 +54,8 @@ class RevisedClause:
     ) -> None:
         self.stream, self.arrivals, self.ahead, self.select = stream, arrivals, ahead, select
         self.tick_ratio = plan_ticks(stream.plan, arrivals)
-        self.spoken: pa.Table | None = None
-        self._spoken_texts: list[str] = []  # of its rows
+        self.speculative_rows: pa.Table | None = None
+        self._speculative_texts: list[str] = []  # of its rows
         self.rows = self.matches = self.retracted = 0
         self.failure: DataError | None = None  # of a match that cannot be answered for
         if ahead != 0 and OP in self.empty_result().column_names:
@@ -132,16 +132,16 @@ class RevisedClause:
             self.matches += final.num_rows
             return final
         speculative = self.select(speculative)
-        before = speculative.slice(0, 0) if self.spoken is None else self.spoken
+        before = speculative.slice(0, 0) if self.speculative_rows is None else self.speculative_rows
         coming = pa.concat_tables([final, speculative])
         texts = row_texts(coming)
-        stays, goes = changes(self._spoken_texts, texts)
-        self.spoken, self._spoken_texts = speculative, texts[final.num_rows :]
-        back, fresh = before.filter(pa.array(goes)), coming.filter(pa.array(~stays))
-        self.matches += fresh.num_rows - back.num_rows
-        self.retracted += back.num_rows
-        ops = pa.array([-1] * back.num_rows + [1] * fresh.num_rows, pa.int64())
-        return pa.concat_tables([back, fresh]).append_column(OP, ops)
+        stays, goes = changes(self._speculative_texts, texts)
+        self.speculative_rows, self._speculative_texts = speculative, texts[final.num_rows :]
+        retracted_rows, new_rows = before.filter(pa.array(goes)), coming.filter(pa.array(~stays))
+        self.matches += new_rows.num_rows - retracted_rows.num_rows
+        self.retracted += retracted_rows.num_rows
+        ops = pa.array([-1] * retracted_rows.num_rows + [1] * new_rows.num_rows, pa.int64())
+        return pa.concat_tables([retracted_rows, new_rows]).append_column(OP, ops)
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data with bytes. The rows that may be taken back are found again from it.
@@ -159,8 +159,8 @@ class RevisedClause:
         self.stream.load(data["stream"])
         self.rows, self.matches, self.retracted = (int(count) for count in data["counts"])
         if self.ahead != 0:
-            self.spoken = self.select(self._speculate())
-            self._spoken_texts = row_texts(self.spoken)
+            self.speculative_rows = self.select(self._speculate())
+            self._speculative_texts = row_texts(self.speculative_rows)
 
 
 def stream_rows(due: ReleasedEvents) -> pa.Table:
@@ -182,13 +182,13 @@ def changes(before: list[str], after: list[str]) -> tuple[Flags, Flags]:
     """
     counts = Counter(before)
     stays = np.zeros(len(after), bool)
-    for place, row in enumerate(after):
+    for index, row in enumerate(after):
         if counts[row] > 0:
             counts[row] -= 1
-            stays[place] = True
+            stays[index] = True
     goes = np.zeros(len(before), bool)
-    for place in range(len(before) - 1, -1, -1):
-        if counts[before[place]] > 0:
-            counts[before[place]] -= 1
-            goes[place] = True
+    for index in range(len(before) - 1, -1, -1):
+        if counts[before[index]] > 0:
+            counts[before[index]] -= 1
+            goes[index] = True
     return stays, goes

@@ -41,14 +41,14 @@ def ranks_of(column: Column) -> Ints:
     values = np.asarray(column.values, np.int64)
     if column.kind is not Kind.STRING or not column.texts:
         return values
-    places = sorted(range(len(column.texts)), key=list(column.texts).__getitem__)
-    ranks = np.zeros(len(places), np.int64)
+    codes = sorted(range(len(column.texts)), key=list(column.texts).__getitem__)
+    ranks = np.zeros(len(codes), np.int64)
     rank, before = -1, None
-    for place in places:
-        text = column.texts[place]
+    for code in codes:
+        text = column.texts[code]
         rank += text != before
         before = text
-        ranks[place] = rank
+        ranks[code] = rank
     return ranks[values]
 
 

@@ -18,7 +18,7 @@ from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_
 from acep.events.tables import schema_of
 from acep.matches.flat import Layout, check_flat, flat_table
 from acep.native.compiled import warn_if_missing
-from acep.pattern.query_arguments import asked_for, columns_read, is_clause
+from acep.pattern.query_arguments import columns_read, is_clause, read_queries
 from acep.runner.followed import Followed
 from acep.runner.follower import Follower
 from acep.runner.inbox import ROW, Inbox
@@ -149,7 +149,7 @@ def follow(
     used_names = [name for role, name in columns.items() if role != "unit" and name is not None]
     used_names += [] if stream_options.op is None else [stream_options.op]
     if not has_clause:
-        used_names += [name for asked_query in asked_for(query).queries for name in columns_read(asked_query)]
+        used_names += [name for asked_query in read_queries(query).queries for name in columns_read(asked_query)]
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
     files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
     files |= {"nulls": nulls, "multiline_cells": multiline_cells, "max_line": max_line}

@@ -23,7 +23,7 @@ from acep.plan.choice import (
     UNITS,
     WINDOWS,
     EngineChoice,
-    alone,
+    base_engine,
     decides_at_once,
     waits_from,
     with_allowance,
@@ -145,24 +145,26 @@ class NativeExecutors:
             self.limits.compose(plan)
         if plan.sources:
             return ComposedExecutor(plan, [self.executor_of(p, inner=True) for p, _ in plan.sources])
-        running_plan = self._finer(plan)
-        choice = self._choice(running_plan, "matches" if inner else self.output)
-        if not inner and (ordered := self._ordered(plan)) is not None:
+        running_plan = self._running_plan(plan)
+        choice = self._choose_engine(running_plan, "matches" if inner else self.output)
+        if not inner and (ordered := self._ordered_executor(plan)) is not None:
             return ordered
         if self.limits is None and (choice.engine == "reference" or (inner and not decides_at_once(plan))):
             return ReferenceExecutor(plan)
         if self.limits is not None:
-            executor = self._bounded(running_plan, choice, self.limits, inner=inner)
+            executor = self._bounded_executor(running_plan, choice, self.limits, inner=inner)
         else:
             # Match windows hold events back, by ids that rise in the order of the stream.
-            executor = self._native(running_plan, choice.alone if self.revisable else choice.engine, inner=inner)
+            executor = self._native_executor(
+                running_plan, choice.base if self.revisable else choice.engine, inner=inner
+            )
         if running_plan is plan:
             return executor
         if self.output in ("points", "bundles") and not decides_at_once(plan):
             self.uncounted.add(executor.number)  # what is counted comes in no order
         return FinerExecutor(plan, executor)
 
-    def _ordered(self, plan: Plan) -> Executor | None:
+    def _ordered_executor(self, plan: Plan) -> Executor | None:
         """Return the runtime of a plan whose chosen matches are found in their order; ``None`` if it has none."""
         is_alone = self.limits is None and not self.revisable and self.ordered
         if not (is_alone and plan.query.output.is_sequential) or self.engine == "reference" or self.output == "exists":
@@ -220,7 +222,7 @@ class NativeExecutors:
         natives.start()
         return natives, executor
 
-    def _finer(self, plan: Plan) -> Plan:
+    def _running_plan(self, plan: Plan) -> Plan:
         """Return the plan that runs in place of a plan: it may be the finer one."""
         if plan.finer is None or not self.finer or self.engine == "reference":
             return plan
@@ -228,14 +230,14 @@ class NativeExecutors:
             return plan
         return plan.finer
 
-    def _choice(self, plan: Plan, output: str) -> EngineChoice:
+    def _choose_engine(self, plan: Plan, output: str) -> EngineChoice:
         """Return the engine that runs a plan."""
         if output != TALLIED:
             return chosen(plan, self.engine, output)
         choice = chosen(plan, self.engine)
-        return chosen(plan, self.engine, "points") if choice.alone == "merged" else choice  # the same work
+        return chosen(plan, self.engine, "points") if choice.base == "merged" else choice  # the same work
 
-    def _native(self, plan: Plan, engine: str, *, inner: bool) -> NativeExecutor:
+    def _native_executor(self, plan: Plan, engine: str, *, inner: bool) -> NativeExecutor:
         number = len(self.plans)
         self.plans.append(plan)
         self.engines.append(engine)
@@ -243,7 +245,7 @@ class NativeExecutors:
             self.inner.add(number)
         return NativeExecutor(self, number)
 
-    def _bounded(self, plan: Plan, choice: EngineChoice, limits: Limits, *, inner: bool) -> NativeExecutor:
+    def _bounded_executor(self, plan: Plan, choice: EngineChoice, limits: Limits, *, inner: bool) -> NativeExecutor:
         if choice.engine == "reference":
             raise EngineError(
                 f"only the native core keeps to a budget of work, time or memory: {choice.why}",
@@ -253,9 +255,9 @@ class NativeExecutors:
             choice = with_partial_matches(plan, choice)
         number, recovery, memory = len(self.plans), limits.recovery(plan), limits.memory is not None
         if self.revisable:
-            choice = replace(choice, engine=choice.alone)
+            choice = replace(choice, engine=choice.base)
         engine = bounded_engine(choice, windows=not memory) if memory or recovery else with_allowance(choice)
-        if choice.alone == "search":
+        if choice.base == "search":
             from acep.shedding.search_sampler import SearchSampler  # only budgets of searches need it
 
             self.efforts[number] = SearchSampler(limits.seed + number, limits.budget.work, limits.budget.estimate)
@@ -265,7 +267,7 @@ class NativeExecutors:
             self.efforts[number] = limits.effort(number, plan)
         if recovery is not None:
             self.recoveries[number] = recovery
-        return self._native(plan, engine, inner=inner)
+        return self._native_executor(plan, engine, inner=inner)
 
     def start(self) -> None:
         """Start the session, once all plans are known."""
@@ -321,13 +323,13 @@ class NativeExecutors:
     def tallies(self, number: int) -> bool:
         """Return whether the matches of a plan are only counted, though they are made one by one."""
         is_made = number in self.inner | self.uncounted or number in self.recoveries
-        return self.output in (*COUNTED, TALLIED) and not is_made and alone(self.engines[number]) == "nodes"
+        return self.output in (*COUNTED, TALLIED) and not is_made and base_engine(self.engines[number]) == "nodes"
 
 
 def bounded_engine(choice: EngineChoice, *, windows: bool = True) -> str:
     """Return the native engine that sheds partial matches, in place of the chosen one. ``windows``: it may stay
     behind match windows, which keep no bound on memory."""
-    nodes = "dominance" if choice.alone == "dominance" else "nodes"
+    nodes = "dominance" if choice.base == "dominance" else "nodes"
     return WINDOWS + nodes if windows and choice.engine.startswith(WINDOWS) else nodes
 
 
@@ -348,7 +350,7 @@ class NativeExecutor:
     @property
     def engine(self) -> str:
         """Return the name of the engine, without match windows before it."""
-        return alone(self.natives.engines[self.number])
+        return base_engine(self.natives.engines[self.number])
 
     @property
     def flows(self) -> bool:
@@ -367,10 +369,10 @@ class NativeExecutor:
         return tallied or self.engine in (*BY_POINTS, "points")
 
     def counted(self) -> Counted | int | None:
-        counted, chain = self._counted(), self.natives.chains.get(self.number)
+        counted, chain = self._take_unchained(), self.natives.chains.get(self.number)
         return chain.counted(counted) if chain is not None and isinstance(counted, Counted) else counted
 
-    def _counted(self) -> Counted | int | None:
+    def _take_unchained(self) -> Counted | int | None:
         if self.engine in BY_POINTS:
             return self.session.take_points(self.number)
         if self.natives.tallies(self.number):

@@ -113,11 +113,11 @@ class FinerExecutor:
         """Return matches of the finer plan as those of the plan, once none can end before them."""
         if not self.waits:
             if self.waiting:
-                matches = _joined([*self.waiting, matches])
+                matches = _join_parts([*self.waiting, matches])
                 self.waiting = []
             return self.chain.matches(matches) if len(matches) else []
         low = self.low()
-        matches = _joined([*self.waiting, matches])
+        matches = _join_parts([*self.waiting, matches])
         if not len(matches) or low is None:
             self.waiting = [matches] if len(matches) else []
             return []
@@ -141,7 +141,7 @@ class FinerExecutor:
         if isinstance(counted, int):
             return counted + len(singles)
         if singles:
-            counted = _and_counted(counted, singles, len(self.plan.keys), points=self.inner.counts_points)
+            counted = _add_singles(counted, singles, len(self.plan.keys), points=self.inner.counts_points)
         return self.chain.counted(counted)
 
     def low(self) -> int | None:
@@ -154,9 +154,9 @@ class FinerExecutor:
     def all_counts(self) -> list[Counts]:
         """Return the work of the plan."""
         (counts,) = self.inner.all_counts()
-        recall = counts.known
+        recall = counts.tallies
         # The bundles whose recall the engine tells are those of its partitions.
-        counts.known = lambda: ((recall if isinstance(recall, tuple) else recall())[0], None)
+        counts.tallies = lambda: ((recall if isinstance(recall, tuple) else recall())[0], None)
         if self.singles is not None:
             single_counts = self.singles.counts
             sums = {
@@ -236,7 +236,7 @@ def null_rows(plan: Plan, batch: Batch) -> Any:
     return np.flatnonzero(null)
 
 
-def _joined(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
+def _join_parts(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
     filled = [part for part in parts if len(part)]
     columns = [part for part in filled if isinstance(part, FoundColumns)]
     if len(columns) == len(filled):
@@ -258,7 +258,7 @@ def _rows(batch: Batch, rows: Any) -> Batch:
     )
 
 
-def _and_counted(counted: Counted, singles: Sequence[Found], width: int, *, points: bool) -> Counted:
+def _add_singles(counted: Counted, singles: Sequence[Found], width: int, *, points: bool) -> Counted:
     """Return rows of counts with a row for each match of one event. They have the first ``width`` keys only.
     ``points``: rows have no number of matches."""
     keys: list[Column] = []

@@ -17,7 +17,7 @@ __all__ = ["blocks_of"]
 
 def blocks_of(plan: Plan, engine: str, batch: Batch) -> Blocks:
     """Yield the matches of a plan over one batch of events in blocks, each with the counts of work done so far."""
-    if plan.finer is None and chosen(plan, engine).alone == "merged":  # behind match windows events would come late
+    if plan.finer is None and chosen(plan, engine).base == "merged":  # behind match windows events would come late
         session = NativeSession([plan], ["merged"])
         for matches in session.blocks(batch, ROWS):
             yield matches, session.counts(0)

@@ -180,19 +180,19 @@ class Stream:
         Raises :class:`DataError`, with nothing pushed, for a batch that is out of order or older than what was
         seen, and after :meth:`finish`.
         """
-        with self._at_once():
+        with self._guard_call():
             self._check_order(batch)
             shed_before = self.counts.shed if self._tells_shed else 0
             self._events += len(batch)
             if self._session is not None:
-                self._do(self._session.push, batch)
+                self._call_session(self._session.push, batch)
             matches = [in_order(executor.push(batch)) for executor in self._executors]
             if self._tells_shed and (shed := self.counts.shed - shed_before):
                 message = "%d partial matches and events were shed in a batch of %d events"
                 logs.debug(__name__, message, shed, len(batch))
             return matches
 
-    def _do(self, act: Callable[..., None], *arguments: Any) -> None:
+    def _call_session(self, act: Callable[..., None], *arguments: Any) -> None:
         """Call a function of the native session. If it is interrupted, it is unknown how far it came."""
         self._halfway = INTERRUPTED
         act(*arguments)
@@ -204,14 +204,14 @@ class Stream:
 
     def change(self, number: int, plan: Plan) -> None:
         """Go on with another plan in place of plan ``number``: a hand-written automaton that has changed."""
-        with self._at_once():
+        with self._guard_call():
             self._executors[number].change(plan)
             self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
 
     def extend(self, number: int, plan: Plan) -> None:
         """Give the native core the arcs of an automaton in addition to those of plan ``number``, which has the same
         states; they are valid at no time until :meth:`renew`. The columns that they read are added to the plan."""
-        with self._at_once():
+        with self._guard_call():
             executor = self._executors[number]
             assert isinstance(executor, NativeExecutor)
             extended_plan = executor.extend(plan)
@@ -226,7 +226,7 @@ class Stream:
         try:  # without a context manager, which would take as long as the call
             return self._session.renew(number, words)
         except MemoryError as error:
-            raise self._lost(error) from None
+            raise self._give_up(error) from None
 
     def check(self, number: int, plan: Plan) -> None:
         """Raise :class:`EngineError` for a plan that :meth:`change` would refuse."""
@@ -238,20 +238,20 @@ class Stream:
         return None if self._newest is None else self._newest[0]
 
     @contextmanager
-    def _at_once(self) -> Iterator[None]:
+    def _guard_call(self) -> Iterator[None]:
         """Guard one call. After a call that ran out of memory, or whose blocks were not all read, the state is
         undefined and every call raises :class:`EngineError`."""
         self._check_whole()
         try:
             yield
         except MemoryError as error:
-            raise self._lost(error) from None
+            raise self._give_up(error) from None
 
     def _check_whole(self) -> None:
         if self._halfway:
             raise EngineError(self._halfway, hint="make a new Matcher, or restore a snapshot")
 
-    def _lost(self, error: MemoryError) -> Exception:
+    def _give_up(self, error: MemoryError) -> Exception:
         """Give up the state after a call that ran out of memory, and return the error to raise."""
         self._halfway = "memory was too small for an earlier call, of which only a part was done"
         self._natives.session = None  # to free memory
@@ -264,23 +264,25 @@ class Stream:
     ) -> Iterator[list[Sequence[Found]]]:
         """Push like :meth:`push`, but yield about ``block_size`` matches at a time, with at most ``sort_limit`` of one
         match point (docs/internals/native.md). Read all blocks before the next call."""
-        with self._at_once():
+        with self._guard_call():
             self._check_order(batch)
             self._halfway = UNREAD
             self._events += len(batch)
-            yield from self._some(batch, block_size, sort_limit)
+            yield from self._push_in_blocks(batch, block_size, sort_limit)
             self._halfway = ""
 
-    def _some(self, batch: Batch, block_size: int, sort_limit: int | None) -> Iterator[list[Sequence[Found]]]:
+    def _push_in_blocks(self, batch: Batch, block_size: int, sort_limit: int | None) -> Iterator[list[Sequence[Found]]]:
         """Do the same in a frame of its own, because only frames that have ended can be cleared to free memory."""
         session, executor = self._session, self._executors[0]
         if session is not None and self.flows:
             for block in session.blocks(batch, block_size, sort_limit):
                 yield [executor.shown(block) if isinstance(executor, FinerExecutor) else block]
         else:
-            yield from self._parts(batch, block_size, paced=session is not None and session.budget.pace is not None)
+            yield from self._push_in_parts(
+                batch, block_size, paced=session is not None and session.budget.pace is not None
+            )
 
-    def _parts(self, batch: Batch, block_size: int, *, paced: bool) -> Iterator[list[Sequence[Found]]]:
+    def _push_in_parts(self, batch: Batch, block_size: int, *, paced: bool) -> Iterator[list[Sequence[Found]]]:
         """Push like :meth:`push`, in parts with about ``block_size`` matches each. ``paced``: time bounds how many."""
         most_events = EVENTS if self.threads[0] == 1 else THREAD_EVENTS
         size, begin = EVENTS if paced or most_events > EVENTS else FIRST, 0
@@ -291,14 +293,14 @@ class Stream:
             if self._session is not None:
                 self._session.push(part)
             matches = [in_order(executor.push(part)) for executor in self._executors]
-            yield from _cut(matches, block_size)
+            yield from _split_blocks(matches, block_size)
             if not paced:
                 n_fitting = block_size * len(part) // (2 * max([1, *map(len, matches)]))
                 size = max(1, min(most_events, 2 * len(part), n_fitting))
 
     def finish_blocks(self, block_size: int = ROWS) -> Iterator[list[Sequence[Found]]]:
         """End the stream like :meth:`finish`, but yield the matches in blocks."""
-        yield from _cut(self.finish(), block_size)
+        yield from _split_blocks(self.finish(), block_size)
 
     def took(self, processor: float, wall: float) -> None:
         """Record the seconds that the whole call took that pushed the last batch; a budget of time counts them."""
@@ -335,7 +337,7 @@ class Stream:
 
         Raises :class:`EngineError` for an engine that keeps none with their events.
         """
-        with self._at_once():
+        with self._guard_call():
             plan = self.plans[number]
             states = plan.current if plan.parts else range(1, len(plan.arcs.states))
             if self._finished or not states:
@@ -357,16 +359,16 @@ class Stream:
         """Advance the time: no event with ``ts <= clock`` (ticks) will come any more. Return what this decides."""
         if self._newest is None or clock >= self._newest[0]:
             self._newest = (clock + 1, None)
-        with self._at_once():
+        with self._guard_call():
             if self._session is not None:
-                self._do(self._session.advance, clock)
+                self._call_session(self._session.advance, clock)
             return [in_order(executor.advance(clock)) for executor in self._executors]
 
     def revise(self, removed: Batch | None, batch: Batch, n_rematched: int, n_fresh: int = 0) -> list[Sequence[Found]]:
         """Push events that may be older than others were, and return the matches, in no order. The partitions of the
         events ``removed`` and of the first ``n_rematched`` of the batch are forgotten before; ``n_fresh`` of these
         come for the first time. Only for a stream that is ``revisable``."""
-        with self._at_once():
+        with self._guard_call():
             if self._session is not None:
                 self._session.revise(removed, batch, n_rematched, n_fresh)
             return [executor.revise(removed, batch, n_rematched) for executor in self._executors]
@@ -379,9 +381,9 @@ class Stream:
     def finish(self) -> list[Sequence[Found]]:
         """End the stream and return the remaining matches."""
         self._finished = True
-        with self._at_once():
+        with self._guard_call():
             if self._session is not None:
-                self._do(self._session.finish)
+                self._call_session(self._session.finish)
             return [in_order(executor.finish()) for executor in self._executors]
 
     def counted(self, plan: int) -> Counted | int | None:
@@ -396,10 +398,10 @@ class Stream:
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes that :meth:`restore` reads."""
-        with self._at_once():
-            return self._sealed()
+        with self._guard_call():
+            return self._seal()
 
-    def _sealed(self) -> bytes:
+    def _seal(self) -> bytes:
         payload = {
             "newest": self._newest,
             "events": self._events,
@@ -464,7 +466,8 @@ class Stream:
             stream.plans = tuple(plans)
             if in_order != stream._ordered or engines != stream._natives.engines:
                 raise SnapshotError(
-                    f"the snapshot was taken by {_listed(engines)}, and here runs {_listed(stream._natives.engines)}",
+                    f"the snapshot was taken by {_engines_text(engines)}, "
+                    f"and here runs {_engines_text(stream._natives.engines)}",
                     hint="restore it with the engine= that it was taken with, where the native core is installed",
                     code="state_version",
                 )
@@ -537,7 +540,7 @@ def lanes_of(payload: Any) -> int:
     return lanes
 
 
-def _listed(engines: Sequence[str]) -> str:
+def _engines_text(engines: Sequence[str]) -> str:
     return f"the native engine ({', '.join(engines)})" if engines else "the reference engine"
 
 
@@ -546,7 +549,7 @@ def in_order(matches: Sequence[Found]) -> Sequence[Found]:
     return ordered(matches, native_sort()) if isinstance(matches, FoundColumns) else sorted(matches, key=output_order)
 
 
-def _cut(matches_by_plan: list[Sequence[Found]], block_size: int) -> Iterator[list[Sequence[Found]]]:
+def _split_blocks(matches_by_plan: list[Sequence[Found]], block_size: int) -> Iterator[list[Sequence[Found]]]:
     """Yield what each plan returned, at most so many matches of each at a time; nothing where there are none."""
     for start in range(0, max(map(len, matches_by_plan)), block_size):
         yield [matches[start : start + block_size] for matches in matches_by_plan]

@@ -17,10 +17,11 @@ from acep.learning.estimation.recall import ALL, COLUMNS, Rows, SampledUnits, Ta
 from acep.learning.policy import Epoch, Policy
 from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import SheddingTable, as_table
-from acep.learning.trajectories.log import log_of
+from acep.learning.trajectories.log import Log, log_of
+from acep.learning.trajectories.match_vectors import Ints
 from acep.shedding.recovery.reconcile import Reconciliation
 from acep.shedding.shadow_sampler import ShadowSampler
-from acep.storage.plain_data import from_json, numbers_like, restored, to_plain
+from acep.storage.plain_data import from_json, numbers_like, to_plain
 
 if TYPE_CHECKING:
     from acep.shedding.native_protocol import NativeCore
@@ -31,7 +32,7 @@ FIRST_EPOCH = 1024  # events
 LEAST_EPOCH = 128
 LAST_EPOCH = 65_536
 LEARNED = 2  # factor on the length of all epochs of a policy that begins with a learned state
-LOOK = 8192  # events between two checks of the yield
+LOOK_EVENTS = 8192  # events between two checks of the yield
 EPOCH_AFTER_DRIFT = 4096  # length of the epoch after detected drift,
 SLOWLY = 4  # and each next one is longer by 1/SLOWLY
 CALM_EPOCH = 32_768  # while tokens suffice, and nothing is dropped or logged
@@ -66,7 +67,7 @@ class SheddingController:
     rate: float | None
     learned: Mapping[str, Any] | None = None
     memory: int | None = None  # bytes for the policy, the partial matches and all else that waits
-    held: int = 0  # bytes that the policy's state takes
+    policy_bytes: int = 0  # bytes that the policy's state takes
     beside: int = 0  # bytes of the memory that texts take
     trajectories: int | None = None
     estimate: float = 0.0  # share of the budget for shadow samples that estimate the recall
@@ -83,7 +84,7 @@ class SheddingController:
     dropped: int = 0
     shadow_sampler: ShadowSampler = field(default_factory=ShadowSampler)
     seconds: float = 0.0  # spent learning and choosing
-    seen: SampledUnits = field(init=False)
+    sampled_units: SampledUnits = field(init=False)
     yield_monitor: YieldMonitor = field(default_factory=YieldMonitor)
     drifted: bool = False  # drift was detected at this look
     looked: tuple[int, int] = (0, 0)  # match points and touches until the last look
@@ -93,7 +94,7 @@ class SheddingController:
     def start(self, core: NativeCore, number: int, context: PolicyContext) -> None:
         """Begin the policy, once the session has its plans and before the first event."""
         self.number, self.context = number, context
-        self.seen = SampledUnits(context.span, context.counted)
+        self.sampled_units = SampledUnits(context.span, context.counted)
         core.start_shedding(number, self.seed % 2**64)
         rate = self.rate or 0.0
         core.allow(number, -1.0 if self.rate is None else rate, rate * CARRIED, rate * self.credit)
@@ -117,15 +118,15 @@ class SheddingController:
 
         Raises :class:`QueryError` if that is too little, or if more than partial matches waits in the query."""
         self._weigh()
-        least = max(2 * self.held, self.held + 2 * (core.least_memory(self.number) + LEAST_POOL))
-        if memory < least:
+        needed = max(2 * self.policy_bytes, self.policy_bytes + 2 * (core.least_memory(self.number) + LEAST_POOL))
+        if memory < needed:
             raise QueryError(
-                f"a query has {memory:,} bytes of memory, and needs at least {least:,} under {self.policy.name!r}",
+                f"a query has {memory:,} bytes of memory, and needs at least {needed:,} under {self.policy.name!r}",
                 hint="more memory, or a policy that learns nothing, such as 'newest-per-state'",
                 code="option_invalid",
             )
         self.memory = memory
-        self.seen = replace(self.seen, most=min(self.seen.most, memory >> 10))
+        self.sampled_units = replace(self.sampled_units, max_rows=min(self.sampled_units.max_rows, memory >> 10))
         self._bound(core)
 
     def set_beside(self, core: NativeCore, size: int) -> None:
@@ -137,18 +138,18 @@ class SheddingController:
     def _weigh(self) -> None:
         """Update how many bytes the state of the policy and the sampled units take."""
         with self._blaming_policy("state"):
-            self.held = held_by(self.policy.state()) + self.seen.rows.nbytes
+            self.policy_bytes = held_by(self.policy.state()) + self.sampled_units.rows.nbytes
 
     def _bound(self, core: NativeCore) -> None:
         if self.memory is None:
             return
         self._weigh()
-        if self.held > self.memory // 2:  # no room for the learned state: begin anew
+        if self.policy_bytes > self.memory // 2:  # no room for the learned state: begin anew
             with self._blaming_policy("begin"):
                 self._apply(core, self.policy.begin(self.context, self.seed))
             self._weigh()
         try:
-            core.bound_memory(self.number, max(0, self.memory - self.held - self.beside))
+            core.bound_memory(self.number, max(0, self.memory - self.policy_bytes - self.beside))
         except ValueError:
             raise QueryError(
                 "a bound on memory is not kept by queries with negations, HAVING, RETURN or a choice among matches",
@@ -170,10 +171,10 @@ class SheddingController:
         else:
             core.allow(self.number, rate, carried)
 
-    def lend(self, core: NativeCore, more: float) -> None:
-        """Allow ``more`` touches per event beyond :attr:`rate` from now on."""
+    def lend(self, core: NativeCore, extra: float) -> None:
+        """Allow ``extra`` touches per event beyond :attr:`rate` from now on."""
         assert self.rate is not None
-        core.allow(self.number, self.rate + more, (self.rate + more) * CARRIED)
+        core.allow(self.number, self.rate + extra, (self.rate + extra) * CARRIED)
 
     def touches(self, core: NativeCore) -> int:
         """Return the touches spent so far, shedding decisions included."""
@@ -193,10 +194,10 @@ class SheddingController:
 
     def left(self, events: int) -> int:
         """Return how many events come before the next :meth:`look`."""
-        since = events - self.events
-        if self.events == 0 and since < LOOK:  # early looks, at 1,024, 2,048 and 4,096 events
-            return min(self.length, FIRST_EPOCH << (since // FIRST_EPOCH).bit_length()) - since
-        return min(self.length - since, LOOK - since % LOOK)
+        n_events = events - self.events
+        if self.events == 0 and n_events < LOOK_EVENTS:  # early looks, at 1,024, 2,048 and 4,096 events
+            return min(self.length, FIRST_EPOCH << (n_events // FIRST_EPOCH).bit_length()) - n_events
+        return min(self.length - n_events, LOOK_EVENTS - n_events % LOOK_EVENTS)
 
     def due(self, events: int) -> bool:
         """Return whether event number ``events`` is the last one before a :meth:`look`."""
@@ -209,7 +210,7 @@ class SheddingController:
     def look(self, core: NativeCore, events: int) -> None:
         """Look after ``events`` in all: learn if the epoch ends, also early because drift was detected."""
         counts = core.shedding_counts(self.number)
-        self.drifted = (self.ends(events) or (events - self.events) % LOOK == 0) and self._drifted(counts)
+        self.drifted = (self.ends(events) or (events - self.events) % LOOK_EVENTS == 0) and self._drifted(counts)
         if self.drifted or self.ends(events):
             self.learn(core, events)
         elif not counts["calm"]:
@@ -218,19 +219,21 @@ class SheddingController:
         self.drifted = False
 
     def _drifted(self, counts: Mapping[str, Any]) -> bool:
-        before, self.looked = self.looked, (int(counts["points"]), int(counts["spent"]))
+        previous, self.looked = self.looked, (int(counts["points"]), int(counts["spent"]))
         if counts["calm"] or (self.rate is None and not self.granted):  # nothing is shed
             return False
-        self.yield_monitor, drifted = self.yield_monitor.after(self.looked[0] - before[0], self.looked[1] - before[1])
+        self.yield_monitor, drifted = self.yield_monitor.after(
+            self.looked[0] - previous[0], self.looked[1] - previous[1]
+        )
         return drifted
 
     def epochs(self, events: int) -> int:
         """Return how many epochs end at or before event number ``events``, if their lengths double."""
-        found, end, length = 0, self.events + self.length, self.length
+        count, end, length = 0, self.events + self.length, self.length
         while end <= events:
             length = min(2 * length, self.longest)
-            found, end = found + 1, end + length
-        return found
+            count, end = count + 1, end + length
+        return count
 
     def learn(self, core: NativeCore, events: int) -> None:
         """End the epoch after ``events`` in all: the policy learns from it."""
@@ -241,7 +244,7 @@ class SheddingController:
         counts = core.shedding_counts(self.number)
         points, clock = core.shadow_points(self.number), int(counts["clock"])
         rows = (points, clock) if self.reconciliation is None else self.reconciliation.release(clock)
-        self.seen = self.seen.then(*rows)
+        self.sampled_units = self.sampled_units.then(*rows)
         if counts["calm"] and not counts["logged"]:  # there is nothing to learn
             self._begin_epoch(events, counts)
             self.length = min(2 * self.length, CALM_EPOCH)
@@ -253,7 +256,7 @@ class SheddingController:
             spent=int(counts["spent"]) - self.spent,
             dropped=dropped_in(counts) - self.dropped,
             price=float(counts["price"]),
-            log=log_of(**core.take_trajectories(self.number), step=self.context.step, points=points),
+            log=self._log(core, points),
             drifted=self.drifted,
         )
         self.noted = Rows()
@@ -279,6 +282,12 @@ class SheddingController:
         self.looked = int(counts["points"]), int(counts["spent"])  # nothing was counted before
         self.length = min(self.length, self.longest, FIRST_EPOCH)
 
+    def _log(self, core: NativeCore, points: Ints) -> Log:
+        """Take the log of the epoch from the native core; ``points``: the match points in shadow-sampled units."""
+        tables = core.take_trajectories(self.number)
+        rows = [tables[name] for name in ("made", "ended", "found", "values")]
+        return log_of(*rows, step=self.context.step, points=points)
+
     def _begin_epoch(self, events: int, counts: Mapping[str, Any]) -> None:
         self.events, self.granted = events, 0.0
         self.spent, self.dropped = int(counts["spent"]), dropped_in(counts)
@@ -294,27 +303,27 @@ class SheddingController:
         allowed, touches = None if counts["price"] <= 0 else self._allowance(events), int(counts["watching"])
         self.shadow_sampler = self.shadow_sampler.after(events, touches, self.share, allowed, self.estimate)
 
-    def recall(self, core: NativeCore, away: float) -> Callable[[], tuple[Tally, Tally]]:
+    def recall(self, core: NativeCore, skipped: float) -> Callable[[], tuple[Tally, Tally]]:
         """Return a function that tallies the recall so far, of match points and of match bundles, whatever comes later.
-        ``away``: the share of events that was not admitted."""
+        ``skipped``: the share of events that was not admitted."""
         clock = int(core.shedding_counts(self.number)["clock"])
         points = self.noted.more(core.shadow_points(self.number, self.noted.size // len(COLUMNS)))
         if self.reconciliation is not None:
             points, clock = self.reconciliation.so_far(core, points, clock)
-        return partial(self.seen.so_far, points, clock, away)
+        return partial(self.sampled_units.so_far, points, clock, skipped)
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data, with bytes. The native core saves its shedding table and counts."""
         with self._blaming_policy("state"):
-            own = to_plain(dict(self.policy.state()))
+            policy_state = to_plain(dict(self.policy.state()))
         return {
             "policy": self.policy.name,
-            "state": own,
-            "seen": to_plain(self.seen.to_arrays()),
+            "state": policy_state,
+            "seen": to_plain(self.sampled_units.to_arrays()),
             **{name: getattr(self, name) for name in NUMBERS},
             "yields": asdict(self.yield_monitor),
             "looked": self.looked,
-            "sparing": asdict(self.shadow_sampler),
+            "sparing": self.shadow_sampler.to_data(),
         }
 
     def load(self, core: NativeCore, data: Any) -> None:
@@ -326,21 +335,21 @@ class SheddingController:
                 code="state_other",
             )
         vars(self).update(numbers_like(self, NUMBERS, data))
-        self.shadow_sampler = restored(ShadowSampler(), data["sparing"])
+        self.shadow_sampler = ShadowSampler.from_data(data["sparing"])
         lengths = 1 <= self.length <= self.longest <= LEARNED * LAST_EPOCH
         if not (lengths and self.events >= 0 and self.slowly >= 1 and self.granted >= 0):
             raise ValueError("epoch")
         points, touches = map(int, data["looked"])
         self.yield_monitor, self.looked = YieldMonitor.from_data(data["yields"]), (points, touches)
-        self.seen, self.noted = self.seen.with_arrays(from_json(data["seen"])), Rows()
+        self.sampled_units, self.noted = self.sampled_units.with_arrays(from_json(data["seen"])), Rows()
         self._apply(core, self.policy.restore(from_json(data["state"])))
         self._bound(core)
 
     @property
     def share(self) -> float:
         """Return the share of shadow-sampled units, for the policy or for the estimate."""
-        own = self.shadow_sampler.share if self.estimate > 0 else 0.0
-        return max(self.shedding_table.shadow, own)
+        sampled = self.shadow_sampler.share if self.estimate > 0 else 0.0
+        return max(self.shedding_table.shadow, sampled)
 
     @contextmanager
     def _blaming_policy(self, step: str) -> Iterator[None]:
@@ -356,8 +365,8 @@ class SheddingController:
                 hint="acep.checks.check_policy tries a policy",
             ) from error
 
-    def _apply(self, core: NativeCore, given: Any, rate: float | None = None) -> None:
-        shedding_table = as_table(given)
+    def _apply(self, core: NativeCore, answer: Any, rate: float | None = None) -> None:
+        shedding_table = as_table(answer)
         if not isinstance(shedding_table, SheddingTable):
             raise PolicyError(
                 f"the policy `{self.policy.name}` gives a {type(shedding_table).__name__}, not SheddingTable",

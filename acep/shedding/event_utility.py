@@ -70,7 +70,7 @@ class EventUtility:
     The cell of an event is a mixed-radix number: the index of its type in ``types`` (any other type comes after them),
     then for each of ``bins``, pairs of an attribute and its edges, the number of edges that the value reaches.
     ``order`` has the cells, the most useful first, and ``events`` the share of the training events in each cell.
-    ``recall`` has the recall of match points that was found if the first ``kept`` cells alone were kept.
+    ``recall`` has the recall of match points that was found if the first ``n_kept`` cells alone were kept.
 
     >>> order = EventUtility("", ("a",), (("x", (5.0,)),), (1, 0, 2, 3), (0.3, 0.2, 0.4, 0.1), (1, 2), (0.9, 1.0))
     >>> order.cells({"x": pa.array([7.0, None, 1.0])}, pa.array(["a", "a", "b"])).tolist()
@@ -84,15 +84,15 @@ class EventUtility:
     bins: tuple[tuple[str, tuple[float, ...]], ...]
     order: tuple[int, ...]
     events: tuple[float, ...]
-    kept: tuple[int, ...]
+    n_kept: tuple[int, ...]
     recall: tuple[float, ...]
 
     def cells(self, columns: Mapping[str, Any] | pa.Table, types: Any) -> Ints:
         """Return the cell of each event from its Arrow columns and types."""
         import pyarrow.compute as pc
 
-        known = pc.index_in(pc.cast(types, pa.string()), value_set=pa.array(self.types, pa.string()))
-        cell = known.fill_null(len(self.types)).to_numpy(zero_copy_only=False).astype(np.int64)
+        type_index = pc.index_in(pc.cast(types, pa.string()), value_set=pa.array(self.types, pa.string()))
+        cell = type_index.fill_null(len(self.types)).to_numpy(zero_copy_only=False).astype(np.int64)
         for name, edges in self.bins:
             values = pc.cast(columns[name], pa.float64(), safe=False).to_numpy(zero_copy_only=False)
             cell = cell * (len(edges) + 1) + binned(values, edges)
@@ -101,10 +101,10 @@ class EventUtility:
     def keep(self, share: float, events: Floats) -> int | None:
         """Return how many cells to keep if a ``share`` of the events can be kept; ``None`` if that would not find more
         match points than equal chances. ``events`` are the events in each cell, of shape ``(len(order),)``."""
-        upto = self.upto(events)
-        kept = int(np.searchsorted(upto, share, "right")) - 1
-        recall = np.interp(kept, (0, *self.kept, len(self.order)), (0.0, *self.recall, 1.0))
-        return kept if upto[kept] >= FULL * share and recall >= share + GAIN * (1 - share) else None
+        shares = self.upto(events)
+        n_cells = int(np.searchsorted(shares, share, "right")) - 1
+        recall = np.interp(n_cells, (0, *self.n_kept, len(self.order)), (0.0, *self.recall, 1.0))
+        return n_cells if shares[n_cells] >= FULL * share and recall >= share + GAIN * (1 - share) else None
 
     def upto(self, events: Floats) -> Floats:
         """Return the share of the events in the first 0, 1, 2, ... cells, of shape ``(len(order) + 1,)``."""
@@ -112,8 +112,8 @@ class EventUtility:
 
     def to_bytes(self) -> bytes:
         """Return the contents of the file section."""
-        names = ("fingerprint", "types", "bins", "order", "events", "kept", "recall")
-        return to_bytes({name: getattr(self, name) for name in names})
+        names = ("fingerprint", "types", "bins", "order", "events", "n_kept", "recall")
+        return to_bytes({"kept" if name == "n_kept" else name: getattr(self, name) for name in names})
 
     @classmethod
     def from_sections(cls, sections: Mapping[str, bytes]) -> Self | None:
@@ -121,20 +121,20 @@ class EventUtility:
         if SECTION not in sections:
             return None
         try:
-            told = from_bytes(sections[SECTION])
-            bins = tuple((str(name), _each(float, edges)) for name, edges in told["bins"])
-            order, kept = (_each(int, told[name]) for name in ("order", "kept"))
-            events, recall = (_each(float, told[name]) for name in ("events", "recall"))
-            found = cls(str(told["fingerprint"]), _each(str, told["types"]), bins, order, events, kept, recall)
+            state = from_bytes(sections[SECTION])
+            bins = tuple((str(name), _each(float, edges)) for name, edges in state["bins"])
+            order, n_kept = (_each(int, state[name]) for name in ("order", "kept"))
+            events, recall = (_each(float, state[name]) for name in ("events", "recall"))
+            utility = cls(str(state["fingerprint"]), _each(str, state["types"]), bins, order, events, n_kept, recall)
         except (ValueError, TypeError, KeyError):
             raise SnapshotError(
                 "the history is damaged: the utility of its events cannot be read", code="state_damaged"
             ) from None
-        if not found._is_sound():
+        if not utility._is_sound():
             raise SnapshotError(
                 "the history is damaged: the utility of its events makes no sense", code="state_damaged"
             )
-        return found
+        return utility
 
     def _is_sound(self) -> bool:
         size = len(self.types) + 1
@@ -142,11 +142,11 @@ class EventUtility:
             size *= len(edges) + 1
         floats = np.array([*self.events, *self.recall])
         sound = size <= CELLS and sorted(self.order) == list(range(size)) and len(self.events) == size
-        sound = sound and len(self.kept) == len(self.recall) and list(self.kept) == sorted(set(self.kept))
-        sound = sound and all(0 < one < size for one in self.kept) and sum(self.events) > 0
+        sound = sound and len(self.n_kept) == len(self.recall) and list(self.n_kept) == sorted(set(self.n_kept))
+        sound = sound and all(0 < n_cells < size for n_cells in self.n_kept) and sum(self.events) > 0
         sound = sound and all(list(edges) == sorted(set(edges)) for _, edges in self.bins)
         return sound and bool(np.isfinite(floats).all() and (floats >= 0).all() and (floats <= 1).all())
 
 
 def _each(kind: Callable[[Any], Any], values: Any) -> tuple[Any, ...]:
-    return tuple(kind(one) for one in values)
+    return tuple(kind(value) for value in values)

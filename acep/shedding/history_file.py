@@ -40,8 +40,8 @@ class LearnedState:
                 hint="use a file that `acep learn` or acep.learn wrote",
             )
         try:
-            told = from_bytes(sections[SECTION])
-            fingerprint, policy, state = told["fingerprint"], told["policy"], told["state"]
+            section = from_bytes(sections[SECTION])
+            fingerprint, policy, state = section["fingerprint"], section["policy"], section["state"]
         except (ValueError, TypeError, KeyError):
             raise SnapshotError(
                 "the history is damaged: the state of its policy cannot be read", code="state_damaged"
@@ -65,39 +65,39 @@ def learned_by(policy: Policy) -> str:
     return str(getattr(policy, "learned_by", policy.name))
 
 
-def read_history(given: Any) -> bytes:
+def read_history(source: Any) -> bytes:
     """Return the bytes of a history, given as bytes or as the name of its file.
 
     Raises :class:`DataError` for a file that cannot be read, :class:`QueryError` for anything else.
     """
-    if isinstance(given, bytes | bytearray | memoryview):
-        return bytes(given)
-    if not isinstance(given, str | os.PathLike):
-        raise QueryError(f"a history is a file or its bytes, not {type(given).__name__}", code="option_invalid")
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source)
+    if not isinstance(source, str | os.PathLike):
+        raise QueryError(f"a history is a file or its bytes, not {type(source).__name__}", code="option_invalid")
     try:
-        return bytes_of_file(given)
+        return bytes_of_file(source)
     except DataError:
         raise
     except (OSError, ValueError) as bad:
         raise DataError(
-            f"`{given}` cannot be read: {getattr(bad, 'strerror', None) or bad}", code="file_read"
+            f"`{source}` cannot be read: {getattr(bad, 'strerror', None) or bad}", code="file_read"
         ) from None
 
 
-def read_learned(given: Any) -> dict[str, LearnedState]:
+def read_learned(sources: Any) -> dict[str, LearnedState]:
     """Read one or several histories, and return their learned states by the fingerprint of the query.
 
     Raises :class:`SnapshotError`, :class:`DataError` or :class:`QueryError` if one is no history or repeats a query.
     """
-    several = isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray | memoryview)
-    found: dict[str, LearnedState] = {}
-    for one in given if several else [given]:
-        learned = LearnedState.from_sections(read_sections(read_history(one)))
-        if learned.fingerprint in found:
+    several = isinstance(sources, Sequence) and not isinstance(sources, str | bytes | bytearray | memoryview)
+    states: dict[str, LearnedState] = {}
+    for source in sources if several else [sources]:
+        learned = LearnedState.from_sections(read_sections(read_history(source)))
+        if learned.fingerprint in states:
             raise QueryError(
                 "two of the histories are of one query",
                 hint="acep.learn goes on from one with history=",
                 code="option_invalid",
             )
-        found[learned.fingerprint] = learned
-    return found
+        states[learned.fingerprint] = learned
+    return states

@@ -28,8 +28,8 @@ MOST_MEMORY = 1 << 62  # bytes: larger bounds are lowered to this, to fit 64 bit
 
 def want_a_bound(policy: object, history: object) -> None:
     """Raise :class:`QueryError` for a policy other than the default, or a history, where no bound is set."""
-    for name, given in (("policy", policy != "history"), ("history", history is not None)):
-        if given:
+    for name, is_given in (("policy", policy != "history"), ("history", history is not None)):
+        if is_given:
             raise QueryError(
                 f"{name}= serves a run under a budget",
                 hint="set a bound on what may be spent, such as work=",
@@ -54,14 +54,14 @@ class Limits:
     def effort(self, number: int, plan: Plan) -> SheddingController:
         """Return what keeps plan ``number`` to the budget. Raises :class:`SnapshotError` for the history of another
         policy, and :class:`QueryError` where a policy has no history and learns nothing itself."""
-        policy, known = self.policy(), self.learned.get(plan.fingerprint)
-        if known is None and learned_by(policy) != policy.name:
+        policy, learned_state = self.policy(), self.learned.get(plan.fingerprint)
+        if learned_state is None and learned_by(policy) != policy.name:
             raise QueryError(
                 f"the policy {policy.name!r} learns nothing itself, and has no history to go by",
                 hint="give it as history= what acep.learn learns from the very events that it will run on",
                 code="option_invalid",
             )
-        learned = known.serve(policy) if known else None
+        learned = learned_state.serve(policy) if learned_state else None
         work = None if self.budget.work is None else self.budget.work * (1 - self.budget.recover)
         return SheddingController(
             policy, self.seed + number, work, learned, estimate=self.budget.estimate, credit=CREDIT
@@ -76,7 +76,7 @@ class Limits:
         """Return the limits on plan ``number`` if each of the plans keeps to a part of its own. Raises as :meth:`check`
         does, and :class:`QueryError` for a plan whose matches cannot be taken back under a budget."""
         self.check(plans)
-        plan, many = plans[number], len(plans)
+        plan, n_plans = plans[number], len(plans)
         if self.budget.recover:
             raise QueryError(
                 "recover= gives matches later, and not where they may be taken back",
@@ -89,13 +89,13 @@ class Limits:
                 hint="leave these bounds out of the Budget, or speculation= out, or give all matches",
                 code="option_invalid",
             )
-        known = {name: state for name, state in self.learned.items() if name == plan.fingerprint}
+        learned = {name: state for name, state in self.learned.items() if name == plan.fingerprint}
         parts = {name: getattr(self.budget, name) for name in ("cpu", "latency")}
-        parts = {name: None if whole is None else whole / many for name, whole in parts.items()}
+        parts = {name: None if limit is None else limit / n_plans for name, limit in parts.items()}
         # Shadow samples are given up where a partition is matched again, so they say nothing of all.
         budget = replace(self.budget, estimate=0, **parts)
-        part = None if self.memory is None else self.memory // many
-        return Limits(self.policy, budget, self.seed + number, known, part)
+        part = None if self.memory is None else self.memory // n_plans
+        return Limits(self.policy, budget, self.seed + number, learned, part)
 
     def compose(self, plan: Plan) -> None:
         """Raise :class:`QueryError` for a composed query that might invent matches where an inner match is lost."""

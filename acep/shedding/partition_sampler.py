@@ -92,23 +92,23 @@ class PartitionSampler(UnitSampler):
         the total. This is the ratio estimator ``N * sum(x / p) / sum(e / p)`` of points x and events e, with its
         variance (Särndal, Swensson, Wretman, Model Assisted Survey Sampling, 1992, section 5.6).
         """
-        told: dict[str, Any] = core.units_counts(self.number)
-        lost = int(told["dropped"]) + int(told["passed_over"])
-        counts.shed, counts.skipped, counts.withheld = lost, int(told["passed_over"]), int(told["withheld"])
+        sums: dict[str, Any] = core.units_counts(self.number)
+        n_lost = int(sums["dropped"]) + int(sums["passed_over"])
+        counts.shed, counts.skipped, counts.withheld = n_lost, int(sums["passed_over"]), int(sums["withheld"])
         counts.unknown = "too little was admitted to say how many"
-        certain = float(told["certain"])
-        if lost == 0:  # other buckets of the stream may have lost some
-            counts.known = Tally(x=certain, y=certain, whole=certain), None
+        certain = float(sums["certain"])
+        if n_lost == 0:  # other buckets of the stream may have lost some
+            counts.tallies = Tally(x=certain, y=certain, whole=certain), None
             return
-        if told["e"] == 0:
+        if sums["e"] == 0:
             return
-        per = (told["let_in"] + told["passed_over"]) / told["e"]
-        ratio = told["x"] / told["e"]
+        per = (sums["let_in"] + sums["passed_over"]) / sums["e"]
+        ratio = sums["x"] / sums["e"]
         points = Tally(
-            units=told["units"],
-            x=certain + per * told["x"],
-            y=float(told["points"]),
-            xx=per**2 * max(told["xx"] - 2 * ratio * told["xe"] + ratio**2 * told["ee"], 0.0),
-            whole=certain + per**2 * told["squares"],
+            units=sums["units"],
+            x=certain + per * sums["x"],
+            y=float(sums["points"]),
+            xx=per**2 * max(sums["xx"] - 2 * ratio * sums["xe"] + ratio**2 * sums["ee"], 0.0),
+            whole=certain + per**2 * sums["squares"],
         )
-        counts.known = points, None
+        counts.tallies = points, None

@@ -31,7 +31,7 @@ def context_of(plan: Plan, tables: PlanTables, classes: int) -> PolicyContext:
         step=step,
         span=plan.window.span,
         counted=plan.window.counted,
-        registers=tuple(tuple(RegisterFeature(*one) for one in state) for state in tables.registers),
+        registers=tuple(tuple(RegisterFeature(*feature) for feature in state) for state in tables.registers),
         key_texts=tuple((schema.kind(k) or Kind.STRING) is Kind.STRING for k in plan.keys),
         takes=tables.takes,
         classes=classes,

@@ -64,14 +64,14 @@ class SearchSampler(UnitSampler):
         counts.unknown = "too few searches went on to the end to say how many"
         points, extra = float(sums["points"]), float(sums["extra"])
         if counts.shed == 0:
-            counts.known = Tally(x=points, y=points, whole=points), None
+            counts.tallies = Tally(x=points, y=points, whole=points), None
             return
         if sums["sampled"] == 0 or self.sampling == 0:
             return
         half = sums["unknown_missed"] / 2
         total = points - extra + sums["missed"] + half
         weight = sums["weights"] / sums["limited"]
-        counts.known = (
+        counts.tallies = (
             Tally(
                 units=points - extra + float(sums["sampled"]),
                 x=total,

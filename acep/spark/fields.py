@@ -36,22 +36,24 @@ def why_refused(column_type: DataType) -> str | None:
     >>> why_refused(YearMonthIntervalType())
     'is interval year to month, and months have no fixed length; make it an integer'
     """
-    kind, type_text = column_type.typeName(), column_type.simpleString()
+    kind, text = column_type.typeName(), column_type.simpleString()
     if kind == "string":
         if getattr(column_type, "collation", BINARY_COLLATION) == BINARY_COLLATION:
             return None
         hint = f"collate it: collate(column, '{BINARY_COLLATION}')"
-        return f"is {type_text}, which Spark compares otherwise than its bytes; {hint}"
+        return f"is {text}, which Spark compares otherwise than its bytes; {hint}"
     if kind in ("yearmonthinterval", "interval"):
         hint = "make it a day-time interval" if kind == "interval" else "make it an integer"
-        return f"is {type_text}, and months have no fixed length; {hint}"
+        return f"is {text}, and months have no fixed length; {hint}"
     if kind == "variant":
-        return f"is {type_text}, and a predicate needs single values; take one, as variant_get(column, '$.id', 'bigint') does"
+        return (
+            f"is {text}, and a predicate needs single values; take one, as variant_get(column, '$.id', 'bigint') does"
+        )
     arrow = arrow_type(column_type)
     if arrow is None:
-        return f"is {type_text}, which acep does not know; make it columns of plain types"
+        return f"is {text}, which acep does not know; make it columns of plain types"
     why = refusal(arrow)
-    return None if why is None else why.replace(str(arrow), type_text, 1)
+    return None if why is None else why.replace(str(arrow), text, 1)
 
 
 def input_schema(columns: StructType, **names: Any) -> InputSchema:
@@ -151,9 +153,9 @@ def _check_case(columns: StructType, path: tuple[str, ...]) -> None:
         assert isinstance(level, StructType)
         similar_names = sorted({column_name for column_name in level.names if column_name.lower() == name.lower()})
         if len(similar_names) > 1:
-            full_names = [".".join((*path[:depth], column_name)) for column_name in similar_names]
+            paths = [".".join((*path[:depth], column_name)) for column_name in similar_names]
             raise DataError(
-                f"the columns {' and '.join(map(quote_name, full_names))} differ only in case, so Spark takes them for one",
+                f"the columns {' and '.join(map(quote_name, paths))} differ only in case, so Spark takes them for one",
                 hint='rename one of them, or set "spark.sql.caseSensitive" to "true"',
                 code="data_column",
             )

@@ -30,8 +30,8 @@ def _column(flat_column: FlatColumn) -> Column:
     from pyspark.sql import functions as sf
 
     if not flat_column.part:
-        return sf.col(quote_name(flat_column.of))
+        return sf.col(quote_name(flat_column.field))
     if flat_column.part in (KEY, VALUES):
-        return sf.col(flat_column.part).getField(flat_column.of).alias(flat_column.name)
-    ids = sf.col("bindings").getItem(flat_column.of)  # null where the variable binds nothing
+        return sf.col(flat_column.part).getField(flat_column.field).alias(flat_column.name)
+    ids = sf.col("bindings").getItem(flat_column.field)  # null where the variable binds nothing
     return (sf.element_at(ids, -1) if flat_column.part == LAST else sf.get(ids, sf.lit(0))).alias(flat_column.name)

@@ -31,19 +31,19 @@ class Stored:
     numbers: dict[str, int]
     arrays: dict[str, NDArray[Any]]
 
-    def number(self, name: str, least: int, most: int) -> int:
+    def number(self, name: str, minimum: int, maximum: int) -> int:
         """Return a number by name; raise :class:`SnapshotError` if it is missing or out of bounds."""
-        found = self.numbers.get(name)
-        check(found is not None and least <= found <= most)
-        assert found is not None
-        return found
+        number = self.numbers.get(name)
+        check(number is not None and minimum <= number <= maximum)
+        assert number is not None
+        return number
 
     def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return an array by name; raise :class:`SnapshotError` if it is missing, or of another dtype or shape."""
-        found = self.arrays.get(name)
-        check(found is not None and found.dtype == np.dtype(dtype).newbyteorder("=") and found.shape == shape)
-        assert found is not None
-        return found
+        array = self.arrays.get(name)
+        check(array is not None and array.dtype == np.dtype(dtype).newbyteorder("=") and array.shape == shape)
+        assert array is not None
+        return array
 
 
 def check(holds: bool | np.bool_) -> None:
@@ -65,17 +65,17 @@ def pack(kind: str, numbers: Mapping[str, int], arrays: Mapping[str, NDArray[Any
         "numbers": dict(numbers),
         "arrays": [[name, array.dtype.str, array.shape] for name, array in little.items()],
     }
-    rest = b"".join(array.tobytes() for array in little.values())
-    return FRAME.write(json.dumps(table, separators=(",", ":")).encode(), rest)
+    array_bytes = b"".join(array.tobytes() for array in little.values())
+    return FRAME.write(json.dumps(table, separators=(",", ":")).encode(), array_bytes)
 
 
 def unpack(data: bytes, *kinds: str) -> Stored:
     """Read the arguments of :func:`pack` back. Raise :class:`SnapshotError` for bytes that are no sketch of these
     kinds, are damaged, or are of another format version.
     """
-    table, rest = FRAME.read(data)
+    table, array_bytes = FRAME.read(data)
     try:
-        stored = _read(table, rest)
+        stored = _read(table, array_bytes)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         raise SnapshotError("the sketch is damaged: its content cannot be read", code="state_damaged") from None
     if stored.kind not in kinds:
@@ -83,10 +83,10 @@ def unpack(data: bytes, *kinds: str) -> Stored:
     return stored
 
 
-def _read(table: bytes, rest: bytes) -> Stored:
+def _read(table: bytes, array_bytes: bytes) -> Stored:
     """Read header and arrays; raise one of the errors that :func:`unpack` catches if they are inconsistent."""
     content = json.loads(table)
-    kind, numbers, arrays, at = content["kind"], content["numbers"], {}, 0
+    kind, numbers, arrays, offset = content["kind"], content["numbers"], {}, 0
     if not isinstance(kind, str) or not all(type(number) is int for number in numbers.values()):
         raise ValueError("a header of other types")
     for name, dtype, shape in content["arrays"]:
@@ -94,8 +94,10 @@ def _read(table: bytes, rest: bytes) -> Stored:
             raise ValueError("no array of numbers")
         count = math.prod(shape)
         # The conversion copies, so that the array is writable and aligned.
-        arrays[name] = np.frombuffer(rest, dtype, count, at).reshape(shape).astype(np.dtype(dtype).newbyteorder("="))
-        at += np.dtype(dtype).itemsize * count
-    if at != len(rest):
+        arrays[name] = (
+            np.frombuffer(array_bytes, dtype, count, offset).reshape(shape).astype(np.dtype(dtype).newbyteorder("="))
+        )
+        offset += np.dtype(dtype).itemsize * count
+    if offset != len(array_bytes):
         raise ValueError("more or fewer bytes than the arrays need")
     return Stored(kind, numbers, arrays)

@@ -36,9 +36,9 @@ class FileFrame:
     what: str
     hint: str
 
-    def write(self, table: bytes, rest: bytes) -> bytes:
+    def write(self, table: bytes, content: bytes) -> bytes:
         """Return the framed bytes."""
-        body = table + rest
+        body = table + content
         checksum = digest(struct.pack("<I", len(table)) + body)
         return HEADER.pack(self.magic, self.version, 0, checksum, len(table)) + body
 

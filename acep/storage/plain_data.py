@@ -50,14 +50,14 @@ def from_json(value: Any) -> Any:
     [1.5]
     """
 
-    def data_of(told: Any, size: int) -> bytes:
-        data = told.get("data")
+    def data_of(array_form: Any, size: int) -> bytes:
+        data = array_form.get("data")
         if not isinstance(data, str | bytes):
             raise ValueError("no array")
-        found = data if isinstance(data, bytes) else base64.b64decode(data, validate=True)
-        if len(found) != size:
+        content = data if isinstance(data, bytes) else base64.b64decode(data, validate=True)
+        if len(content) != size:
             raise ValueError("an array of another size")
-        return found
+        return content
 
     return _read(value, data_of)
 
@@ -82,46 +82,46 @@ def from_bytes(data: bytes) -> Any:
     """Return what :func:`to_bytes` was given; tuples come back as lists. Raises :class:`ValueError` for other bytes."""
     if len(data) < LENGTH.size:
         raise ValueError("no plain data")
-    at = LENGTH.size + LENGTH.unpack_from(data)[0]
-    if at > len(data):
+    offset = LENGTH.size + LENGTH.unpack_from(data)[0]
+    if offset > len(data):
         raise ValueError("no plain data")
 
     def next_of(_: Any, size: int) -> bytes:
-        nonlocal at
-        if size > len(data) - at:
+        nonlocal offset
+        if size > len(data) - offset:
             raise ValueError("fewer bytes than the arrays need")
-        at += size
-        return data[at - size : at]
+        offset += size
+        return data[offset - size : offset]
 
     try:
-        found = _read(json.loads(data[LENGTH.size : at]), next_of)
+        value = _read(json.loads(data[LENGTH.size : offset]), next_of)
     except RecursionError:
         raise ValueError("plain data that is too deep") from None
-    if at != len(data):
+    if offset != len(data):
         raise ValueError("more bytes than the arrays need")
-    return found
+    return value
 
 
-def numbers_like(known: object, names: Iterable[str], data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the numbers and truth values of ``data`` with these names, of the types that they have in ``known``.
+def numbers_like(template: object, names: Iterable[str], data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers and truth values of ``data`` with these names, of the types that they have in ``template``.
 
     Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data.
     """
-    found = {}
+    numbers = {}
     for name in names:
-        kind = type(getattr(known, name))
+        kind = type(getattr(template, name))
         if kind is bool and not isinstance(data[name], bool):
             raise ValueError(name)
-        found[name] = kind(data[name])
-    return found
+        numbers[name] = kind(data[name])
+    return numbers
 
 
-def restored(known: T, data: Mapping[str, Any]) -> T:
-    """Return a dataclass like ``known`` with the numbers and truth values that :func:`dataclasses.asdict` gave.
+def restored(template: T, data: Mapping[str, Any]) -> T:
+    """Return a dataclass like ``template`` with the numbers and truth values that :func:`dataclasses.asdict` gave.
 
     Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data.
     """
-    return replace(known, **numbers_like(known, [f.name for f in fields(known)], data))  # type: ignore[type-var, arg-type]
+    return replace(template, **numbers_like(template, [f.name for f in fields(template)], data))  # type: ignore[type-var, arg-type]
 
 
 def _told(value: Any, put: Callable[[NDArray[Any]], dict[str, Any]]) -> Any:
@@ -132,9 +132,9 @@ def _told(value: Any, put: Callable[[NDArray[Any]], dict[str, Any]]) -> Any:
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value) or ARRAY in value:
             raise TypeError("keys of plain data are texts, and none is `array`")
-        return {key: _told(one, put) for key, one in value.items()}
+        return {key: _told(element, put) for key, element in value.items()}
     if isinstance(value, list | tuple):
-        return [_told(one, put) for one in value]
+        return [_told(element, put) for element in value]
     if isinstance(value, np.bool_ | np.integer | np.floating):
         return value.item()
     if value is None or isinstance(value, bool | int | float | str):
@@ -144,11 +144,11 @@ def _told(value: Any, put: Callable[[NDArray[Any]], dict[str, Any]]) -> Any:
 
 def _read(value: Any, data_of: Callable[[Any, int], bytes]) -> Any:
     if isinstance(value, list):
-        return [_read(one, data_of) for one in value]
+        return [_read(element, data_of) for element in value]
     if not isinstance(value, dict):
         return value
     if ARRAY not in value:
-        return {key: _read(one, data_of) for key, one in value.items()}
+        return {key: _read(element, data_of) for key, element in value.items()}
     kind, shape = value[ARRAY], value.get("shape")
     if kind not in KINDS or not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 2**40 for n in shape):
         raise ValueError("no array")

@@ -25,15 +25,15 @@ def write_sections(sections: Mapping[str, bytes]) -> bytes:
 
 def read_sections(data: bytes) -> dict[str, bytes]:
     """Read the sections of a file. Raises :class:`SnapshotError` for other, damaged or newer bytes."""
-    table, rest = FRAME.read(data)
+    table, content = FRAME.read(data)
     try:
-        sections, at = {}, 0
+        sections, offset = {}, 0
         for name, size in json.loads(table):
             if not isinstance(name, str) or type(size) is not int or size < 0 or name in sections:
                 raise ValueError("no section")
-            sections[name] = rest[at : at + size]
-            at += size
-        if at != len(rest):
+            sections[name] = content[offset : offset + size]
+            offset += size
+        if offset != len(content):
             raise ValueError("more or fewer bytes than the sections need")
     except (ValueError, TypeError, RecursionError):
         raise SnapshotError("the history is damaged: its sections cannot be read", code="state_damaged") from None

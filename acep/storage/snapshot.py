@@ -77,21 +77,21 @@ def unseal(data: bytes, fingerprint: str, difference: Callable[[Any], SnapshotEr
         raise SnapshotError(
             "the snapshot is damaged: its checksum does not fit", hint="use an older copy", code="state_damaged"
         )
-    same = query == digest(fingerprint.encode(errors="surrogatepass"))
-    other = SnapshotError(
+    is_same_query = query == digest(fingerprint.encode(errors="surrogatepass"))
+    mismatch = SnapshotError(
         "the snapshot belongs to another query, or to a stream with other columns",
         hint="restore it with the query that it was taken from, or start without it",
     )
-    if not same and difference is None:
-        raise other
+    if not is_same_query and difference is None:
+        raise mismatch
     try:
         payload = _payload(_content_by_zlib(body) if version == 2 else _content(body))
     except SnapshotError:
         raise
     except (OSError, zlib.error, struct.error, ValueError, RecursionError):
         raise SnapshotError("the snapshot is damaged: its content cannot be read", code="state_damaged") from None
-    if not same:
-        raise (None if difference is None else difference(payload)) or other
+    if not is_same_query:
+        raise (None if difference is None else difference(payload)) or mismatch
     return payload
 
 
@@ -120,21 +120,21 @@ def _content_by_zlib(body: bytes) -> bytes:
 
 
 def _payload(content: bytes) -> Any:
-    at = SIZE.size + SIZE.unpack_from(content)[0]
-    if at > len(content):
+    offset = SIZE.size + SIZE.unpack_from(content)[0]
+    if offset > len(content):
         raise ValueError("less than there should be")
 
-    def take(found: dict[str, Any]) -> Any:  # called in the order in which the bytes were written
-        nonlocal at
-        if BYTES not in found:
-            return found
-        size = found[BYTES]
-        if len(found) != 1 or type(size) is not int or not 0 <= size <= len(content) - at:
+    def take(json_object: dict[str, Any]) -> Any:  # called in the order in which the bytes were written
+        nonlocal offset
+        if BYTES not in json_object:
+            return json_object
+        size = json_object[BYTES]
+        if len(json_object) != 1 or type(size) is not int or not 0 <= size <= len(content) - offset:
             raise ValueError("bytes")
-        at += size
-        return content[at - size : at]
+        offset += size
+        return content[offset - size : offset]
 
-    payload = json.loads(content[SIZE.size : at], object_hook=take)
-    if at != len(content):
+    payload = json.loads(content[SIZE.size : offset], object_hook=take)
+    if offset != len(content):
         raise ValueError("more than there should be")
     return payload

@@ -15,7 +15,7 @@ from acep.budget.policies import POLICIES, policy_of
 from acep.changing.changeable_queries import as_dynamic, compiled
 from acep.errors import DataError, QueryError, naming_query, suggest
 from acep.events.tables import InputSchema
-from acep.pattern.query_arguments import asked_for
+from acep.pattern.query_arguments import read_queries
 from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, kinds_text
@@ -368,7 +368,7 @@ def make_job(
         raise QueryError(
             "recover= is not for streams in buckets", hint="leave recover out of the Budget", code="option_invalid"
         )
-    asked = asked_for(query)
+    asked = read_queries(query)
     queries = tuple(tolerant(asked_query, budget) for asked_query in asked.queries)
     if dynamic:
         queries = tuple(map(as_dynamic, queries))
@@ -414,7 +414,7 @@ def make_job(
         result=pa.schema([]),
         tick_ms=tick_ms_of(schema),
         end=end,
-        several=asked.several,
+        several=asked.is_several,
         engine=engine,
         budget=bound,
         policy=policy,

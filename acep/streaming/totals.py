@@ -92,7 +92,7 @@ def _tally(counts: Counts, name: str) -> Tally:
 
 
 def _counts(numbers: Mapping[str, int], tallies: Sequence[Tally], unknown: str) -> Counts:
-    counts = Counts(known=(tallies[0], tallies[1]), unknown=unknown)
+    counts = Counts(tallies=(tallies[0], tallies[1]), unknown=unknown)
     for name, number in numbers.items():
         setattr(counts, name, number)
     return counts

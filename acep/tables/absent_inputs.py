@@ -46,9 +46,9 @@ class Absent:
             if column is None or column.valid is None or column.valid.any():
                 self._keys.discard(key)
         if self._types and batch.types is not None:
-            self._look(batch.types)
+            self._record_types(batch.types)
 
-    def _look(self, types: Column) -> None:
+    def _record_types(self, types: Column) -> None:
         texts = types.texts or ()
         marks = np.zeros(len(texts), bool)
         names: set[str] = set()
@@ -73,14 +73,14 @@ class Absent:
             queries_of_line[line] = dict.fromkeys(name for name, plan in self._named_plans if key in plan.keys)
         said: set[tuple[str, str]] = set()
         for query, plan in self._named_plans:
-            for text, hint in self._of(plan):
+            for text, hint in self._lines_of(plan):
                 if (query, text) not in said:
                     said.add((query, text))
                     queries_of_line.setdefault(f"{text}; {hint}" if hint else text, {})[query] = None
         for line, queries in queries_of_line.items():
             yield f"{_queries_text([*queries])}{line}"
 
-    def _of(self, plan: Plan) -> Iterator[tuple[str, str | None]]:
+    def _lines_of(self, plan: Plan) -> Iterator[tuple[str, str | None]]:
         """Yield what is to be said of the missing types of one query, each with a hint."""
         named = _types(plan.query.pattern)
         needed = lacking(plan.query.pattern, self._types)

@@ -80,7 +80,7 @@ class ClauseTables:
             raise DataError("the stream has been finished: no more events can be pushed", hint="make a new Matcher",
                             code="data_order")  # fmt: skip
         if not table.num_rows and (self.revised is not None or any(map(pa.types.is_null, table.schema.types))):
-            return self._nothing()  # columns without values settle no types
+            return self._no_changes()  # columns without values settle no types
         is_first = self.revised is None
         revised = self.revised or self.prepare(table.schema)
         mark, latest = revised.arrivals.mark(), self.latest
@@ -152,18 +152,18 @@ class ClauseTables:
             raise QueryError("a clause takes the time of all rows alone", hint="leave key= and type= out",
                              code="option_invalid")  # fmt: skip
         if self.revised is None or self.schema is None or self.finished:
-            return self._nothing()
+            return self._no_changes()
         times = pa.chunked_array([self.revised.arrivals.time(ts)])
         tick = int(ticks_of(self.schema.ts, times, self.schema.tick_ns or 1)[0][0])
         return self._push(self.revised, self.revised.arrivals.advance(tick))
 
-    def _nothing(self) -> pa.Table:
+    def _no_changes(self) -> pa.Table:
         return pa.table({}) if self.revised is None else self.revised.no_changes()
 
     def end(self) -> pa.Table:
         """End the stream; return the rows of the result that waited for its end."""
         was_finished, self.finished = self.finished, True
-        return self._nothing() if self.revised is None or was_finished else self.revised.finish()
+        return self._no_changes() if self.revised is None or was_finished else self.revised.finish()
 
     def give(self, result: pa.Table) -> Any:
         """Return a result in the form in which the last rows came."""

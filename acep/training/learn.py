@@ -12,7 +12,7 @@ from acep.events.input_tables import given_table
 from acep.events.tables import batch_of, schema_of
 from acep.learning.history.graph import History
 from acep.native.compiled import chosen
-from acep.pattern.query_arguments import asked_for, query_of
+from acep.pattern.query_arguments import query_of, read_queries
 from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
 from acep.runtime.executors import bounded_engine
@@ -51,30 +51,30 @@ def learn(events: Any, query: Query | str, **options: Unpack[LearnKeywords]) -> 
     >>> learned = acep.learn(events, query)
     >>> found = acep.match(events, query, budget=acep.Budget(work=2), history=learned, output="count")
     """
-    given = StreamOptions.of("learn", options, LearnKeywords)
-    if isinstance(given.budget, Budget) and given.budget.limited:
+    settings = StreamOptions.of("learn", options, LearnKeywords)
+    if isinstance(settings.budget, Budget) and settings.budget.limited:
         raise QueryError(
             "learning ahead gives up nothing",
             hint="leave all but errors and weights out of the Budget",
             code="option_invalid",
         )
-    seed, history = checked_seed(given.seed), given.history
-    asked = tolerant(query_of(query), given.budget)
-    if asked.sources:
+    seed, history = checked_seed(settings.seed), settings.history
+    target = tolerant(query_of(query), settings.budget)
+    if target.sources:
         raise QueryError("a query over the matches of others has no history of its own", hint="learn of each of them")
-    table, _ = given_table(events, asked_for(query), **given.columns, duplicates=given.duplicates)
-    table = settle_duplicates(table, given.id, given.duplicates)
-    schema = schema_of(table.schema, **given.columns)
-    plan = compile_query(asked, schema)
+    table, _ = given_table(events, read_queries(query), **settings.columns, duplicates=settings.duplicates)
+    table = settle_duplicates(table, settings.id, settings.duplicates)
+    schema = schema_of(table.schema, **settings.columns)
+    plan = compile_query(target, schema)
     plan = plan.finer or plan
     engine = bounded_engine(chosen(plan, "native"))
     from acep.training.events import learn_event_utility
     from acep.training.offline import Student, learn_offline
 
-    own = policy_of(given.policy)()
-    before = None if history is None else read_sections(read_history(history))
-    student = Student(own, None if before is None else History.from_sections(before, plan.fingerprint))
-    learned = None if before is None else LearnedState.from_sections(before).serve(own)
+    policy = policy_of(settings.policy)()
+    sections = None if history is None else read_sections(read_history(history))
+    student = Student(policy, None if sections is None else History.from_sections(sections, plan.fingerprint))
+    learned = None if sections is None else LearnedState.from_sections(sections).serve(policy)
     learn_offline(plan, engine, [batch_of(table, schema, plan.columns, base=0)], student, seed=seed, learned=learned)
     single = learn_event_utility(plan, engine, table)
     return student.to_bytes({} if single is None else {EVENTS: single.to_bytes()})

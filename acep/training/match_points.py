@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 class Partitions:
     """Numbers for partition keys, the same in all runs that share this object."""
 
-    known: dict[Any, int] = field(default_factory=dict)
+    numbers: dict[Any, int] = field(default_factory=dict)
 
     def of(self, keys: Sequence[Column], rows: int) -> Ints:
         """Return the partition number of each row, int64[rows].
@@ -36,29 +36,29 @@ class Partitions:
         if not keys or not rows:
             return np.zeros(rows, np.int64)
         words = np.stack([_words(key.values) for key in keys])
-        distinct, first, places = np.unique(words, axis=1, return_index=True, return_inverse=True)
+        distinct, first, key_index = np.unique(words, axis=1, return_index=True, return_inverse=True)
         texts = zip(*(key.at(first).to_list() for key in keys), strict=True)
-        numbers = np.array([self.known.setdefault(text, len(self.known)) for text in texts], np.int64)
+        numbers = np.array([self.numbers.setdefault(text, len(self.numbers)) for text in texts], np.int64)
         assert distinct.shape[1] == len(numbers)
-        return numbers[places.ravel()]
+        return numbers[key_index.ravel()]
 
 
-def points_of(found: FoundColumns | Counted, partitions: Partitions) -> Ints:
+def points_of(matches: FoundColumns | Counted, partitions: Partitions) -> Ints:
     """Return partition, time and bundle of each match or counted match point, int64[n, 3]; of equal neighbours only
     one."""
-    if not len(found):
+    if not len(matches):
         return np.zeros((0, 3), np.int64)
-    end = found.last if isinstance(found, Counted) else found.end
-    columns = [*(_words(key.values) for key in found.keys), end, found.bundle]
-    new = np.append(True, np.zeros(len(found) - 1, np.bool_))
+    end = matches.last if isinstance(matches, Counted) else matches.end
+    columns = [*(_words(key.values) for key in matches.keys), end, matches.bundle]
+    new = np.append(True, np.zeros(len(matches) - 1, np.bool_))
     for column in columns:
         new[1:] |= column[1:] != column[:-1]
-    at = np.flatnonzero(new)
-    own = partitions.of([key.at(at) for key in found.keys], len(at))
-    return np.stack([own, end[at], found.bundle[at]], axis=1)
+    rows = np.flatnonzero(new)
+    numbers = partitions.of([key.at(rows) for key in matches.keys], len(rows))
+    return np.stack([numbers, end[rows], matches.bundle[rows]], axis=1)
 
 
-def recall_of(found: Ints, points: Ints) -> tuple[float, float]:
+def recall_of(found_points: Ints, points: Ints) -> tuple[float, float]:
     """Return the shares of match points and of bundles that were found (int64[n, 2 or 3]), of all ``points``
     (int64[m, 3]). A bundle is found if any of its points is. Found points that are not in ``points`` do not count.
 
@@ -66,13 +66,13 @@ def recall_of(found: Ints, points: Ints) -> tuple[float, float]:
     (0.25, 0.3333333333333333)
     """
     every = {(int(p), int(t)): (int(p), int(b)) for p, t, b in points}
-    here = {(int(row[0]), int(row[1])) for row in found} & every.keys()
-    bundles = {every[point] for point in here}
-    return _share(len(here), len(every)), _share(len(bundles), len(set(every.values())))
+    in_points = {(int(row[0]), int(row[1])) for row in found_points} & every.keys()
+    bundles = {every[point] for point in in_points}
+    return _share(len(in_points), len(every)), _share(len(bundles), len(set(every.values())))
 
 
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 1.0
+def _share(part: int, total: int) -> float:
+    return part / total if total else 1.0
 
 
 def _words(values: npt.NDArray[Any]) -> Ints:

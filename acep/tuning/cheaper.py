@@ -19,11 +19,11 @@ from acep.pattern.expressions import Attribute
 from acep.pattern.printing import expression_text
 from acep.pattern.times import window_text
 from acep.pattern.tree import Query, Strategy, Within
-from acep.pattern.walk import leaves_of, most_bound
+from acep.pattern.walk import leaves_of, max_bound_counts
 from acep.plan.compile import Plan
 from acep.training.match_points import Partitions
 from acep.tuning.first_matches import first_matches
-from acep.tuning.identities import MOST, MatchIdentities, identities_of
+from acep.tuning.identities import MAX_COMPARED, MatchIdentities, identities_of
 from acep.tuning.replay import Meter, SampleRun, replay, replayed
 from acep.tuning.trials import CHOOSING
 
@@ -46,38 +46,38 @@ class Change:
     after: SampleRun
     kept: int | None
 
-    def same(self, before: SampleRun) -> bool:
-        """Return whether the matches after the change are known to be those of the replay ``before`` it."""
-        return self.kept == before.matches == self.after.matches
+    def same(self, exact: SampleRun) -> bool:
+        """Return whether the matches after the change are known to be those of the ``exact`` replay before it."""
+        return self.kept == exact.matches == self.after.matches
 
 
 def changes(
     table: pa.Table, plan: Plan, columns: Mapping[str, Any], exact: SampleRun, meter: Meter, engine: str
 ) -> Iterator[Change]:
     """Yield the changes that make the sample cheaper, each measured."""
-    before = identities_of(table, plan.query, columns, engine) if exact.matches <= MOST else None
-    for change, why, query in _candidates(table, plan, columns, exact, before):
+    identities = identities_of(table, plan.query, columns, engine) if exact.matches <= MAX_COMPARED else None
+    for change, why, query in _candidates(table, plan, columns, exact, identities):
         if not meter.affords(exact.touches, change):
             continue
         fit = replayed(table, query, columns, meter, 2 * exact.touches + table.num_rows, engine, CHOOSING)
         if fit.events < table.num_rows:
             continue  # it is dearer
-        after = replay(table, query, columns, Partitions(), meter, engine=engine)
-        if after.touches < exact.touches:
-            kept = None
-            if before is not None and after.matches <= MOST:
-                kept = before.shared(identities_of(table, query, columns, engine))
-            yield Change(change, why, after, kept)
+        run = replay(table, query, columns, Partitions(), meter, engine=engine)
+        if run.touches < exact.touches:
+            n_kept = None
+            if identities is not None and run.matches <= MAX_COMPARED:
+                n_kept = identities.shared(identities_of(table, query, columns, engine))
+            yield Change(change, why, run, n_kept)
 
 
 def _candidates(
-    table: pa.Table, plan: Plan, columns: Mapping[str, Any], exact: SampleRun, before: MatchIdentities | None
+    table: pa.Table, plan: Plan, columns: Mapping[str, Any], exact: SampleRun, identities: MatchIdentities | None
 ) -> Iterator[tuple[str, str, Query]]:
     query = plan.query
     if query.graph is not None or plan.sources:
         return
     span, within = plan.window.span, query.within
-    longest = before.longest if before is not None and exact.matches else None
+    longest = identities.longest if identities is not None and exact.matches else None
     if longest is not None and within is not None and span and not plan.window.counted and longest <= SHORT * span:
         ticks = within.unit == "ticks" or plan.schema.tick_ns is None
         amount = Fraction(longest) if ticks else longest * Fraction(plan.schema.tick_ns or 1)
@@ -91,8 +91,8 @@ def _candidates(
         yield f"[{name}]", why, replace(query, ties=(*query.ties, name))
     having = query.having
     if having is not None and not query.errors:
-        most = most_bound(query.pattern)
-        if all(isinstance(leaf, Attribute) and most.get(leaf.var) == 1 for leaf in leaves_of(having)):
+        most_events = max_bound_counts(query.pattern)
+        if all(isinstance(leaf, Attribute) and most_events.get(leaf.var) == 1 for leaf in leaves_of(having)):
             text = expression_text(having)
             why = "HAVING is tested only once a match is complete"
             yield f"{text} in WHERE", why, replace(query, where=(*query.where, having), having=None)
@@ -109,8 +109,8 @@ def shared_attributes(table: pa.Table, plan: Plan, columns: Mapping[str, Any]) -
     blocks = [*first_matches(table, plan.query, columns, LOOKED_AT)]
     if not blocks:
         return []
-    found = concatenate([block for block in blocks if isinstance(block, FoundColumns)])
-    lengths = np.diff(found.offsets)
+    matches = concatenate([block for block in blocks if isinstance(block, FoundColumns)])
+    lengths = np.diff(matches.offsets)
     several = lengths > 1
     if not several.any():
         return []
@@ -122,10 +122,10 @@ def shared_attributes(table: pa.Table, plan: Plan, columns: Mapping[str, Any]) -
         codes = codes_of(table[field.name])
         if codes.max(initial=0) < 2:  # one value only
             continue
-        bound = codes[found.ids]
-        starts = found.offsets[:-1]
-        equal = np.minimum.reduceat(bound, starts) == np.maximum.reduceat(bound, starts)
-        equal &= np.minimum.reduceat(bound, starts) > 0
+        bound_codes = codes[matches.ids]
+        starts = matches.offsets[:-1]
+        equal = np.minimum.reduceat(bound_codes, starts) == np.maximum.reduceat(bound_codes, starts)
+        equal &= np.minimum.reduceat(bound_codes, starts) > 0
         share = float(equal[several].mean())
         if share >= 0.99:
             shares.append((-share, -int(codes.max()), field.name))

@@ -21,7 +21,7 @@ SHARES = (40, 8)
 """The exact replay may take one part in so many of all touches; more where fewer leave too few windows with a match."""
 
 ATTEMPTS = 3  # samples of fewer whole partitions that are tried, before the first events are taken
-MORE = 2  # how many times as many windows as are just enough are aimed at
+WINDOW_FACTOR = 2  # how many times as many windows as are just enough are aimed at
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ExactSample:
 
 
 def exact_sample(
-    table: pa.Table, plan: Plan, columns: Mapping[str, Any], size: float | None, meter: Meter, engine: str, of: str,
+    table: pa.Table, plan: Plan, columns: Mapping[str, Any], size: float | None, meter: Meter, engine: str, kind: str,
     partitions: Partitions,
 ) -> ExactSample:  # fmt: skip
     """Draw a sample of a table, cut it to what can be replayed often, and replay it exactly."""
@@ -48,7 +48,7 @@ def exact_sample(
         sample = _cut(table, plan, columns, drawn, meter, max(meter.limit // part, 1), engine)
         run = replay(sample.table, plan.query, columns, partitions, meter, engine=engine)
         exact = ExactSample(sample, run, drawn)
-        if not exact.is_cut or run.draws_of(of) >= ENOUGH:
+        if not exact.is_cut or run.draws_of(kind) >= ENOUGH:
             break
     if exact.is_cut:
         meter.cut.append(
@@ -77,17 +77,17 @@ def _cut(
     return first
 
 
-def why_too_few(exact: ExactSample, of: str, effort: int) -> str:
-    """Return why nothing is said of the recall ``of`` match points or bundles, and what would help: more than the
-    ``effort`` of now, a larger sample, or a longer stream."""
-    sample, n_draws = exact.sample, exact.replay.draws_of(of)
-    what = f"a resource budget and a policy: the sample has {draws_text(n_draws, of)}, "
+def why_too_few(exact: ExactSample, kind: str, effort: int) -> str:
+    """Return why nothing is said of the recall of match points or bundles (``kind``), and what would help: more than
+    the ``effort`` of now, a larger sample, or a longer stream."""
+    sample, n_draws = exact.sample, exact.replay.draws_of(kind)
+    what = f"a resource budget and a policy: the sample has {draws_text(n_draws, kind)}, "
     what += f"and less than {ENOUGH} is too small to say anything of recall"
     if exact.is_cut:
-        more = effort * MORE * ENOUGH / max(n_draws, 1)
-        return f"{what}; it was cut for want of work: give more, as effort={_rounded_up(more)}"
+        needed_effort = effort * WINDOW_FACTOR * ENOUGH / max(n_draws, 1)
+        return f"{what}; it was cut for want of work: give more, as effort={_rounded_up(needed_effort)}"
     if sample.events < sample.whole:
-        size = min(sample.whole, sample.events * MORE * ENOUGH // max(n_draws, 1))
+        size = min(sample.whole, sample.events * WINDOW_FACTOR * ENOUGH // max(n_draws, 1))
         return f"{what}; take a larger sample, as sample={_rounded_up(size)}"
     return f"{what}; it is the whole stream: give a longer one"
 

@@ -27,10 +27,10 @@ def first_matches(table: pa.Table, query: Query, columns: Mapping[str, Any], lim
     """
     stream = TableStream(query, StreamOptions(**{**columns, "id": None}))
     stream.prepare(table.schema)
-    left = limit
+    remaining = limit
     for matches, _ in blocks_of(stream.plans[0], "auto", stream.batch(table)):
         if len(matches):
-            yield matches[:left]
-            left -= len(matches)
-        if left <= 0:
+            yield matches[:remaining]
+            remaining -= len(matches)
+        if remaining <= 0:
             return

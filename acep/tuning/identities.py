@@ -16,9 +16,9 @@ from acep.pattern.tree import Query
 from acep.runtime.options import StreamOptions
 from acep.tables.table_stream import TableStream
 
-__all__ = ["MOST", "MatchIdentities", "identities_of"]
+__all__ = ["MAX_COMPARED", "MatchIdentities", "identities_of"]
 
-MOST = 200_000
+MAX_COMPARED = 200_000
 """The most matches that are compared."""
 
 PART = 1024
@@ -35,9 +35,9 @@ class MatchIdentities:
     hashes: Words
     longest: int
 
-    def shared(self, after: MatchIdentities) -> int:
+    def shared(self, identities: MatchIdentities) -> int:
         """Return how many matches are those of another query, too."""
-        return len(np.intersect1d(self.hashes, after.hashes, assume_unique=True))
+        return len(np.intersect1d(self.hashes, identities.hashes, assume_unique=True))
 
 
 def identities_of(table: pa.Table, query: Query, columns: Mapping[str, Any], engine: str) -> MatchIdentities:

@@ -21,10 +21,10 @@ from acep.explain.event_lines import event_lines
 from acep.explain.partition_meaning import with_partition
 from acep.matches.records import Found
 from acep.pattern.printing import expression_text, output_text
-from acep.pattern.query_arguments import asked_for, query_of
+from acep.pattern.query_arguments import query_of, read_queries
 from acep.pattern.times import window_text
 from acep.pattern.tree import Output, Query, Strategy
-from acep.pattern.walk import mentioned, negated_variables, variables
+from acep.pattern.walk import negated_variables, variables, variables_in
 from acep.plan.compile import Plan, compile_query
 from acep.training.match_points import Partitions
 from acep.tuning.cheaper import MOST_TIES, shared_attributes
@@ -34,9 +34,9 @@ from acep.tuning.replay import Meter, replay, replayed
 from acep.tuning.sample import draw
 from acep.tuning.windows import shorter
 
-__all__ = ["MANY", "Fewer", "ManyMatches", "Spread", "many_matches", "why_many"]
+__all__ = ["MANY_MATCHES", "Fewer", "ManyMatches", "Spread", "many_matches", "why_many"]
 
-MANY = 20
+MANY_MATCHES = 20
 """The matches of a key from which on ``acep why`` also says what multiplies them."""
 
 EFFORT = 20_000_000  # touches of all counts together
@@ -89,8 +89,8 @@ class ManyMatches:
     @property
     def multiplies(self) -> Spread | None:
         """Return the variable that differs the most among matches of a bundle; ``None`` if none does."""
-        most = max(self.spreads, key=lambda one: one.per_bundle, default=None)
-        return most if most is not None and most.per_bundle > 1 else None
+        widest = max(self.spreads, key=lambda spread: spread.per_bundle, default=None)
+        return widest if widest is not None and widest.per_bundle > 1 else None
 
     def __str__(self) -> str:
         return "\n".join(map(printable, _lines(self)))
@@ -122,63 +122,65 @@ def why_many(
     >>> found.matches, found.multiplies.variable, [one.matches for one in found.fewer if "NON OVERLAP" in one.change]
     (3, 'q', [1, 1])
     """
-    asked = query_of(query)
+    parsed = query_of(query)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
-    table, _ = given_table(events, asked_for(asked), **columns, duplicates=duplicates)
-    return many_matches(settle_duplicates(table, id, duplicates), asked, columns)
+    table, _ = given_table(events, read_queries(parsed), **columns, duplicates=duplicates)
+    return many_matches(settle_duplicates(table, id, duplicates), parsed, columns)
 
 
 def many_matches(table: pa.Table, query: Query, columns: Mapping[str, Any]) -> ManyMatches:
     """Do the same for a table, with the columns' roles in a dict."""
     table = with_usable_types(table, [query], dict(columns))
     plan = compile_query(query, schema_of(table.schema, **columns))
-    whole = table.num_rows
-    table = draw(table, replace(plan, keys=()), max(1, whole)).table  # in stream order
+    n_rows = table.num_rows
+    table = draw(table, replace(plan, keys=()), max(1, n_rows)).table  # in stream order
     meter = Meter(EFFORT)
     fits = replayed(table, query, columns, meter, EFFORT // 4, seconds=SECONDS).events
     cut = ""
-    if fits < whole:
-        cut = f"only the first {fits:,} of {whole:,} events were looked at: to count the matches of more takes too long"
+    if fits < n_rows:
+        cut = (
+            f"only the first {fits:,} of {n_rows:,} events were looked at: to count the matches of more takes too long"
+        )
         table = table.slice(0, fits)
     partitions = Partitions()
     exact = replay(table, query, columns, partitions, meter)
-    found = [match for block in first_matches(table, query, columns, LOOKED_AT) for match in block]
-    per_first = Counter(_first(one) for one in found)
-    first, most = per_first.most_common(1)[0] if per_first else (0, 0)
-    event = next(event_lines(table, replace(plan.schema, id=None), plan, [first]), "") if found else ""
+    matches = [match for block in first_matches(table, query, columns, LOOKED_AT) for match in block]
+    per_first = Counter(_first(match) for match in matches)
+    first, most_matches = per_first.most_common(1)[0] if per_first else (0, 0)
+    event = next(event_lines(table, replace(plan.schema, id=None), plan, [first]), "") if matches else ""
     if columns["id"] is not None and event:
         event = f"event {named_column(table, columns['id'])[first].as_py()}:{event.partition(':')[2]}"
     fewer = tuple(_fewer(table, query, plan, columns, meter, exact.matches)) if exact.matches else ()
     return ManyMatches(
-        table.num_rows, exact.matches, exact.points, exact.bundles, exact.keys, len(per_first), most, event,
-        len(found), tuple(_spreads(query, found)), fewer, cut,
+        table.num_rows, exact.matches, exact.points, exact.bundles, exact.keys, len(per_first), most_matches, event,
+        len(matches), tuple(_spreads(query, matches)), fewer, cut,
     )  # fmt: skip
 
 
-def _first(one: Found) -> Any:
-    return min(ids[0] for _, ids in one.bindings)
+def _first(match: Found) -> Any:
+    return min(ids[0] for _, ids in match.bindings)
 
 
-def _spreads(query: Query, found: list[Found]) -> Iterator[Spread]:
+def _spreads(query: Query, matches: list[Found]) -> Iterator[Spread]:
     """Yield how each variable differs, in the order of the pattern."""
     bundles: dict[Any, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
     firsts: dict[Any, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
-    for one in found:
-        for var, ids in one.bindings:
-            bundles[(one.key, one.bundle)][var].add(ids)
-            firsts[_first(one)][var].add(ids)
+    for match in matches:
+        for var, ids in match.bindings:
+            bundles[(match.key, match.bundle)][var].add(ids)
+            firsts[_first(match)][var].add(ids)
     for var in variables(query.pattern):
-        if var in negated_variables(query.pattern) or not found:
+        if var in negated_variables(query.pattern) or not matches:
             continue
         tied = tuple(
-            expression_text(expr) for expr in query.where if var in mentioned(expr) and len(mentioned(expr)) > 1
+            expression_text(expr) for expr in query.where if var in variables_in(expr) and len(variables_in(expr)) > 1
         )
         yield Spread(var, _mean(bundles, var), _mean(firsts, var), tied)
 
 
 def _mean(groups: Mapping[Any, Mapping[str, set[Any]]], var: str) -> float:
-    numbers = [len(one[var]) for one in groups.values() if var in one]
+    numbers = [len(events_by_variable[var]) for events_by_variable in groups.values() if var in events_by_variable]
     return sum(numbers) / len(numbers) if numbers else 0.0
 
 
@@ -188,11 +190,11 @@ def _fewer(
     """Yield the changes after which the matches are fewer, with their number."""
     for change, other in _changed(table, query, plan, columns):
         try:
-            after = replayed(table, other, columns, meter, meter.left // 2, seconds=SECONDS).matches
+            n_matches = replayed(table, other, columns, meter, meter.left // 2, seconds=SECONDS).matches
         except AcepError:
             continue  # the query cannot be changed like that
-        if after is None or after < matches:
-            yield Fewer(change, after)
+        if n_matches is None or n_matches < matches:
+            yield Fewer(change, n_matches)
 
 
 def _changed(table: pa.Table, query: Query, plan: Plan, columns: Mapping[str, Any]) -> Iterator[tuple[str, Query]]:
@@ -200,8 +202,8 @@ def _changed(table: pa.Table, query: Query, plan: Plan, columns: Mapping[str, An
         return
     for output in (Output.NON_OVERLAP, Output.EARLIEST_MAXIMAL, Output.LONGEST_NON_OVERLAP):
         if output is not query.output:
-            chosen = replace(query, output=output, skip=None)
-            yield f"OUTPUT {output_text(chosen)}", chosen
+            changed = replace(query, output=output, skip=None)
+            yield f"OUTPUT {output_text(changed)}", changed
     if query.strategy is Strategy.SKIP_TILL_ANY_MATCH:
         yield "skip_till_next_match", replace(query, strategy=Strategy.SKIP_TILL_NEXT_MATCH)
     if query.strategy in (Strategy.SKIP_TILL_ANY_MATCH, Strategy.SKIP_TILL_NEXT_MATCH) and plan.keys:
@@ -218,40 +220,42 @@ def _changed(table: pa.Table, query: Query, plan: Plan, columns: Mapping[str, An
         yield "errors=0", replace(query, errors=Fraction(0))
 
 
-def _lines(found: ManyMatches) -> Iterator[str]:
-    if found.cut:
-        yield found.cut
+def _lines(reasons: ManyMatches) -> Iterator[str]:
+    if reasons.cut:
+        yield reasons.cut
     yield (
-        f"{count_text(found.events, 'event')}: {count_text(found.matches, 'match', 'matches')} at "
-        f"{count_text(found.points, 'match point')}, in {count_text(found.bundles, 'bundle')} of "
-        f"{count_text(found.keys, 'key')}"
+        f"{count_text(reasons.events, 'event')}: {count_text(reasons.matches, 'match', 'matches')} at "
+        f"{count_text(reasons.points, 'match point')}, in {count_text(reasons.bundles, 'bundle')} of "
+        f"{count_text(reasons.keys, 'key')}"
     )
-    if not found.matches:
+    if not reasons.matches:
         return
-    some = "" if found.looked_at == found.matches else f" (of the first {found.looked_at:,} matches)"
-    a_bundle, a_point = _per(found.matches, found.bundles), _per(found.matches, found.points)
+    scope = "" if reasons.looked_at == reasons.matches else f" (of the first {reasons.looked_at:,} matches)"
+    a_bundle, a_point = _per(reasons.matches, reasons.bundles), _per(reasons.matches, reasons.points)
     yield f"matches a bundle: {a_bundle}; a match point: {a_point}"
-    yield f"matches a first event: {_per(found.looked_at, found.firsts)}, at most {found.most:,}{some}"
-    yield f"  most begin with {found.event}"
+    yield f"matches a first event: {_per(reasons.looked_at, reasons.firsts)}, at most {reasons.most:,}{scope}"
+    yield f"  most begin with {reasons.event}"
     yield ""
     yield "# different bindings of each variable"
-    rows = [(one.variable, f"{one.per_bundle:,.1f}", f"{one.per_first:,.1f}") for one in found.spreads]
+    rows = [(spread.variable, f"{spread.per_bundle:,.1f}", f"{spread.per_first:,.1f}") for spread in reasons.spreads]
     yield from table_lines(("variable", "in a bundle", "of a first event"), rows)
-    most = found.multiplies
-    if most is not None:
+    widest = reasons.multiplies
+    if widest is not None:
         tied = (
-            f"tied to others by {' AND '.join(most.tied)}" if most.tied else "no condition ties it to another variable"
+            f"tied to others by {' AND '.join(widest.tied)}"
+            if widest.tied
+            else "no condition ties it to another variable"
         )
-        yield f"`{most.variable}` multiplies the matches the most: {tied}"
-    if found.fewer:
+        yield f"`{widest.variable}` multiplies the matches the most: {tied}"
+    if reasons.fewer:
         yield ""
         yield "# matches that a change would leave, counted on these events"
         counts = [
             (change.change, "not counted" if change.matches is None else number_text(change.matches))
-            for change in found.fewer
+            for change in reasons.fewer
         ]
         yield from table_lines(("change", "matches"), counts)
-        if any(change.matches is None for change in found.fewer):
+        if any(change.matches is None for change in reasons.fewer):
             yield "not counted: that takes too much work, or more than some seconds"
 
 

@@ -27,7 +27,7 @@ from acep.training.match_points import Ints, Partitions, points_of, recall_of
 __all__ = ["MATCHES", "Fit", "Meter", "SampleRun", "bundles_in", "draws_text", "keys_in", "replay", "replayed"]
 
 PART = 1024  # events that are pushed together
-CHOSEN = 1_000_000  # touches of a replay whose output is chosen among the matches: those that wait take memory
+CHOOSING_TOUCHES = 1_000_000  # touches of a replay that chooses its output among the matches, as these take memory
 
 MATCHES = 2_000_000
 """The most matches of a replay by the reference runtime: beyond that the sample is cut."""
@@ -56,9 +56,9 @@ class SampleRun:
         """Return the touches of an event, on average."""
         return self.touches / self.events if self.events else 0.0
 
-    def draws_of(self, of: str) -> int:
-        """Return how many draws a recall ``of`` match ``"points"`` or ``"bundles"`` is made of."""
-        return self.draws if of == "points" else self.bundles
+    def draws_of(self, kind: str) -> int:
+        """Return how many draws a recall is made of; ``kind``: that of match ``"points"`` or ``"bundles"``."""
+        return self.draws if kind == "points" else self.bundles
 
     def recall(self, exact: SampleRun) -> tuple[float, float]:
         """Return the shares of match points and of bundles of an ``exact`` replay that this one found."""
@@ -106,22 +106,22 @@ def replay(
     started = time.process_time()
     stream = _stream(table, query, columns, TALLIED, options)
     assert stream.stream is not None
-    at, n_matches = [np.zeros((0, 3), np.int64)], 0
+    points_by_part, n_matches = [np.zeros((0, 3), np.int64)], 0
     batch = stream.batch(table)
     parts = [*batch.parts(PART)]
     for number in range(len(parts) + 1):
-        (made,) = stream.stream.push(parts[number]) if number < len(parts) else stream.stream.finish()
+        (matches,) = stream.stream.push(parts[number]) if number < len(parts) else stream.stream.finish()
         tallied = stream.stream.counted(0)
         if isinstance(tallied, Counted):
-            at.append(points_of(tallied, partitions))
-        elif len(made):
-            at.append(_points(made, partitions))
-            n_matches += len(made)
+            points_by_part.append(points_of(tallied, partitions))
+        elif len(matches):
+            points_by_part.append(_points(matches, partitions))
+            n_matches += len(matches)
     seconds, counts = time.process_time() - started, stream.stream.counts
     meter.spent += cost_of(counts)
     if _is_merged(stream.plans[0], stream.engine) and counts.whole:
         n_matches = _count(table, query, columns, stream.engine)
-    points = np.unique(np.concatenate(at), axis=0)
+    points = np.unique(np.concatenate(points_by_part), axis=0)
     return SampleRun(
         counts.events, counts.touches, n_matches or counts.matches, len(points), bundles_in(points),
         draws_in(points, window_ticks(stream.plans[0], batch)), keys_in(points), counts.whole,
@@ -134,11 +134,11 @@ def replayed(
     query: Query,
     columns: Mapping[str, Any],
     meter: Meter,
-    most: int,
+    max_touches: int,
     engine: str = "auto",
     seconds: float | None = None,
 ) -> Fit:
-    """Return how many of the first events can be replayed exactly within ``most`` touches, and on the reference runtime
+    """Return how many of the first events can be replayed exactly within ``max_touches``, and on the reference runtime
     within :data:`MATCHES` matches, which it makes; within ``seconds`` of processor time, if the query chooses among its
     matches: to choose may take longer than to match."""
     if not table.num_rows:
@@ -147,8 +147,8 @@ def replayed(
     plain = _stream(table, query, columns, TALLIED, {"engine": engine})
     plan = plain.plans[0]
     is_made = plan.sources or chosen(plan.finer or plan, engine).engine == "reference"
-    bound = min(most, CHOSEN) if plan.chooses else most
-    run = BoundedRun(plan, bound, MATCHES if is_made else math.inf, TALLIED, engine)
+    limit = min(max_touches, CHOOSING_TOUCHES) if plan.chooses else max_touches
+    run = BoundedRun(plan, limit, MATCHES if is_made else math.inf, TALLIED, engine)
     n_matches = 0
     for matches in run.parts(plain.batch(table)):
         n_matches += len(matches)
@@ -166,7 +166,7 @@ def replayed(
 
 def _is_merged(plan: Plan, engine: str) -> bool:
     """Return whether the partial matches of a plan are merged; of its matches then only the points are told."""
-    return not plan.sources and chosen(plan.finer or plan, engine).alone == "merged"
+    return not plan.sources and chosen(plan.finer or plan, engine).base == "merged"
 
 
 def _count(table: pa.Table, query: Query, columns: Mapping[str, Any], engine: str) -> int:
@@ -203,13 +203,13 @@ def draws_in(points: Ints, window: int | None) -> int:
     return len(np.unique(np.column_stack([points[:, 0], points[:, 2], number]), axis=0))
 
 
-def draws_text(number: int, of: str) -> str:
+def draws_text(number: int, kind: str) -> str:
     """Return a number of draws in words.
 
     >>> draws_text(1, "points"), draws_text(3, "bundles")
     ('1 window with a match', '3 match bundles')
     """
-    if of == "points":
+    if kind == "points":
         return f"{number:,} window{'' if number == 1 else 's'} with a match"
     return f"{number:,} match bundle{'' if number == 1 else 's'}"
 
@@ -242,6 +242,6 @@ def _points(matches: Sequence[Found], partitions: Partitions) -> Ints:
     if isinstance(matches, FoundColumns):
         return points_of(matches, partitions)
     rows = {(match.key, match.end, match.bundle): None for match in matches}
-    numbers_of = partitions.known
+    numbers_of = partitions.numbers
     numbers = [(numbers_of.setdefault(key, len(numbers_of)) if key else 0, end, bundle) for key, end, bundle in rows]
     return np.array(numbers, np.int64).reshape(-1, 3)

@@ -13,7 +13,7 @@ from acep.tuning.count_text import GREATEST, number_text
 from acep.tuning.curve import CurvePoint
 from acep.tuning.replay import SampleRun
 from acep.tuning.sample import Sample
-from acep.tuning.saving import WORTH, Saving
+from acep.tuning.saving import SAVING_SHARE, Saving
 from acep.tuning.trials import ErrorStep, PolicyTrial
 from acep.tuning.tuning_text import DEFAULT, tuning_lines
 from acep.tuning.windows import WindowCost, WindowTrial
@@ -68,15 +68,15 @@ class Tuning:
     @property
     def budget(self) -> CurvePoint | None:
         """Return the least budget that reaches the target, if it takes less work and less time than the exact run: at
-        most :data:`acep.tuning.saving.WORTH` of each."""
-        saves = self.least is not None and self.least.work <= WORTH * self.exact.work
-        return self.least if saves and self.saving is not None and self.saving.ratio <= WORTH else None
+        most :data:`acep.tuning.saving.SAVING_SHARE` of each."""
+        saves = self.least is not None and self.least.work <= SAVING_SHARE * self.exact.work
+        return self.least if saves and self.saving is not None and self.saving.ratio <= SAVING_SHARE else None
 
     @property
     def recommended(self) -> CurvePoint | WindowTrial | None:
         """Return what costs the least of what reaches the target: a budget or a shorter window; ``None`` if the exact
         run costs no more."""
-        window = self.window if self.window is not None and self.window.work <= WORTH * self.exact.work else None
+        window = self.window if self.window is not None and self.window.work <= SAVING_SHARE * self.exact.work else None
         if self.budget is None or window is None:
             return self.budget or window
         return window if window.work <= self.budget.work else self.budget

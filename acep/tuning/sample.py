@@ -66,14 +66,14 @@ def draw(table: pa.Table, plan: Plan, size: object = None) -> Sample:
     >>> drawn.how, drawn.events, len(set(drawn.table["k"].to_pylist()))
     ('1 of 2 partitions, whole, by the hash of k', 2, 1)
     """
-    table, most = selectable(table), _size(size, table.num_rows)
+    table, max_events = selectable(table), _size(size, table.num_rows)
     schema = replace(plan.schema, id=None)  # so that ids are row numbers
     keys = () if plan.sources else plan.keys
     batch = batch_of(table, schema, keys)
     order: Rows = np.asarray(batch.ids, np.int64)
     span = 0 if len(batch) < 2 else int(batch.ts[-1] - batch.ts[0])
     seconds = None if schema.tick_ns is None or not span else float(span * schema.tick_ns) / 1e9 / len(batch)
-    if len(batch) <= most:
+    if len(batch) <= max_events:
         return Sample(table.take(pa.array(order)), table.num_rows, "the whole stream", seconds=seconds)
     why = "the query has no partition attributes"
     if plan.sources:
@@ -83,14 +83,16 @@ def draw(table: pa.Table, plan: Plan, size: object = None) -> Sample:
     elif keys:
         valid = np.ones(len(batch), bool)
         for name in keys:
-            held = batch.columns[name].valid
-            valid &= True if held is None else held != 0
-        chosen, taken, there = _partitions([batch.columns[name] for name in keys], valid, most)
-        if taken:
-            how = f"{taken:,} of {there:,} partitions, whole, by the hash of {', '.join(keys)}"
-            return Sample(table.take(pa.array(order[chosen])), table.num_rows, how, taken, seconds)
-        why = "the first partition by its hash is larger than the sample" if there else "every key is null"
-    return Sample(table.take(pa.array(order[:most])), table.num_rows, f"the first events, as {why}", seconds=seconds)
+            validity = batch.columns[name].valid
+            valid &= True if validity is None else validity != 0
+        rows, n_taken, n_partitions = _partitions([batch.columns[name] for name in keys], valid, max_events)
+        if n_taken:
+            how = f"{n_taken:,} of {n_partitions:,} partitions, whole, by the hash of {', '.join(keys)}"
+            return Sample(table.take(pa.array(order[rows])), table.num_rows, how, n_taken, seconds)
+        why = "the first partition by its hash is larger than the sample" if n_partitions else "every key is null"
+    return Sample(
+        table.take(pa.array(order[:max_events])), table.num_rows, f"the first events, as {why}", seconds=seconds
+    )
 
 
 def first_events(table: pa.Table, share: float) -> tuple[pa.Table, pa.Table]:
@@ -99,18 +101,19 @@ def first_events(table: pa.Table, share: float) -> tuple[pa.Table, pa.Table]:
     return table.slice(0, border), table.slice(border)
 
 
-def _partitions(columns: Sequence[Any], valid: npt.NDArray[np.bool_], most: int) -> tuple[Rows, int, int]:
+def _partitions(columns: Sequence[Any], valid: npt.NDArray[np.bool_], max_events: int) -> tuple[Rows, int, int]:
     """Return the places of the events of whole partitions, the number of these, and that of all partitions."""
     hashes = hashes_of_columns(columns, len(valid))
-    known = np.flatnonzero(valid)
-    if not len(known):
-        return known, 0, 0
-    _, place, size = np.unique(hashes[known], return_inverse=True, return_counts=True)  # rising hashes
-    upto = np.cumsum(size)
-    taken = int(np.searchsorted(upto, most, "right"))
-    if taken < len(upto) and (taken == 0 or upto[taken - 1] < most / 2) and upto[taken] <= LARGEST * most:
-        taken += 1
-    return known[place.ravel() < taken], taken, len(size)
+    rows = np.flatnonzero(valid)
+    if not len(rows):
+        return rows, 0, 0
+    _, partition, size = np.unique(hashes[rows], return_inverse=True, return_counts=True)  # rising hashes
+    sizes_so_far = np.cumsum(size)
+    n_taken = int(np.searchsorted(sizes_so_far, max_events, "right"))
+    is_small = n_taken == 0 or sizes_so_far[n_taken - 1] < max_events / 2
+    if n_taken < len(sizes_so_far) and is_small and sizes_so_far[n_taken] <= LARGEST * max_events:
+        n_taken += 1
+    return rows[partition.ravel() < n_taken], n_taken, len(size)
 
 
 def _size(size: object, events: int) -> int:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from acep.tuning.curve import CurvePoint
 from acep.tuning.replay import Meter, SampleRun
 
-__all__ = ["WORTH", "Saving", "saving_of"]
+__all__ = ["SAVING_SHARE", "Saving", "saving_of"]
 
-WORTH = 0.95
+SAVING_SHARE = 0.95
 """What is recommended takes at most this part of the work, and a budget also of the time, of the exact run."""
 
 ROUNDS = 3

@@ -13,9 +13,9 @@ from acep.plan.compile import Plan
 from acep.reference.engine import MatchNode, ReferenceEngine
 from acep.reference.runtime import ReferenceRuntime
 
-__all__ = ["MOST", "touches_by_variable"]
+__all__ = ["MAX_TOUCHES", "touches_by_variable"]
 
-MOST = 200_000  # touches of the reference runtime
+MAX_TOUCHES = 200_000  # touches of the reference runtime
 LOOKS = 5  # looks at partial matches for each of them: most are of events that no arc takes
 
 BEGINS = ""  # stands for the start, where no event is bound
@@ -34,12 +34,13 @@ class CountingEngine(ReferenceEngine):
         self.limit, self.looks = limit, 0
 
     def _try(self, node: MatchNode | None, feed: Any) -> bool:
-        before = feed.counts.touches
+        touches_before = feed.counts.touches
         self.looks += 1
-        if before >= self.limit or self.looks > LOOKS * self.limit:
+        if touches_before >= self.limit or self.looks > LOOKS * self.limit:
             raise EnoughTouches
         waits = super()._try(node, feed)
-        self.by_variable[BEGINS if node is None else self.states[node.state].var] += feed.counts.touches - before
+        variable = BEGINS if node is None else self.states[node.state].var
+        self.by_variable[variable] += feed.counts.touches - touches_before
         return waits
 
 
@@ -50,7 +51,7 @@ class CountingRuntime(ReferenceRuntime):
         """Make no matches: there may be any number."""
 
 
-def touches_by_variable(plan: Plan, batch: Batch, limit: int = MOST) -> tuple[dict[str, int], int]:
+def touches_by_variable(plan: Plan, batch: Batch, limit: int = MAX_TOUCHES) -> tuple[dict[str, int], int]:
     """Return the touches of partial matches by the variable bound last ("": those that begin one), most first, and the
     number of events that this was counted on: as many as take ``limit`` touches of the reference runtime, or five times
     as many looks at partial matches.

@@ -66,18 +66,18 @@ def error_steps(
     partitions: Partitions,
     meter: Meter,
     engine: str,
-    most: int,
+    max_touches: int,
     exact: SampleRun,
 ) -> Iterator[ErrorStep]:
     """Yield the error budgets 0, 1, 2 and that of the query, each with its replay; no more after one under which a
-    single event matches, or that would take more than ``most`` touches. ``exact``: the replay with the query's own."""
-    own = plan.query.errors
-    for errors in sorted({Fraction(0), Fraction(1), Fraction(2), own}):
+    single event matches, or that would take more than ``max_touches``. ``exact``: the replay with the query's own."""
+    query_errors = plan.query.errors
+    for errors in sorted({Fraction(0), Fraction(1), Fraction(2), query_errors}):
         query = replace(plan.query, errors=errors)
-        single = any(one.rule == "single_events_match" for one in lint_plan(compile_query(query, plan.schema)))
+        single = any(finding.rule == "single_events_match" for finding in lint_plan(compile_query(query, plan.schema)))
         run = exact
-        if errors != own:
-            fit = replayed(table, query, columns, meter, min(most, meter.left), engine, CHOOSING)
+        if errors != query_errors:
+            fit = replayed(table, query, columns, meter, min(max_touches, meter.left), engine, CHOOSING)
             if fit.events < table.num_rows:
                 meter.cut.append(
                     f"errors={float(errors):g} and more: not measured, as a replay takes too many touches or matches"
@@ -85,7 +85,7 @@ def error_steps(
                 return
             run = replay(table, query, columns, partitions, meter, engine=engine)
         yield ErrorStep(int(errors) if errors.denominator == 1 else float(errors), run, single)
-        if single and errors >= own:
+        if single and errors >= query_errors:
             return
 
 
@@ -95,39 +95,42 @@ def policy_trials(
     columns: Mapping[str, Any],
     meter: Meter,
     share: float,
-    of: str,
+    kind: str,
     seed: int,
     engine: str,
 ) -> tuple[tuple[PolicyTrial, ...], str]:
     """Try each built-in policy on the second half of a table, under a ``share`` of the work that it needs there.
 
-    Policies that learn first learn from the first half. ``of``: the recall that decides. Returns the trials, best
+    Policies that learn first learn from the first half. ``kind``: the recall that decides. Returns the trials, best
     first, and why there are none."""
     first, second = first_events(table, 0.5)
     partitions = Partitions()
     exact = replay(second, query, columns, partitions, meter, engine=engine)
-    before = replay(first, query, columns, partitions, meter, engine=engine)
-    if min(exact.draws_of(of), before.draws_of(of)) < ENOUGH:
-        few = f"{before.draws_of(of)} and {draws_text(exact.draws_of(of), of)}"
+    training = replay(first, query, columns, partitions, meter, engine=engine)
+    if min(exact.draws_of(kind), training.draws_of(kind)) < ENOUGH:
+        few = f"{training.draws_of(kind)} and {draws_text(exact.draws_of(kind), kind)}"
         return (), f"the halves of the sample have {few}: too few to compare policies"
     work = float(f"{share * exact.work:.3g}")
-    found = []
+    trials = []
     for name in [*POLICIES, UNTRAINED]:
         policy = "history" if name == UNTRAINED else name
         trains = name == policy and name not in RULES
-        cost = 1.2 * work * exact.events + trains * LEARNING * before.touches
+        cost = 1.2 * work * exact.events + trains * LEARNING * training.touches
         if name == FORESEEN or not meter.affords(cost, f"policy {name}"):
             continue
         try:
             history = learn(first, query, policy=policy, seed=seed, **columns) if trains else None
         except AcepError as error:
             return (), error.message
-        meter.spent += trains * LEARNING * before.touches
+        meter.spent += trains * LEARNING * training.touches
         budget = Budget(work=work)
-        one = replay(
+        run = replay(
             second, query, columns, partitions, meter,
             engine=engine, budget=budget, policy=policy, seed=seed, history=history,
         )  # fmt: skip
-        recall = one.recall(exact)
-        found.append(PolicyTrial(policy, trains, work, *recall, *interval(recall[of == "bundles"], exact.draws_of(of))))
-    return tuple(sorted(found, key=lambda one: one.recall if of == "points" else one.bundle_recall, reverse=True)), ""
+        recall = run.recall(exact)
+        trials.append(
+            PolicyTrial(policy, trains, work, *recall, *interval(recall[kind == "bundles"], exact.draws_of(kind)))
+        )
+    trials.sort(key=lambda trial: trial.recall if kind == "points" else trial.bundle_recall, reverse=True)
+    return tuple(trials), ""

@@ -18,7 +18,7 @@ from acep.events.frames import to_table
 from acep.events.input_tables import given_table
 from acep.events.tables import batch_of, schema_of
 from acep.native.compiled import chosen
-from acep.pattern.query_arguments import asked_for, query_of
+from acep.pattern.query_arguments import query_of, read_queries
 from acep.pattern.tree import Query
 from acep.plan.choice import UNITS, with_allowance
 from acep.plan.compile import Plan, compile_query
@@ -33,8 +33,8 @@ from acep.tuning.exact import exact_sample, why_too_few
 from acep.tuning.replay import Meter, SampleRun, replay
 from acep.tuning.result import CpuShare, Tuning
 from acep.tuning.sample import Sample
-from acep.tuning.saving import WORTH, saving_of
-from acep.tuning.state_work import MOST, touches_by_variable
+from acep.tuning.saving import SAVING_SHARE, saving_of
+from acep.tuning.state_work import MAX_TOUCHES, touches_by_variable
 from acep.tuning.trials import ENOUGH, error_steps, policy_trials
 from acep.tuning.windows import cheapest_window, window_costs, window_trials
 
@@ -84,15 +84,15 @@ def tune(
     >>> found.sample.how, found.least.recall >= 0.9
     ('16 of 50 partitions, whole, by the hash of k', True)
     """
-    asked = query_of(query)
+    parsed = query_of(query)
     _check(target_recall, of, cpu, effort, seed)
     policy_of(policy)
     check_engine(engine)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
-    table = settle_duplicates(_table(events, asked, columns, duplicates), id, duplicates)
-    table = with_usable_types(table, [asked], columns)
-    plan = compile_query(asked, schema_of(table.schema, **columns))
+    table = settle_duplicates(_table(events, parsed, columns, duplicates), id, duplicates)
+    table = with_usable_types(table, [parsed], columns)
+    plan = compile_query(parsed, schema_of(table.schema, **columns))
     native = not plan.sources and chosen(plan.finer or plan, engine).engine != "reference"
     meter = Meter(int(effort) if native else int(effort) // SLOW)
     return _tuned(
@@ -102,24 +102,24 @@ def tune(
 
 def _tuned(
     table: pa.Table, plan: Plan, columns: dict[str, Any], meter: Meter, native: bool, size: float | None,
-    target: float, of: str, cpu: Sequence[float], policy: Any, seed: int, engine: str, effort: int,
+    target: float, kind: str, cpu: Sequence[float], policy: Any, seed: int, engine: str, effort: int,
 ) -> Tuning:  # fmt: skip
     partitions, unsaid = Partitions(), list[str]()
-    exact = exact_sample(table, plan, columns, size, meter, engine, of, partitions)
-    tuning = Tuning(exact.sample, exact.replay, target, of)
+    exact = exact_sample(table, plan, columns, size, meter, engine, kind, partitions)
+    tuning = Tuning(exact.sample, exact.replay, target, kind)
     if not native:
         unsaid.append("a resource budget: only the native core keeps to one, and it does not run this query alone")
-    elif exact.replay.draws_of(of) < ENOUGH:
-        unsaid.append(why_too_few(exact, of, effort))
-    if exact.replay.draws_of(of) >= ENOUGH:
+    elif exact.replay.draws_of(kind) < ENOUGH:
+        unsaid.append(why_too_few(exact, kind, effort))
+    if exact.replay.draws_of(kind) >= ENOUGH:
         tuning = _with_recall(tuning, plan, columns, partitions, meter, native, cpu, policy, seed, engine, unsaid)
     elif exact.is_cut:
         costs = tuple(window_costs(exact.drawn.table, plan, columns, meter, engine))
         tuning = replace(tuning, window_costs=costs)
     table = tuning.sample.table
     if plan.query.graph is None:
-        most = max(min(meter.limit // 10, meter.left // 4), 1)
-        steps = error_steps(table, plan, columns, partitions, meter, engine, most, exact.replay)
+        max_touches = max(min(meter.limit // 10, meter.left // 4), 1)
+        steps = error_steps(table, plan, columns, partitions, meter, engine, max_touches, exact.replay)
         tuning = replace(tuning, errors=tuple(steps))
     tuning = _with_policies(tuning, plan, columns, meter, seed, engine, unsaid)
     cheaper = tuple(changes(table, plan, columns, exact.replay, meter, engine))
@@ -127,7 +127,7 @@ def _tuned(
     tuning = replace(tuning, changes=cheaper, findings=findings)
     if not plan.sources and plan.query.graph is None:
         batch = batch_of(table, plan.schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
-        by_variable, looked_at = touches_by_variable(plan, batch, min(MOST, effort * MOST // EFFORT))
+        by_variable, looked_at = touches_by_variable(plan, batch, min(MAX_TOUCHES, effort * MAX_TOUCHES // EFFORT))
         tuning = replace(tuning, by_variable=by_variable, looked_at=looked_at)
     return replace(tuning, unsaid=tuple(unsaid), cut=tuple(meter.cut))
 
@@ -142,9 +142,9 @@ def _with_recall(
     cpu: Sequence[float], policy: Any, seed: int, engine: str, unsaid: list[str],
 ) -> Tuning:  # fmt: skip
     """Add what shorter windows and budgets find, and what that recommends."""
-    exact, table, query, of = tuning.exact, tuning.sample.table, plan.query, tuning.of
-    windows = tuple(window_trials(table, plan, columns, exact, meter, of, engine, partitions))
-    tuning = replace(tuning, windows=windows, window=cheapest_window(windows, tuning.target, of))
+    exact, table, query, kind = tuning.exact, tuning.sample.table, plan.query, tuning.of
+    windows = tuple(window_trials(table, plan, columns, exact, meter, kind, engine, partitions))
+    tuning = replace(tuning, windows=windows, window=cheapest_window(windows, tuning.target, kind))
     if not native:
         return tuning
 
@@ -152,10 +152,10 @@ def _with_recall(
         budget = None if work is None else Budget(work=work)
         return replay(table, query, columns, partitions, meter, engine=engine, budget=budget, policy=policy, seed=seed)
 
-    curve = curve_of(exact, run, meter, tuning.target, of)
-    least = least_of(curve, tuning.target, of)
-    saving = None if least is None or least.work > WORTH * exact.work else saving_of(exact, least, run, meter)
-    tuning = replace(tuning, curve=curve, knee=knee_of(curve, of), least=least, saving=saving)
+    curve = curve_of(exact, run, meter, tuning.target, kind)
+    lowest = least_of(curve, tuning.target, kind)
+    saving = None if lowest is None or lowest.work > SAVING_SHARE * exact.work else saving_of(exact, lowest, run, meter)
+    tuning = replace(tuning, curve=curve, knee=knee_of(curve, kind), least=lowest, saving=saving)
     return replace(tuning, cpu=_cpu_shares(tuning.sample, exact, curve, cpu, unsaid))
 
 
@@ -165,15 +165,15 @@ def _with_policies(
     """Add the trials of policies under the least budget that reaches the target, or say why there are none."""
     if not tuning.curve:
         return tuning
-    least, exact = tuning.least, tuning.exact
+    lowest, exact = tuning.least, tuning.exact
     if UNITS in with_allowance(chosen(plan.finer or plan, engine)):
         unsaid.append("a policy: no predicate ties events together, so that none takes part (stretches are skipped)")
         return tuning
-    if least is None or least.work > WORTH * exact.work:
-        saves = "reaches the target" if least is None else "that reaches the target saves work"
+    if lowest is None or lowest.work > SAVING_SHARE * exact.work:
+        saves = "reaches the target" if lowest is None else "that reaches the target saves work"
         unsaid.append(f"a policy: no budget {saves}, so there is none to compare policies at")
         return tuning
-    share = least.budget / exact.work
+    share = lowest.budget / exact.work
     trials, why = policy_trials(tuning.sample.table, plan.query, columns, meter, share, tuning.of, seed, engine)
     if why:
         unsaid.append(f"a policy: {why}")
@@ -192,8 +192,8 @@ def _cpu_shares(
     shares = []
     for share in cpu:
         work = share * sample.seconds * rate
-        within = [point for point in curve if point.budget <= work]
-        shares.append(CpuShare(share, work, max(within, key=lambda point: point.budget, default=None)))
+        affordable = [point for point in curve if point.budget <= work]
+        shares.append(CpuShare(share, work, max(affordable, key=lambda point: point.budget, default=None)))
     return tuple(shares)
 
 
@@ -212,7 +212,7 @@ def _table(events: Any, query: Query, columns: dict[str, Any], duplicates: str) 
                     else table
                 )
         except (AcepError, TypeError):
-            return given_table(events, asked_for(query), **columns, duplicates=duplicates)[0]
+            return given_table(events, read_queries(query), **columns, duplicates=duplicates)[0]
     return to_table(events)
 
 
@@ -226,7 +226,7 @@ def _check(target: object, of: object, cpu: object, effort: object, seed: object
     if (
         isinstance(cpu, str)
         or not isinstance(cpu, Sequence)
-        or any(isinstance(one, bool) or not isinstance(one, Real) or not 0 < float(one) < 1e9 for one in cpu)
+        or any(isinstance(share, bool) or not isinstance(share, Real) or not 0 < float(share) < 1e9 for share in cpu)
     ):
         raise QueryError(f"cpu={cpu!r} has no shares of a core", hint="such as cpu=[0.1, 0.5]", code="option_invalid")
     if isinstance(effort, bool) or not isinstance(effort, Integral) or effort < 1:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from acep.tuning.cheaper import Change
 from acep.tuning.count_text import GREATEST, count_text, number_text, table_lines
 from acep.tuning.replay import SampleRun
-from acep.tuning.saving import WORTH
+from acep.tuning.saving import SAVING_SHARE
 from acep.tuning.trials import ENOUGH
 from acep.tuning.windows import WindowTrial
 
@@ -70,15 +70,15 @@ def _error_lines(tuning: Tuning) -> Iterator[str]:
     yield ""
     yield "# error budget: how much more each step finds, and what it costs"
     rows = []
-    for before, step in zip((None, *tuning.errors), tuning.errors, strict=False):
-        run, old = step.replay, None if before is None else before.replay
+    for previous, step in zip((None, *tuning.errors), tuning.errors, strict=False):
+        run, old = step.replay, None if previous is None else previous.replay
         numbers = [
             _step(getattr(run, n), None if old is None else getattr(old, n)) for n in ("matches", "bundles", "keys")
         ]
         rows.append((f"{step.errors:g}", *numbers, f"{run.work:.3g}", "a single event matches" if step.single else ""))
     yield from table_lines(("errors", "matches", "bundles", "keys", "touches an event", ""), rows)
     counts = [step.replay.bundles for step in tuning.errors]
-    if any(more < less for less, more in pairwise(counts)):
+    if any(more_bundles < bundles for bundles, more_bundles in pairwise(counts)):
         yield "fewer bundles with more errors: what is found between two bundles joins them into one"
     hits = [step for step in tuning.errors if step.replay.matches]
     if not hits:
@@ -97,9 +97,9 @@ def _budget_lines(tuning: Tuning) -> Iterator[str]:
     for point in tuning.curve:
         notes = [*(["exact"] if point.exact else []), *(["knee"] if point == tuning.knee else [])]
         notes += ["least"] if point == tuning.least else []
-        between = f"{point.low:.1%} to {point.high:.1%}"
+        interval = f"{point.low:.1%} to {point.high:.1%}"
         recall = f"{point.recall:.1%}", f"{point.bundle_recall:.1%}"
-        rows.append((f"{point.budget:g}", f"{point.work:.3g}", *recall, between, ", ".join(notes)))
+        rows.append((f"{point.budget:g}", f"{point.work:.3g}", *recall, interval, ", ".join(notes)))
     yield from table_lines(heads, rows)
     if tuning.least is None:
         yield f"no budget that was tried finds {tuning.target:.0%} of the match {tuning.of}"
@@ -107,14 +107,14 @@ def _budget_lines(tuning: Tuning) -> Iterator[str]:
         enough = f"{tuning.target:.0%} of the match {tuning.of}"
         yield f"work={tuning.least.budget:g} is the least budget tried that finds {enough}"
     for share in tuning.cpu:
-        within = "less than any budget that was tried"
+        affordable = "less than any budget that was tried"
         if share.work >= tuning.exact.work:
-            within = f"enough for the exact result, which takes {tuning.exact.work:.3g}"
+            affordable = f"enough for the exact result, which takes {tuning.exact.work:.3g}"
         elif share.point is not None:
-            within = (
+            affordable = (
                 f"work={share.point.budget:g} within it finds {tuning.recall(share.point):.1%} of the match {tuning.of}"
             )
-        yield f"cpu={share.cpu:g} pays for about {share.work:.3g} touches an event on this machine: {within}"
+        yield f"cpu={share.cpu:g} pays for about {share.work:.3g} touches an event on this machine: {affordable}"
 
 
 def _window_cost_lines(tuning: Tuning) -> Iterator[str]:
@@ -160,7 +160,7 @@ def _recommendation_lines(tuning: Tuning) -> Iterator[str]:
         yield f"WITHIN {best.window}: it takes {best.work:.3g} touches an event;{beside} {exact}"
     elif best is not None:
         yield f"work={best.budget:g}: it takes {best.work:.3g} touches an event; {exact}"
-    elif point is not None and point.work > WORTH * tuning.exact.work:
+    elif point is not None and point.work > SAVING_SHARE * tuning.exact.work:
         yield f"no budget: {exact}, and work={point.budget:g} takes {point.work:.3g}"
     elif point is not None and tuning.saving is not None:
         yield f"no budget: work={point.budget:g} took {tuning.saving.ratio:.2f} of the time of the exact run"
@@ -174,27 +174,27 @@ def _cheaper_lines(tuning: Tuning) -> Iterator[str]:
     yield ""
     yield "# what would make the query cheaper"
     for change in tuning.changes:
-        less = f"{tuning.exact.work:.3g} to {change.after.work:.3g} touches an event"
-        yield f"{change.change}: {less}, {_kept_text(tuning.exact.matches, change)}"
+        saving = f"{tuning.exact.work:.3g} to {change.after.work:.3g} touches an event"
+        yield f"{change.change}: {saving}, {_kept_text(tuning.exact.matches, change)}"
         yield f"  {change.why}"
     total = sum(tuning.by_variable.values())
     for name, touches in [*tuning.by_variable.items()][:3]:
         share = touches / total if total else 0
-        where = f"partial matches that bound {name} last" if name else "events that begin a partial match"
-        yield f"{share:.0%} of the touches: {where} (reference runtime, first {tuning.looked_at:,} events)"
+        source = f"partial matches that bound {name} last" if name else "events that begin a partial match"
+        yield f"{share:.0%} of the touches: {source} (reference runtime, first {tuning.looked_at:,} events)"
     yield from tuning.findings
 
 
-def _kept_text(before: int, change: Change) -> str:
+def _kept_text(n_before: int, change: Change) -> str:
     """Return what becomes of the matches by a change."""
-    after, n_kept = change.after.matches, change.kept
+    n_after, n_kept = change.after.matches, change.kept
     if n_kept is None:
-        return f"{count_text(after, 'match', 'matches')} in place of {number_text(before)}"
-    if n_kept == before == after:
+        return f"{count_text(n_after, 'match', 'matches')} in place of {number_text(n_before)}"
+    if n_kept == n_before == n_after:
         return "the same matches"
-    if n_kept == after:
-        return f"{after:,} of {before:,} matches"
-    return f"{n_kept:,} of {before:,} matches, and {count_text(after - n_kept, 'other one')}"
+    if n_kept == n_after:
+        return f"{n_after:,} of {n_before:,} matches"
+    return f"{n_kept:,} of {n_before:,} matches, and {count_text(n_after - n_kept, 'other one')}"
 
 
 def _counts_text(run: SampleRun) -> str:
@@ -208,7 +208,7 @@ def _counts_text(run: SampleRun) -> str:
     return f"{', '.join(counts)}{few}"
 
 
-def _step(number: int, before: int | None) -> str:
-    if before is None or number >= GREATEST:
+def _step(number: int, previous: int | None) -> str:
+    if previous is None or number >= GREATEST:
         return number_text(number)
-    return f"{number:,} ({number - before:+,})"
+    return f"{number:,} ({number - previous:+,})"

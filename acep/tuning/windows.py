@@ -64,10 +64,10 @@ def window_costs(
         return
     touches = max(meter.limit // COST_SHARE, 1)
     for part in COST_PARTS:
-        within = shorter(query.within, part)
-        if within is None:
+        shorter_window = shorter(query.within, part)
+        if shorter_window is None:
             return
-        name, shortened = f"WITHIN {window_text(within)}", replace(query, within=within)
+        name, shortened = f"WITHIN {window_text(shorter_window)}", replace(query, within=shorter_window)
         if not meter.affords(2 * touches, name):
             continue
         n_events = replayed(table, shortened, columns, meter, touches, engine, CHOOSING).events
@@ -75,44 +75,44 @@ def window_costs(
             meter.cut.append(f"{name}: not measured, as the first events alone take too many touches or matches")
             continue
         run = replay(table.slice(0, n_events), shortened, columns, Partitions(), meter, engine=engine)
-        yield WindowCost(window_text(within), n_events, run.work, run.matches)
+        yield WindowCost(window_text(shorter_window), n_events, run.work, run.matches)
         if n_events == table.num_rows:
             return
 
 
 def window_trials(
-    table: pa.Table, plan: Plan, columns: Mapping[str, Any], exact: SampleRun, meter: Meter, of: str, engine: str,
+    table: pa.Table, plan: Plan, columns: Mapping[str, Any], exact: SampleRun, meter: Meter, kind: str, engine: str,
     partitions: Partitions,
 ) -> Iterator[WindowTrial]:  # fmt: skip
-    """Yield shorter windows, the longest first, each with what it finds; ``of``: the recall that is asked for."""
+    """Yield shorter windows, the longest first, each with what it finds; ``kind``: the recall that is asked for."""
     query = plan.query
     if query.within is None or query.graph is not None or plan.sources:
         return
     for part in PARTS:
-        within = shorter(query.within, part)
-        if within is None:
+        shorter_window = shorter(query.within, part)
+        if shorter_window is None:
             return
-        if not meter.affords(exact.touches, f"WITHIN {window_text(within)}"):
+        if not meter.affords(exact.touches, f"WITHIN {window_text(shorter_window)}"):
             continue
-        run = replay(table, replace(query, within=within), columns, partitions, meter, engine=engine)
+        run = replay(table, replace(query, within=shorter_window), columns, partitions, meter, engine=engine)
         recall, bundle_recall = run.recall(exact)
-        low, high = interval(recall if of == "points" else bundle_recall, exact.draws_of(of))
-        yield WindowTrial(window_text(within), run.work, recall, bundle_recall, low, high)
+        low, high = interval(recall if kind == "points" else bundle_recall, exact.draws_of(kind))
+        yield WindowTrial(window_text(shorter_window), run.work, recall, bundle_recall, low, high)
 
 
-def shorter(within: Within, part: Fraction) -> Within | None:
+def shorter(window: Within, part: Fraction) -> Within | None:
     """Return a part of a window, in whole events or ticks; ``None`` if nothing is left.
 
     >>> shorter(Within(Fraction(5), "events"), Fraction(1, 2)), shorter(Within(Fraction(1), "events"), Fraction(1, 2))
     (Within(amount=Fraction(2, 1), unit='events'), None)
     """
-    amount = within.amount * part
-    if within.unit != "ns":
+    amount = window.amount * part
+    if window.unit != "ns":
         amount = Fraction(int(amount))
-    return Within(amount, within.unit) if amount >= 1 else None
+    return Within(amount, window.unit) if amount >= 1 else None
 
 
-def cheapest_window(trials: Sequence[WindowTrial], target: float, of: str) -> WindowTrial | None:
+def cheapest_window(trials: Sequence[WindowTrial], target: float, kind: str) -> WindowTrial | None:
     """Return the window that takes the least work among those that reach a target recall."""
-    good = [trial for trial in trials if (trial.recall if of == "points" else trial.bundle_recall) >= target]
+    good = [trial for trial in trials if (trial.recall if kind == "points" else trial.bundle_recall) >= target]
     return min(good, key=lambda trial: trial.work, default=None)

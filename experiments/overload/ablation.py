@@ -13,9 +13,9 @@ from acep.learning.policy import Policy
 from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import SheddingTable
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, run_command
 from experiments.overload.generalise import freeze
-from experiments.overload.paired import gain
+from experiments.overload.paired import compare_with_best
 from experiments.overload.trial import make_warm, measure_exact, stream, try_policy
 from experiments.overload.workload import Overload
 from experiments.results import table
@@ -51,13 +51,13 @@ VARIANTS: dict[str, Callable[[], Policy]] = {
     "twice the bins": partial(Binned, windows=16, waits=6),
     "with ages": partial(HistoryPolicy, ages=True),
     "no costs": partial(HistoryPolicy, costs=False),
-    "no decay": partial(HistoryPolicy, tries=False, way=replace(USUAL, decay=0.0)),
-    "half the decay": partial(HistoryPolicy, tries=False, way=replace(USUAL, decay=4.0)),
-    "twice the decay": partial(HistoryPolicy, tries=False, way=replace(USUAL, decay=16.0)),
-    "half the temper": partial(HistoryPolicy, tries=False, way=replace(USUAL, temper=0.25)),
-    "worth believed in full": partial(HistoryPolicy, tries=False, way=replace(USUAL, temper=1.0)),
-    "no noise": partial(HistoryPolicy, tries=False, way=replace(USUAL, noise=0)),
-    "texts and keys not told apart": partial(HistoryPolicy, tries=False, way=replace(USUAL, hashed=False)),
+    "no decay": partial(HistoryPolicy, tries=False, configuration=replace(USUAL, decay=0.0)),
+    "half the decay": partial(HistoryPolicy, tries=False, configuration=replace(USUAL, decay=4.0)),
+    "twice the decay": partial(HistoryPolicy, tries=False, configuration=replace(USUAL, decay=16.0)),
+    "half the temper": partial(HistoryPolicy, tries=False, configuration=replace(USUAL, temper=0.25)),
+    "worth believed in full": partial(HistoryPolicy, tries=False, configuration=replace(USUAL, temper=1.0)),
+    "no noise": partial(HistoryPolicy, tries=False, configuration=replace(USUAL, noise=0)),
+    "texts and keys not told apart": partial(HistoryPolicy, tries=False, configuration=replace(USUAL, hashed=False)),
     "no forgetting": partial(HistoryPolicy, forget=1.0),
     "temporal differences": partial(HistoryPolicy, differences=True),
     "for bundles": partial(HistoryPolicy, target="bundles"),
@@ -93,7 +93,7 @@ def differences(rows: Sequence[FigurePoint]) -> str:
             for row in rows:
                 if row.series in recalls and row.share == SHARE:
                     recalls[row.series].setdefault(row.workload, []).append(float(getattr(row, measure)))
-            part_gain = gain(recalls, name)
+            part_gain = compare_with_best(recalls, name)
             low, high = part_gain.interval95
             cells += [f"{part_gain.mean - part_gain.other:+.3f}", f"{low:+.3f} to {high:+.3f}"]
         lines.append((name, *cells))
@@ -116,7 +116,7 @@ SPEC = Spec(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
-    return command(SPEC, arguments)
+    return run_command(SPEC, arguments)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from acep.native.session import NativeSession
 from acep.shedding.limits import Limits
 from acep.shedding.recovery.bundles import Recovery
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, run_command
 from experiments.overload.trial import Maker, Partitions, Stream, Timed, make_warm, stream
 from experiments.overload.workload import Overload
 
@@ -168,7 +168,7 @@ SPEC = Spec(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
-    return command(SPEC, arguments)
+    return run_command(SPEC, arguments)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ than before, it is drift (:class:`Proof`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,11 @@ __all__ = ["Proof", "YieldMonitor"]
 ENOUGH = 40.0  # match points, expected or found, needed for a decision
 FALL = 8.0  # factor by which the yield must fall
 SMOOTH = 0.75  # weight of the old mean against a new value
-LESS = 8.0  # factor by which the share found in shadow-sampled units falls under drift
-SURE, NONE = 4.6, -2.3  # evidence that suffices for and against drift: one error in a hundred, one in ten
+SHARE_FALL = 8.0  # factor by which the share found in shadow-sampled units falls under drift
+PROVEN, REFUTED = 4.6, -2.3  # evidence that suffices for and against drift: one error in a hundred, one in ten
 FADES = 0.9  # factor on older counts after each epoch
 USUAL = (8.0, 2.0)  # prior: match points there, and found
+STORED = ("there", "found", "doubt", "evidence")  # names of the fields of a proof in stored state
 
 
 @dataclass(frozen=True)
@@ -59,30 +60,40 @@ class YieldMonitor:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> YieldMonitor:
         """Restore the fields. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
-        found = restored(cls(), data)
-        if not (0 <= found.mean < np.inf and found.points >= 0 and found.touches >= 0):
+        monitor = restored(cls(), data)
+        if not (0 <= monitor.mean < np.inf and monitor.points >= 0 and monitor.touches >= 0):
             raise ValueError("what is found for a touch")
-        return found
+        return monitor
 
 
 @dataclass(frozen=True)
 class Proof:
-    """A sequential test for drift. ``there`` and ``found`` count the match points in shadow-sampled units, and those
+    """A sequential test for drift. ``points`` counts the match points in shadow-sampled units, ``found_points`` those
     also found under shedding; older ones count less. ``doubt``: drift is suspected. ``evidence`` since then is the
     log likelihood ratio of an eighth of the old share against the old share (Wald, Sequential Tests of Statistical
     Hypotheses, 1945)."""
 
-    there: float = USUAL[0]
-    found: float = USUAL[1]
+    points: float = USUAL[0]
+    found_points: float = USUAL[1]
     doubt: bool = False
     evidence: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (0 < self.there < np.inf and 0 <= self.found < np.inf and np.isfinite(self.evidence)):
+        if not (0 < self.points < np.inf and 0 <= self.found_points < np.inf and np.isfinite(self.evidence)):
             raise ValueError("shares of match points")
 
-    def after(self, kept: Bools, *, drifted: bool) -> tuple[Proof, bool]:
-        """Add an epoch; return the new state, and whether drift is proven. ``kept`` says of each match point in
+    def to_data(self) -> dict[str, Any]:
+        """Return the fields as plain data."""
+        return dict(zip(STORED, astuple(self), strict=True))
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Proof:
+        """Restore the fields. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
+        names = [field.name for field in fields(cls)]
+        return restored(cls(), {name: data[stored] for name, stored in zip(names, STORED, strict=True)})
+
+    def after(self, is_found: Bools, *, drifted: bool) -> tuple[Proof, bool]:
+        """Add an epoch; return the new state, and whether drift is proven. ``is_found`` says of each match point in
         shadow-sampled units whether it was found, ``drifted`` whether the yield fell, so that drift is suspected.
 
         >>> usual = Proof().after(np.arange(40) < 20, drifted=False)[0]
@@ -91,12 +102,12 @@ class Proof:
         >>> usual.after(np.arange(5) < 0, drifted=True)[0].doubt  # too few to say
         True
         """
-        there, found = float(len(kept)), float(np.count_nonzero(kept))
+        points, found_points = float(len(is_found)), float(np.count_nonzero(is_found))
         if not (self.doubt or drifted):
-            return Proof(FADES * self.there + there, FADES * self.found + found), False
-        usual = min(max(self.found / self.there, 0.01), 0.9)
-        missed = float(np.log((1 - usual / LESS) / (1 - usual)))
-        evidence = self.evidence + (there - found) * missed - found * float(np.log(LESS))
-        if NONE < evidence < SURE:
+            return Proof(FADES * self.points + points, FADES * self.found_points + found_points), False
+        usual = min(max(self.found_points / self.points, 0.01), 0.9)
+        missed = float(np.log((1 - usual / SHARE_FALL) / (1 - usual)))
+        evidence = self.evidence + (points - found_points) * missed - found_points * float(np.log(SHARE_FALL))
+        if REFUTED < evidence < PROVEN:
             return replace(self, doubt=True, evidence=evidence), False
-        return Proof(self.there, self.found) if evidence <= NONE else Proof(), evidence >= SURE
+        return Proof(self.points, self.found_points) if evidence <= REFUTED else Proof(), evidence >= PROVEN

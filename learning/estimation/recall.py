@@ -38,7 +38,7 @@ __all__ = ["ALL", "COLUMNS", "Estimate", "Rows", "SampledUnits", "Tally", "disti
 UNIT = 8  # windows
 ALL = 2.0**32  # shares are integers in units of 1 / ALL
 COLUMNS = ("partition", "begin", "when", "ts", "kind", "blind", "share")
-ENDED, LOST, WHOLE, KEPT = -2, -1, 0, 1
+ENDED, LOST, EXACT, FOUND_SHEDDING = -2, -1, 0, 1  # kinds of rows; the last two: who found the match point
 NEVER = np.iinfo(np.int64).min
 LEVEL_90 = 1.6448536269514722  # quantile of the normal distribution: 5 % lie above
 MOST_ROWS = 1 << 15  # of units that have not ended; with more rows they are treated as ended
@@ -75,14 +75,14 @@ class Tally:
         >>> Tally.of(np.array([2.0, 4.0]), np.array([1.0, 4.0]), np.zeros(2), np.full(2, 0.5)).x
         12.0
         """
-        some = x > 0
-        x, y, half, chance = (np.asarray(one)[some] for one in (x, y, half, chance))
-        x, y, half, rest = x / chance, y / chance, half / chance, 1 - chance
-        sums = (x, y, half, rest * x * x, rest * x * y, rest * y * y, x * x)
-        return cls(float(len(x)), *(float(one.sum()) for one in sums))
+        nonempty = x > 0
+        x, y, half, chance = (np.asarray(column)[nonempty] for column in (x, y, half, chance))
+        x, y, half, unsampled = x / chance, y / chance, half / chance, 1 - chance
+        sums = (x, y, half, unsampled * x * x, unsampled * x * y, unsampled * y * y, x * x)
+        return cls(float(len(x)), *(float(total.sum()) for total in sums))
 
     def __add__(self, other: Tally) -> Tally:
-        return Tally(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
+        return Tally(*(left + right for left, right in zip(astuple(self), astuple(other), strict=True)))
 
     def beside(self, share: float) -> Tally:
         """Add what a skipped ``share`` (below 1) of the events may have held, of which nothing was found.
@@ -90,8 +90,8 @@ class Tally:
         >>> Tally.of(np.array([4.0]), np.array([4.0]), np.zeros(1), np.ones(1)).beside(0.5).x
         8.0
         """
-        more = self.x * share / (1 - share)
-        return replace(self, x=self.x + more, half=self.half + more / 2)
+        skipped = self.x * share / (1 - share)
+        return replace(self, x=self.x + skipped, half=self.half + skipped / 2)
 
     def to_arrays(self) -> dict[str, float]:
         """Return plain data: numbers that may be added up."""
@@ -100,18 +100,18 @@ class Tally:
     @classmethod
     def from_arrays(cls, data: Mapping[str, Any]) -> Tally:
         """Read the sums. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
-        found = restored(cls(), data)
-        if not all(np.isfinite(one) and one >= 0 for one in astuple(found)):
+        tally = restored(cls(), data)
+        if not all(np.isfinite(total) and total >= 0 for total in astuple(tally)):
             raise ValueError("sums of a recall")
-        return found
+        return tally
 
     def estimate(self) -> Estimate | None:
         """Return the estimated recall, or ``None`` if nothing was seen.
 
         >>> Tally().estimate()
         >>> x = np.full(400, 10.0)
-        >>> found = Tally.of(x, np.tile([4.0, 6.0], 200), 0 * x, np.full(400, 0.01)).estimate()
-        >>> round(found.recall, 3), round(found.low, 2), round(found.high, 2)
+        >>> estimate = Tally.of(x, np.tile([4.0, 6.0], 200), 0 * x, np.full(400, 0.01)).estimate()
+        >>> round(estimate.recall, 3), round(estimate.low, 2), round(estimate.high, 2)
         (0.5, 0.49, 0.51)
         """
         if self.x <= 0:
@@ -119,12 +119,12 @@ class Tally:
         likely, unsure = min(self.y / self.x, 1.0), min(self.half / self.x, 1.0)
         size = self.whole / self.x
         m = self.x / size
-        drawn = (likely * m + 0.5) / (m + 1)
-        squares = max(self.yy - 2 * drawn * self.xy + drawn**2 * self.xx, 0.0)
+        shrunk = (likely * m + 0.5) / (m + 1)
+        squares = max(self.yy - 2 * shrunk * self.xy + shrunk**2 * self.xx, 0.0)
         squares *= self.units / max(self.units - 1, 1.0)
-        squares += size**2 * (drawn**2 + (1 - drawn) ** 2) / 2
+        squares += size**2 * (shrunk**2 + (1 - shrunk) ** 2) / 2
         variance = squares / (self.x + size) ** 2
-        low, high = _wilson(likely, drawn * (1 - drawn) / variance, _quantile(max(m, 1.0)))
+        low, high = _wilson(likely, shrunk * (1 - shrunk) / variance, _quantile(max(m, 1.0)))
         # Rounding must not put the recall outside its interval.
         return Estimate(likely, max(0.0, min(low - unsure, likely)), min(1.0, max(high + unsure, likely)))
 
@@ -153,11 +153,11 @@ def distinct(rows: Ints) -> tuple[Ints, Bools]:
     with its first ``when`` and its last ``blind``, and whether the shedding run found it.
 
     >>> rows = np.array([[0, 0, 9, 9, 0, 1, 5], [0, 0, 9, 9, 1, 1, 5], [0, 0, 3, 3, 0, 1, 5]])
-    >>> points, kept = distinct(rows)
-    >>> points[:, 2].tolist(), kept.tolist()
+    >>> points, is_found = distinct(rows)
+    >>> points[:, 2].tolist(), is_found.tolist()
     ([3, 9], [False, True])
     """
-    rows = rows[rows[:, 4] >= WHOLE]
+    rows = rows[rows[:, 4] >= EXACT]
     if not len(rows):
         return rows, np.zeros(0, np.bool_)
     rows = rows[np.lexsort((rows[:, 2], rows[:, 3], rows[:, 1], rows[:, 0]))]
@@ -165,7 +165,7 @@ def distinct(rows: Ints) -> tuple[Ints, Bools]:
     starts = np.flatnonzero(new)
     points = rows[starts].copy()
     points[:, 5] = np.maximum.reduceat(rows[:, 5], starts)
-    return points, np.maximum.reduceat(rows[:, 4], starts) == KEPT
+    return points, np.maximum.reduceat(rows[:, 4], starts) == FOUND_SHEDDING
 
 
 class Rows:
@@ -179,16 +179,16 @@ class Rows:
 
     def __init__(self) -> None:
         self.size = 0
-        self._held: Ints = np.zeros(0, np.int64)
+        self._numbers: Ints = np.zeros(0, np.int64)
 
     def more(self, new: Ints) -> Ints:
         """Append the ``new`` numbers, and return all of them."""
         end = self.size + len(new)
-        if end > len(self._held):
-            self._held = np.concatenate([self._held[: self.size], np.zeros(2 * end - self.size, np.int64)])
-        self._held[self.size : end] = new
+        if end > len(self._numbers):
+            self._numbers = np.concatenate([self._numbers[: self.size], np.zeros(2 * end - self.size, np.int64)])
+        self._numbers[self.size : end] = new
         self.size = end
-        return self._held[:end]
+        return self._numbers[:end]
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class SampledUnits:
     points: Tally = field(default_factory=Tally)
     bundles: Tally = field(default_factory=Tally)
     rows: Ints = field(default_factory=lambda: np.zeros((0, len(COLUMNS)), np.int64))
-    most: int = MOST_ROWS
+    max_rows: int = MOST_ROWS
 
     def then(self, rows: Ints, clock: int) -> SampledUnits:
         """Add more rows, in a flat array; no later ones will have times before ``clock``."""
@@ -215,7 +215,7 @@ class SampledUnits:
             ended = np.isin(unit.ravel(), unit.ravel()[rows[:, 4] == ENDED])
         else:
             ended = rows[:, 1] <= clock - self._length
-        forced = bool(len(rows) - np.count_nonzero(ended) > self.most)
+        forced = bool(len(rows) - np.count_nonzero(ended) > self.max_rows)
         if forced:
             ended = np.ones(len(rows), np.bool_)
         points, bundles = self._tallies(rows[ended], clock, lasting=forced)
@@ -226,10 +226,10 @@ class SampledUnits:
         points, bundles = self._tallies(self.rows, clock, lasting=True)
         return self.points + points, self.bundles + bundles
 
-    def so_far(self, rows: Ints, clock: int, away: float) -> tuple[Tally, Tally]:
-        """Return the tallies with more rows, and with a skipped share ``away`` of the events."""
+    def so_far(self, rows: Ints, clock: int, skipped: float) -> tuple[Tally, Tally]:
+        """Return the tallies with more rows; a share ``skipped`` of the events was skipped."""
         points, bundles = self.then(rows, clock).tallies(clock)
-        return points.beside(away), bundles.beside(away)
+        return points.beside(skipped), bundles.beside(skipped)
 
     @property
     def _length(self) -> int:
@@ -237,91 +237,97 @@ class SampledUnits:
 
     def _tallies(self, rows: Ints, clock: int, *, lasting: bool) -> tuple[Tally, Tally]:
         """Return the tallies of match points and bundles in ``rows``; ``lasting``: units of positions may continue."""
-        points, kept = distinct(rows)
+        points, is_found = distinct(rows)
         if not len(points):
             return Tally(), Tally()
         new = np.append(True, (np.diff(points[:, :2], axis=0) != 0).any(axis=1))
         unit = np.cumsum(new) - 1
-        many = int(unit[-1]) + 1
-        chance = np.zeros(many)
+        n_units = int(unit[-1]) + 1
+        chance = np.zeros(n_units)
         np.maximum.at(chance, unit, points[:, 6] / ALL)
 
-        def tally(of: Ints, x: Floats, y: Floats, half: Floats) -> Tally:
-            sums = [np.bincount(of, one, many).astype(np.float64) for one in (x, y, half)]
+        def tally(unit_index: Ints, x: Floats, y: Floats, half: Floats) -> Tally:
+            sums = [np.bincount(unit_index, column, n_units).astype(np.float64) for column in (x, y, half)]
             return Tally.of(sums[0], sums[1], sums[2], chance)
 
-        known = self._since(points, 1) <= points[:, 2]
-        ones = np.ones(len(points))
-        of_points = tally(unit[known], ones[known], kept[known].astype(np.float64), 0 * ones[known])
+        is_known = self._since(points, 1) <= points[:, 2]
+        weights = np.ones(len(points))
+        of_points = tally(
+            unit[is_known], weights[is_known], is_found[is_known].astype(np.float64), 0 * weights[is_known]
+        )
         if self.span is None:
-            return of_points, self._whole(unit, known, kept, tally)
-        return of_points, self._bundles(rows, points, kept, unit, clock, tally, lasting=lasting)
+            return of_points, self._whole(unit, is_known, is_found, tally)
+        return of_points, self._bundles(rows, points, is_found, unit, clock, tally, lasting=lasting)
 
     def _since(self, points: Ints, windows: int) -> Ints:
         """Return the time from which all is known that began in the unit up to so many windows earlier."""
         span = (self.span or 0) * windows
         begin, blind = points[:, 1], points[:, 5]
-        since = np.where(blind == NEVER, NEVER, np.maximum(blind, NEVER + 1) + span + 1)
+        known_since = np.where(blind == NEVER, NEVER, np.maximum(blind, NEVER + 1) + span + 1)
         if self.span is None:
             return np.where(blind == NEVER, NEVER, np.iinfo(np.int64).max)
         if self.counted:  # nothing precedes position 0
             begin = np.where(begin <= 0, -span, begin)
-        return np.maximum(since, begin + span)
+        return np.maximum(known_since, begin + span)
 
-    def _whole(self, unit: Ints, known: Bools, kept: Bools, tally: Any) -> Tally:
+    def _whole(self, unit: Ints, is_known: Bools, is_found: Bools, tally: Any) -> Tally:
         """Return the tally of bundles without a window, where a partition is one unit and one bundle."""
-        of, first = np.unique(unit[known], return_index=True)
-        found = np.zeros(int(unit[-1]) + 1)
-        np.maximum.at(found, unit, kept)
-        result: Tally = tally(of, np.ones(len(first)), found[of], np.zeros(len(first)))
+        unit_index, first = np.unique(unit[is_known], return_index=True)
+        found_by_unit = np.zeros(int(unit[-1]) + 1)
+        np.maximum.at(found_by_unit, unit, is_found)
+        result: Tally = tally(unit_index, np.ones(len(first)), found_by_unit[unit_index], np.zeros(len(first)))
         return result
 
     def _bundles(
-        self, rows: Ints, points: Ints, kept: Bools, unit: Ints, clock: int, tally: Any, *, lasting: bool
+        self, rows: Ints, points: Ints, is_found: Bools, unit: Ints, clock: int, tally: Any, *, lasting: bool
     ) -> Tally:
         span, when = self.span or 0, points[:, 2]
         opens = np.append(True, (np.diff(unit) != 0) | (np.diff(when) > span))
         first = np.flatnonzero(opens)
         last = np.append(first[1:], len(points)) - 1
         chain = np.cumsum(opens) - 1
-        since = self._since(points[first], 2)
+        known_since = self._since(points[first], 2)
         goes_on = lasting and self.counted
-        until = self._until(rows, points, first, unit, clock, goes_on=goes_on)
+        known_until = self._until(rows, points, first, unit, clock, goes_on=goes_on)
         begins = when[first]
-        room = (until - np.maximum(since, points[first, 1])).astype(np.float64)
+        observable = (known_until - np.maximum(known_since, points[first, 1])).astype(np.float64)
         took = np.full(len(first), np.inf)  # time until it was found
-        np.minimum.at(took, chain[kept], (when[kept] - begins[chain[kept]]).astype(np.float64))
+        np.minimum.at(took, chain[is_found], (when[is_found] - begins[chain[is_found]]).astype(np.float64))
         ended = (when[last] + span - begins).astype(np.float64)
-        cut = np.floor(room * 2 / 3)
+        cut = np.floor(observable * 2 / 3)
         decided = np.minimum(np.minimum(took, ended), cut)
         # If a key gets no more events, only found bundles would be decided; so all bundles count here.
-        decided = until - 1 - begins if goes_on else decided
-        seen = (begins >= since) & (begins + decided < until) & (decided >= 0)
-        weight = np.ones(np.count_nonzero(seen)) if goes_on else room[seen] / (room[seen] - decided[seen])
-        found = (took[seen] <= decided[seen]).astype(np.float64)
-        unsure = ((decided[seen] < ended[seen]) & (found == 0)).astype(np.float64) / 2
-        result: Tally = tally(unit[first][seen], weight, weight * (found + unsure), weight * unsure)
+        decided = known_until - 1 - begins if goes_on else decided
+        is_judged = (begins >= known_since) & (begins + decided < known_until) & (decided >= 0)
+        weight = (
+            np.ones(np.count_nonzero(is_judged))
+            if goes_on
+            else observable[is_judged] / (observable[is_judged] - decided[is_judged])
+        )
+        hits = (took[is_judged] <= decided[is_judged]).astype(np.float64)
+        unsure = ((decided[is_judged] < ended[is_judged]) & (hits == 0)).astype(np.float64) / 2
+        result: Tally = tally(unit[first][is_judged], weight, weight * (hits + unsure), weight * unsure)
         return result
 
     def _until(self, rows: Ints, points: Ints, first: Ints, unit: Ints, clock: int, *, goes_on: bool) -> Ints:
         """Return the exclusive end of complete knowledge after the ``first`` points of bundles."""
-        until: Ints = points[first, 1] + self._length
+        known_until: Ints = points[first, 1] + self._length
         if goes_on:
             last = points[np.append(np.flatnonzero(np.diff(unit)), len(points) - 1), 2]
-            until = np.minimum(until, last[unit[first]] + 1)
+            known_until = np.minimum(known_until, last[unit[first]] + 1)
         elif not self.counted:
-            until = np.minimum(until, clock)
+            known_until = np.minimum(known_until, clock)
         # Find the next loss in the same unit: the ranks of unit and time become one number with the same order.
-        lost = rows[rows[:, 4] == LOST, :3]
-        both = np.concatenate([lost, points[first, :3]])
-        _, of = np.unique(both[:, :2], axis=0, return_inverse=True)
-        times, at = np.unique(both[:, 2], return_inverse=True)
-        place = of.ravel() * len(times) + at.ravel()
-        losses, places = np.unique(place[: len(lost)]), place[len(lost) :]
-        following = np.append(losses, NEVER)[np.searchsorted(losses, places, side="right")]
-        cut = following // len(times) == places // len(times)
-        until[cut] = np.minimum(until[cut], times[following[cut] % len(times)])
-        return until
+        loss_rows = rows[rows[:, 4] == LOST, :3]
+        unit_times = np.concatenate([loss_rows, points[first, :3]])
+        _, unit_index = np.unique(unit_times[:, :2], axis=0, return_inverse=True)
+        times, time_index = np.unique(unit_times[:, 2], return_inverse=True)
+        ranks = unit_index.ravel() * len(times) + time_index.ravel()
+        losses, point_ranks = np.unique(ranks[: len(loss_rows)]), ranks[len(loss_rows) :]
+        following = np.append(losses, NEVER)[np.searchsorted(losses, point_ranks, side="right")]
+        cut = following // len(times) == point_ranks // len(times)
+        known_until[cut] = np.minimum(known_until[cut], times[following[cut] % len(times)])
+        return known_until
 
     def to_arrays(self) -> dict[str, Any]:
         """Return plain data, without the window."""

@@ -18,7 +18,7 @@ __all__ = ["FittedTerm", "candidates", "fitted"]
 BINS = 8
 ROUNDS = 4
 DOUBT = 2.5  # prior weight of "no difference": in successes, or in mean costs of a trajectory
-LEAST = 50  # trajectories of a state that it takes to fit
+MIN_TRAJECTORIES = 50  # trajectories of a state that it takes to fit
 MOST_TERMS = 12
 WITHIN_SUCCESS = (0.1, 0.25, 0.5, 0.75, 0.9)
 
@@ -32,16 +32,16 @@ def candidates(context: PolicyContext) -> tuple[tuple[Term, ...], ...]:
 def _of_state(context: PolicyContext, state: int) -> tuple[Term, ...]:
     if state == 0:
         return ()
-    found = [Term(TermKind.PARTITION)] if context.keyed else []
+    terms = [Term(TermKind.PARTITION)] if context.keyed else []
     numbers = [r for r in context.registers[state] if r.kind != "text"]
-    found += [Term(TermKind.TEXT, r.slot) for r in context.registers[state] if r.kind == "text"]
-    found += [Term(TermKind.HELD, r.slot, floats=r.kind == "float") for r in numbers]
-    for i, one in enumerate(numbers):
+    terms += [Term(TermKind.TEXT, r.slot) for r in context.registers[state] if r.kind == "text"]
+    terms += [Term(TermKind.HELD, r.slot, floats=r.kind == "float") for r in numbers]
+    for i, register in enumerate(numbers):
         for other in numbers[:i]:
-            if one.column and one.column == other.column and one.kind == other.kind:
-                kind = TermKind.RATIO if one.kind == "float" else TermKind.DIFFERENCE
-                found.append(Term(kind, one.slot, other.slot, floats=one.kind == "float"))
-    return tuple(found[:MOST_TERMS])
+            if register.column and register.column == other.column and register.kind == other.kind:
+                kind = TermKind.RATIO if register.kind == "float" else TermKind.DIFFERENCE
+                terms.append(Term(kind, register.slot, other.slot, floats=register.kind == "float"))
+    return tuple(terms[:MOST_TERMS])
 
 
 @dataclass(frozen=True)
@@ -99,17 +99,17 @@ def fitted(
     """
     n = len(gain)
     succeeded = gain > 0
-    if n < LEAST or not succeeded.any():
+    if n < MIN_TRAJECTORIES or not succeeded.any():
         return tuple(terms)
-    known = [t if len(t.gain) else _begun(t.term, numbers[:, k], succeeded) for k, t in enumerate(terms)]
-    places = [t.term.bin(numbers[:, k]) for k, t in enumerate(known)]
-    for t, place in zip(known, places, strict=True):
-        expected = expected * np.exp2(t.gain)[place]
-        paid = paid * np.exp2(t.cost)[place]
-    sizes = [t.term.bins + 1 for t in known]
-    gains = _factors(places, sizes, gain * weight, expected * weight, DOUBT * float(gain[succeeded].mean()))
-    costs = _factors(places, sizes, cost * weight, paid * weight, DOUBT * max(float(cost.mean()), 0.1))
-    return tuple(replace(t, gain=t.gain + g, cost=t.cost + c) for t, g, c in zip(known, gains, costs, strict=True))
+    started = [t if len(t.gain) else _begun(t.term, numbers[:, k], succeeded) for k, t in enumerate(terms)]
+    bins = [t.term.bin(numbers[:, k]) for k, t in enumerate(started)]
+    for t, bin_index in zip(started, bins, strict=True):
+        expected = expected * np.exp2(t.gain)[bin_index]
+        paid = paid * np.exp2(t.cost)[bin_index]
+    sizes = [t.term.bins + 1 for t in started]
+    gains = _factors(bins, sizes, gain * weight, expected * weight, DOUBT * float(gain[succeeded].mean()))
+    costs = _factors(bins, sizes, cost * weight, paid * weight, DOUBT * max(float(cost.mean()), 0.1))
+    return tuple(replace(t, gain=t.gain + g, cost=t.cost + c) for t, g, c in zip(started, gains, costs, strict=True))
 
 
 def _begun(term: Term, numbers: Floats, succeeded: Bools) -> FittedTerm:
@@ -120,25 +120,25 @@ def _begun(term: Term, numbers: Floats, succeeded: Bools) -> FittedTerm:
 def _bounded(term: Term, numbers: Floats, succeeded: Bools) -> Term:
     if term.hashed:
         return term
-    known = np.isfinite(numbers)
-    if not known.any():
+    is_finite = np.isfinite(numbers)
+    if not is_finite.any():
         return replace(term, bounds=np.zeros(0))
-    bounds = np.quantile(numbers[known], np.arange(1, BINS) / BINS)
-    if np.count_nonzero(known & succeeded) >= BINS:
-        bounds = np.append(bounds, np.quantile(numbers[known & succeeded], WITHIN_SUCCESS))
+    bounds = np.quantile(numbers[is_finite], np.arange(1, BINS) / BINS)
+    if np.count_nonzero(is_finite & succeeded) >= BINS:
+        bounds = np.append(bounds, np.quantile(numbers[is_finite & succeeded], WITHIN_SUCCESS))
     return replace(term, bounds=np.unique(bounds))
 
 
 def _factors(
-    places: Sequence[Ints], sizes: Sequence[int], seen: Floats, expected: Floats, doubt: float
+    bins: Sequence[Ints], sizes: Sequence[int], outcomes: Floats, expected: Floats, doubt: float
 ) -> list[Floats]:
-    """Return log2 factors by bin of each term, which make the sums of ``expected`` equal to those of ``seen``."""
-    expected = expected * (seen.sum() / max(float(expected.sum()), 1e-300))
-    found = [np.zeros(size) for size in sizes]
+    """Return log2 factors by bin of each term, which make the sums of ``expected`` equal to those of ``outcomes``."""
+    expected = expected * (outcomes.sum() / max(float(expected.sum()), 1e-300))
+    factors = [np.zeros(size) for size in sizes]
     for _ in range(ROUNDS):
-        for k, (place, size) in enumerate(zip(places, sizes, strict=True)):
-            observed = np.bincount(place, seen, size) + doubt
-            step = np.log2(observed / (np.bincount(place, expected, size) + doubt))
-            found[k] += step
-            expected = expected * np.exp2(step)[place]
-    return found
+        for k, (bin_index, size) in enumerate(zip(bins, sizes, strict=True)):
+            observed = np.bincount(bin_index, outcomes, size) + doubt
+            step = np.log2(observed / (np.bincount(bin_index, expected, size) + doubt))
+            factors[k] += step
+            expected = expected * np.exp2(step)[bin_index]
+    return factors

@@ -40,30 +40,30 @@ def steps(grid: Grid, trajectories: Trajectories) -> Steps:
     """Return the steps of finished trees of trajectories; ``trajectories.found`` must have its targets. Later steps
     have lower turns. The last stay of a trajectory that was shed, cleared, merged or cut has weight 0, because its
     outcome is not known; the value of its vector stands for it."""
-    made, found, parents = trajectories.made, trajectories.found, trajectories.made.parents
+    partials, runs, parents = trajectories.made, trajectories.found, trajectories.made.parents
     child = np.flatnonzero(parents >= 0)
-    leaf = made.find(found.parent)
-    found, leaf = found.rows(leaf >= 0), leaf[leaf >= 0]
-    until, lost, _ = ends_of(grid, trajectories, leaf, found)
-    stays = grid.passage(made.state, made.error, made.start, made.made, until, made.feature)
+    leaf = partials.find(runs.parent)
+    runs, leaf = runs.rows(leaf >= 0), leaf[leaf >= 0]
+    ends, is_lost, _ = ends_of(grid, trajectories, leaf, runs)
+    stays = grid.passage(partials.state, partials.error, partials.start, partials.made, ends, partials.feature)
     count = len(stays.row)
-    same = np.flatnonzero(stays.row[1:] == stays.row[:-1])
+    followed = np.flatnonzero(stays.row[1:] == stays.row[:-1])
     depth = depths(parents)[stays.row]
     number = np.arange(count) - stays.first[stays.row]
     bins = int(number.max(initial=0)) + 1
-    weight = made.weight[stays.row]
-    weight[stays.first[1:][lost] - 1] = 0.0
+    weight = partials.weight[stays.row]
+    weight[stays.first[1:][is_lost] - 1] = 0.0
     return Steps(
         stays.vector,
-        np.bincount(stays.at(leaf, found.when), found.first, count).astype(np.float64),
+        np.bincount(stays.at(leaf, runs.when), runs.first, count).astype(np.float64),
         weight,
         (int(depth.max(initial=0)) - depth) * bins + (bins - 1 - number),
-        np.concatenate([same, stays.at(parents[child], made.made[child])]),
-        np.concatenate([stays.vector[same + 1], stays.vector[stays.first[child]]]),
+        np.concatenate([followed, stays.at(parents[child], partials.made[child])]),
+        np.concatenate([stays.vector[followed + 1], stays.vector[stays.first[child]]]),
     )
 
 
-def learned(values: Floats, taken: Steps, *, rate: float = RATE, passes: int = PASSES) -> Floats:
+def learned(values: Floats, new_steps: Steps, *, rate: float = RATE, passes: int = PASSES) -> Floats:
     """Return values (float64[vectors]) after steps. A step of weight 1 moves its vector's value by a share ``rate``.
 
     Stays of one turn are averaged by vector; the mean moves the value as far as one step after the other would.
@@ -74,19 +74,21 @@ def learned(values: Floats, taken: Steps, *, rate: float = RATE, passes: int = P
     [0.1875, 0.375]
     """
     values = values.copy()
-    by_turn = np.argsort(taken.turn, kind="stable")
-    borders = np.flatnonzero(np.diff(taken.turn[by_turn])) + 1
-    leads = np.argsort(taken.origin, kind="stable")
-    origin, target = taken.origin[leads], taken.target[leads]
+    by_turn = np.argsort(new_steps.turn, kind="stable")
+    borders = np.flatnonzero(np.diff(new_steps.turn[by_turn])) + 1
+    leads = np.argsort(new_steps.origin, kind="stable")
+    origin, target = new_steps.origin[leads], new_steps.target[leads]
     for _ in range(passes):
         for rows in np.split(by_turn, borders):
-            low, high = np.searchsorted(origin, rows), np.searchsorted(origin, rows, side="right")
-            lengths = high - low
-            own = np.repeat(np.arange(len(rows)), lengths)
-            places = np.arange(len(own)) - (np.cumsum(lengths) - lengths)[own] + low[own]
-            told = taken.reward[rows] + np.bincount(own, values[target[places]], len(rows))
-            vectors, where = np.unique(taken.vector[rows], return_inverse=True)
-            weight = np.bincount(where, taken.weight[rows], len(vectors))
-            mean = np.bincount(where, taken.weight[rows] * told, len(vectors)) / np.maximum(weight, 1e-300)
+            begins, ends = np.searchsorted(origin, rows), np.searchsorted(origin, rows, side="right")
+            lengths = ends - begins
+            step_index = np.repeat(np.arange(len(rows)), lengths)
+            lead_index = np.arange(len(step_index)) - (np.cumsum(lengths) - lengths)[step_index] + begins[step_index]
+            returns = new_steps.reward[rows] + np.bincount(step_index, values[target[lead_index]], len(rows))
+            vectors, vector_index = np.unique(new_steps.vector[rows], return_inverse=True)
+            weight = np.bincount(vector_index, new_steps.weight[rows], len(vectors))
+            mean = np.bincount(vector_index, new_steps.weight[rows] * returns, len(vectors)) / np.maximum(
+                weight, 1e-300
+            )
             values[vectors] += (1 - (1 - rate) ** weight) * (mean - values[vectors])
     return values

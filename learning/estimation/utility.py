@@ -18,7 +18,7 @@ from acep.learning.trajectories.trees import with_extensions
 __all__ = ["Lived", "Sums", "chances", "later", "lived", "stays", "thinned"]
 
 DOUBT = 4.0  # prior weight, in visits, of the coarser vector
-TOLD = 4096  # trajectories used to learn the effect of age
+AGED_TRAJECTORIES = 4096  # trajectories used to learn the effect of age
 FREE = 0.05  # least cost in touches, since even an idle partial match is looked at
 
 
@@ -26,13 +26,13 @@ FREE = 0.05  # least cost in touches, since even an idle partial match is looked
 class Lived(Table):
     """Complete trajectories, one row each: parts of the match vector, the end (``until``), the ``touches`` of the
     partial match and all its descendants, the number of targets it led to (``gain``), and the last time at which it
-    still led to one (``useful``; before ``made``: never). ``ends`` and ``last`` are how many partial matches had been
-    made after it in its partition and state by these two times (``last``: -1 for never)."""
+    still led to one (``useful``; before ``made_at``: never). ``ends`` and ``last`` are how many partial matches had
+    been made after it in its partition and state by these two times (``last``: -1 for never)."""
 
     state: Ints
     error: Ints
     start: Ints
-    made: Ints
+    made_at: Ints
     until: Ints
     touches: Floats
     gain: Floats
@@ -48,54 +48,54 @@ def lived(
     """Return the trajectories that ended other than by merging, and their rows in ``trajectories.made``. ``extra`` is
     by row. ``shared``: the gain is the number of targets that a trajectory leads to; otherwise it is 1 if there are
     any."""
-    made, ended = trajectories.made, trajectories.ended
-    at = made.find(ended.trajectory)
-    here = (at >= 0) & (ended.how != MERGED)
-    rows = at[here]
-    touches = np.zeros(len(made), np.int64)
-    touches[rows] = ended.touches[here]
-    when, touches = ended.when[here], with_extensions(made.parents, touches)[0][rows]
-    useful = np.full(len(made), np.iinfo(np.int64).min)
+    partials, ended = trajectories.made, trajectories.ended
+    ended_rows = partials.find(ended.trajectory)
+    is_judged = (ended_rows >= 0) & (ended.how != MERGED)
+    rows = ended_rows[is_judged]
+    touches = np.zeros(len(partials), np.int64)
+    touches[rows] = ended.touches[is_judged]
+    when, touches = ended.when[is_judged], with_extensions(partials.parents, touches)[0][rows]
+    useful = np.full(len(partials), np.iinfo(np.int64).min)
     np.maximum.at(useful, reached.row, reached.until)
-    gain = np.bincount(reached.row, minlength=len(made)).astype(np.float64)
+    gain = np.bincount(reached.row, minlength=len(partials)).astype(np.float64)
     # The last useful age: of the last child that led to a target, or of the last complete run.
-    last = np.full(len(made), -1)
-    parent = made.parents
+    last = np.full(len(partials), -1)
+    parent = partials.parents
     child = np.flatnonzero((gain > 0) & (parent >= 0))
     np.maximum.at(last, parent[child], extra.age[child])
-    finder = made.find(ages.parent)
+    finder = partials.find(ages.parent)
     np.maximum.at(last, finder[finder >= 0], ages.finds[finder >= 0])
     last[gain == 0] = -1
-    ends = np.zeros(len(made), np.int64)
-    ender = made.find(ages.trajectory)
+    ends = np.zeros(len(partials), np.int64)
+    ender = partials.find(ages.trajectory)
     ends[ender[ender >= 0]] = ages.ends[ender >= 0]
     if not shared:
         gain = np.minimum(gain, 1.0)
     order = np.argsort(rows)
     rows = rows[order]
-    until, last = np.maximum(when[order], made.made[rows]), last[rows]
-    parts = (made.state[rows], made.error[rows], made.start[rows], made.made[rows], until)
+    end_times, last = np.maximum(when[order], partials.made[rows]), last[rows]
+    parts = (partials.state[rows], partials.error[rows], partials.start[rows], partials.made[rows], end_times)
     outcome = (touches[order].astype(np.float64), gain[rows], useful[rows], np.maximum(ends[rows], last), last)
-    return Lived(*parts, *outcome, made.weight[rows]), rows
+    return Lived(*parts, *outcome, partials.weight[rows]), rows
 
 
-def thinned(trajectories: Lived, values: Floats, most: int) -> tuple[Lived, Floats]:
-    """Return at most ``most`` trajectories, with their rows of ``values``. Drop every second unsuccessful one and
+def thinned(trajectories: Lived, values: Floats, max_rows: int) -> tuple[Lived, Floats]:
+    """Return at most ``max_rows`` trajectories, with their rows of ``values``. Drop every second unsuccessful one and
     double the weight of the other unsuccessful ones, as often as needed; once these are few, do so with all.
 
     >>> columns = {name: np.zeros(6, np.int64) for name in Lived.__annotations__}
-    >>> some = Lived(**columns | {"gain": np.array([0, 0, 1, 0, 0, 0.0]), "weight": np.ones(6)})
-    >>> fewer, _ = thinned(some, np.zeros((6, 0)), 4)
+    >>> trajectories = Lived(**columns | {"gain": np.array([0, 0, 1, 0, 0, 0.0]), "weight": np.ones(6)})
+    >>> fewer, _ = thinned(trajectories, np.zeros((6, 0)), 4)
     >>> fewer.gain.tolist(), fewer.weight.tolist()
     ([0.0, 1.0, 0.0, 0.0], [2.0, 1.0, 2.0, 2.0])
     """
-    while len(trajectories) > most:
-        some = trajectories.gain == 0
-        if 2 * np.count_nonzero(some) <= most:
-            some = np.ones(len(trajectories), np.bool_)
-        stay = np.flatnonzero(~some | (np.cumsum(some) % 2 == 1))
-        weight = np.where(some, 2 * trajectories.weight, trajectories.weight)
-        trajectories, values = replace(trajectories, weight=weight).rows(stay), values[stay]
+    while len(trajectories) > max_rows:
+        is_halved = trajectories.gain == 0
+        if 2 * np.count_nonzero(is_halved) <= max_rows:
+            is_halved = np.ones(len(trajectories), np.bool_)
+        remaining = np.flatnonzero(~is_halved | (np.cumsum(is_halved) % 2 == 1))
+        weight = np.where(is_halved, 2 * trajectories.weight, trajectories.weight)
+        trajectories, values = replace(trajectories, weight=weight).rows(remaining), values[remaining]
     return trajectories, values
 
 
@@ -111,11 +111,11 @@ class Sums:
 def stays(grid: Grid, rows: Lived) -> Sums:
     """Sum the visits, gain and touches by vector. Assume that touches are spread evenly over a trajectory."""
     zeros = np.zeros_like(rows.state)
-    passage = grid.passage(rows.state, rows.error, rows.start, rows.made, rows.until, zeros)
+    passage = grid.passage(rows.state, rows.error, rows.start, rows.made_at, rows.until, zeros)
     row = passage.row
     weight = rows.weight[row]
     won = weight * rows.gain[row] * (rows.useful[row] >= passage.begin)
-    length = (rows.until - rows.made + 1)[row]
+    length = (rows.until - rows.made_at + 1)[row]
     paid = weight * rows.touches[row] * (rows.until[row] - passage.begin + 1) / length
     columns: list[Any] = [np.bincount(passage.vector, column, grid.vectors) for column in (weight, won, paid)]
     return Sums(*columns)
@@ -142,20 +142,25 @@ def later(grid: Grid, rows: Lived, won: Floats, paid: Floats) -> Floats:
     """Return the utility buckets that age adds to those of the vectors, float64[states, AGES]. Age is the number of
     partial matches made since in the same list, in bins 0, 1, 2 to 3, ...; bin 0 adds nothing. New partial matches are
     assumed to come evenly over a trajectory."""
-    found = np.zeros((grid.states, AGES))
-    rows = rows.rows(np.arange(0, len(rows), max(1, -(-len(rows) // TOLD))))
+    buckets = np.zeros((grid.states, AGES))
+    rows = rows.rows(np.arange(0, len(rows), max(1, -(-len(rows) // AGED_TRAJECTORIES))))
     succeeded = np.maximum(np.bincount(rows.state, rows.gain > 0, grid.states), 1)
     doubt = np.maximum(np.bincount(rows.state, rows.gain, grid.states) / succeeded, 1e-9)
     for age in range(AGES):
-        since = 0 if age == 0 else 1 << (age - 1)
-        some = rows.rows(np.flatnonzero(rows.ends >= since))
-        if not len(some):
+        min_age = 0 if age == 0 else 1 << (age - 1)
+        aged = rows.rows(np.flatnonzero(rows.ends >= min_age))
+        if not len(aged):
             break
-        share = since / np.maximum(some.ends, 1)
-        now = some.made + ((some.until - some.made) * share).astype(np.int64)
-        vector = grid.number(some.state, some.error, some.start, some.made, now)
-        columns = (some.gain * (some.last >= since), won[vector], some.touches * (1 - share), paid[vector])
-        seen, expected, cost, usual = (np.bincount(some.state, c * some.weight, grid.states) for c in columns)
-        ratio = (seen + doubt) / (expected + doubt) / ((cost + 5.0) / (usual + 5.0))
-        found[:, age] = np.where(expected > 0, STEPS * np.log2(ratio), found[:, max(age - 1, 0)])
-    return np.clip(found - found[:, :1], -127, 127)
+        share = min_age / np.maximum(aged.ends, 1)
+        now = aged.made_at + ((aged.until - aged.made_at) * share).astype(np.int64)
+        vector = grid.number(aged.state, aged.error, aged.start, aged.made_at, now)
+        columns = (
+            aged.gain * (aged.last >= min_age),
+            won[vector],
+            aged.touches * (1 - share),
+            paid[vector],
+        )
+        observed, expected, cost, usual = (np.bincount(aged.state, c * aged.weight, grid.states) for c in columns)
+        ratio = (observed + doubt) / (expected + doubt) / ((cost + 5.0) / (usual + 5.0))
+        buckets[:, age] = np.where(expected > 0, STEPS * np.log2(ratio), buckets[:, max(age - 1, 0)])
+    return np.clip(buckets - buckets[:, :1], -127, 127)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["history_listing", "history_page", "history_svg", "remaining_text"]
 
-MOST = 24
+MAX_VECTORS = 24
 _FEW, _LINES, _WIDEST = 12, 60, 160  # vectors that are drawn on a page, and the size of its text
 _LETTER, _LINE, _MARGIN, _GAP, _DROP, _RADIUS = 7.5, 16.0, 24.0, 18.0, 74.0, 17.0
 _STYLE = """
@@ -49,15 +49,15 @@ text{fill:#e6edf3}
 """
 
 
-def history_listing(history: History, most: int = MOST) -> str:
-    """Return the ``most`` visited vectors, the overlap by state and the last ``most`` bundles, as lines of text."""
-    grid, vectors = history.grid, _most_visited(history, most)
+def history_listing(history: History, limit: int = MAX_VECTORS) -> str:
+    """Return the ``limit`` visited vectors, the overlap by state and the last ``limit`` bundles, as lines of text."""
+    grid, vectors = history.grid, _most_visited(history, limit)
     window = "no window" if grid.span is None else f"a window of {grid.span:,} (ticks of time, or events)"
-    visited = len(history.visited())
-    seen = float(history.sums()[:, SUMS.index("seen")].sum())
+    visited, epochs = len(history.visited()), history.epochs
+    visits_seen = float(history.sums()[:, SUMS.index("seen")].sum())
     lines = [
         f"states: {grid.states}; error levels: {grid.errors}; {window}; match vectors: {grid.vectors:,}",
-        f"visits in the log: {_amount(seen)}, of {visited:,} vectors; groups of events (epochs): {history.epochs:,}",
+        f"visits in the log: {_amount(visits_seen)}, of {visited:,} vectors; groups of events (epochs): {epochs:,}",
         f"trajectories still open: {len(history.open.made):,}; cut before their end: {history.cut:,}",
         f"{history.kind}: {history.targets.count:,}, of which the maps hold the last {len(_slots(history))}",
         "remaining and since: shares of the window that are left, and that have passed since the last event",
@@ -67,11 +67,11 @@ def history_listing(history: History, most: int = MOST) -> str:
     rows: list[tuple[str, ...]] = [heads]
     sums = history.sums(vectors)
     for vector, row in zip(vectors.tolist(), sums, strict=True):
-        known = dict(zip(SUMS, row.tolist(), strict=True))
-        visits = known["visits"]
-        own = [_amount(known[name] / visits) for name in ("rest", "descendants")]
-        shares = [_share(known[name] / visits) for name in ("reached", "unknown", "advanced")]
-        rows.append((*_place(history, vector), _amount(visits), *shares[:2], *own, shares[2]))
+        sums_by_name = dict(zip(SUMS, row.tolist(), strict=True))
+        visits = sums_by_name["visits"]
+        costs = [_amount(sums_by_name[name] / visits) for name in ("rest", "descendants")]
+        shares = [_share(sums_by_name[name] / visits) for name in ("reached", "unknown", "advanced")]
+        rows.append((*_place(history, vector), _amount(visits), *shares[:2], *costs, shares[2]))
     lines += _table(rows)
     if len(vectors) < visited:
         lines.append(f"and {visited - len(vectors):,} more")
@@ -79,17 +79,17 @@ def history_listing(history: History, most: int = MOST) -> str:
     rows = [(history.kind.removesuffix("s"), "first point", "from")]
     row_of, leads_to, weights = history.direct.triples()
     slots = _slots(history)
-    for slot in slots[-most:] if most else []:
-        here = leads_to == slot
-        leads = [(weight, vector) for vector, weight in zip(row_of[here], weights[here], strict=True)]
+    for slot in slots[-limit:] if limit else []:
+        in_slot = leads_to == slot
+        leads = [(weight, vector) for vector, weight in zip(row_of[in_slot], weights[in_slot], strict=True)]
         leads.sort(key=lambda pair: (-pair[0], pair[1]))
         names = ["(" + ", ".join(_place(history, int(v))) + f") {_amount(float(w))}" for w, v in leads[:3]]
-        more = [f"and {len(leads) - 3} more"] if len(leads) > 3 else []
-        rows.append((str(history.bundles[slot]), str(history.points[slot]), "; ".join(names + more)))
+        remainder = [f"and {len(leads) - 3} more"] if len(leads) > 3 else []
+        rows.append((str(history.bundles[slot]), str(history.points[slot]), "; ".join(names + remainder)))
     if len(rows) > 1:
         lines += ["", *_table(rows)]
-    if most < len(slots):
-        lines.append(f"and {len(slots) - most:,} before them")
+    if limit < len(slots):
+        lines.append(f"and {len(slots) - limit:,} before them")
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -104,12 +104,12 @@ def history_page(history: History) -> str:
     return page(repr(history), preformatted(text, _LINES * _WIDEST), drawing, note=note)
 
 
-def history_svg(history: History, most: int = MOST) -> str:
-    """Return an SVG document of the ``most`` visited vectors, their edges, and the last bundles that they lead to.
+def history_svg(history: History, limit: int = MAX_VECTORS) -> str:
+    """Return an SVG document of the ``limit`` visited vectors, their edges, and the last bundles that they lead to.
 
     Edges between vectors are drawn if the history has them.
     """
-    vectors = _most_visited(history, most)
+    vectors = _most_visited(history, limit)
     rows: dict[int, list[int]] = defaultdict(list)
     states = history.grid.parts(vectors).state.tolist()
     for vector, state in sorted(zip(vectors.tolist(), states, strict=True), key=lambda pair: _order(history, pair[0])):
@@ -118,8 +118,8 @@ def history_svg(history: History, most: int = MOST) -> str:
     labels = {v: ("(" + ", ".join(_place(history, v)) + ")", f"count {_amount(visits[v])}") for v in visits}
     wide = {v: max(map(_width, label)) + 14 for v, label in labels.items()}
     leads = history.direct.triples()
-    drawn = np.isin(leads[0], vectors)
-    slots = [slot for slot in _slots(history) if slot in set(leads[1][drawn].tolist())][-most:]
+    is_drawn = np.isin(leads[0], vectors)
+    slots = [slot for slot in _slots(history) if slot in set(leads[1][is_drawn].tolist())][-limit:]
     bundle = {slot: str(history.bundles[slot]) for slot in slots}
     lengths = [sum(wide[v] + _GAP for v in row) for row in rows.values()]
     lengths.append(sum(max(2 * _RADIUS, _width(bundle[s])) + _GAP for s in slots))
@@ -134,9 +134,9 @@ def history_svg(history: History, most: int = MOST) -> str:
         y += _DROP
     x = (width - lengths[-1]) / 2
     for slot in slots:
-        room = max(2 * _RADIUS, _width(bundle[slot])) + _GAP
-        centre["b", slot] = (x + room / 2, y)
-        x += room
+        slot_width = max(2 * _RADIUS, _width(bundle[slot])) + _GAP
+        centre["b", slot] = (x + slot_width / 2, y)
+        x += slot_width
     height = y + _RADIUS + _MARGIN + _LINE
     heads = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {heads} role="img">', "<title>history of match vectors</title>"]
@@ -147,7 +147,7 @@ def history_svg(history: History, most: int = MOST) -> str:
     for vector, (x, y) in ((v, centre["v", v]) for v in labels):
         box = f'x="{_n(x - wide[vector] / 2)}" y="{_n(y - 20)}" width="{_n(wide[vector])}" height="40" rx="5"'
         parts.append(f'<rect class="vector" {box}/>')
-        parts += [_text(x, y - 4 + _LINE * at, line) for at, line in enumerate(labels[vector])]
+        parts += [_text(x, y - 4 + _LINE * line_index, line) for line_index, line in enumerate(labels[vector])]
     for slot in slots:
         x, y = centre["b", slot]
         parts += [
@@ -183,11 +183,11 @@ def _lines(history: History, centre: dict[tuple[str, int], tuple[float, float]])
             yield f'<path class="{style}" stroke-width="{stroke:.2f}" d="{path}"/>'
 
 
-def _most_visited(history: History, most: int) -> Ints:
+def _most_visited(history: History, limit: int) -> Ints:
     vectors = history.visited()
     visits = history.sums(vectors)[:, SUMS.index("visits")]
-    chosen: Ints = vectors[np.lexsort((vectors, -visits))[:most]]
-    return chosen
+    most_visited: Ints = vectors[np.lexsort((vectors, -visits))[:limit]]
+    return most_visited
 
 
 def _slots(history: History) -> list[int]:
@@ -211,7 +211,7 @@ def _place(history: History, vector: int) -> tuple[str, str, str, str]:
     return _plain(name), remaining_text(history.grid, remaining), str(error), _since(history.grid, since)
 
 
-def remaining_text(grid: Grid, at: int) -> str:
+def remaining_text(grid: Grid, remaining: int) -> str:
     """Return the shares of the window that a bin of the remaining window stands for.
 
     >>> remaining_text(Grid(states=3, errors=2, span=100), 7)
@@ -219,17 +219,17 @@ def remaining_text(grid: Grid, at: int) -> str:
     """
     if grid.span is None:
         return "-"
-    return f"{100 * at // grid.windows}-{100 * (at + 1) // grid.windows}%"
+    return f"{100 * remaining // grid.windows}-{100 * (remaining + 1) // grid.windows}%"
 
 
-def _since(grid: Grid, at: int) -> str:
+def _since(grid: Grid, since: int) -> str:
     """Return the shares of the window that a bin of the time since the last event stands for."""
     if grid.span is None:
         return "-"
     bounds = [f"{100 / 4**n:.2g}%" for n in range(grid.waits - 1, 0, -1)]
-    if at == 0:
+    if since == 0:
         return f"<{bounds[0]}" if bounds else "any"
-    return f">={bounds[-1]}" if at == len(bounds) else f"{bounds[at - 1].removesuffix('%')}-{bounds[at]}"
+    return f">={bounds[-1]}" if since == len(bounds) else f"{bounds[since - 1].removesuffix('%')}-{bounds[since]}"
 
 
 def _overlaps(history: History) -> list[str]:
@@ -247,8 +247,8 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
     words = [not re.fullmatch(r"[-\d.,%e+<>=]*", row) for row in (rows[1] if len(rows) > 1 else rows[0])]
     return [
         "  ".join(
-            cell.ljust(width) if word or at == 0 else cell.rjust(width)
-            for at, (cell, width, word) in enumerate(zip(row, widths, words, strict=True))
+            cell.ljust(width) if word or column_index == 0 else cell.rjust(width)
+            for column_index, (cell, width, word) in enumerate(zip(row, widths, words, strict=True))
         )
         for row in rows
     ]
@@ -264,8 +264,8 @@ def _share(value: float) -> str:
 
 def _plain(name: str) -> str:
     """Return a name for one line: unprintable characters replaced, at most 28 characters."""
-    shown = "".join(c if c.isprintable() else "\ufffd" for c in name)
-    return shown if len(shown) <= 28 else shown[:27] + "…"
+    printable = "".join(c if c.isprintable() else "\ufffd" for c in name)
+    return printable if len(printable) <= 28 else printable[:27] + "…"
 
 
 def _text(x: float, y: float, line: str) -> str:

@@ -32,14 +32,14 @@ class Edges:
         """Add weights; pairs may occur several times."""
         if not len(rows):
             return
-        keys, where = np.unique(rows * self.columns + columns, return_inverse=True)
-        self._add(keys, np.bincount(where, weights, len(keys)).astype(np.float64))
+        keys, key_index = np.unique(rows * self.columns + columns, return_inverse=True)
+        self._add(keys, np.bincount(key_index, weights, len(keys)).astype(np.float64))
 
-    def merge(self, other: Edges, moved: Ints | None = None) -> None:
-        """Add another matrix of the same size; ``moved``: the new number of each column (-1: left out)."""
+    def merge(self, other: Edges, new_columns: Ints | None = None) -> None:
+        """Add another matrix of the same size; ``new_columns``: the new number of each column (-1: left out)."""
         rows, columns, weights = other.triples()
-        if moved is not None:
-            columns = moved[columns]
+        if new_columns is not None:
+            columns = new_columns[columns]
         self.add(rows[columns >= 0], columns[columns >= 0], weights[columns >= 0])
 
     def scale(self, factor: float) -> None:
@@ -48,8 +48,8 @@ class Edges:
 
     def drop(self, columns: Bools) -> None:
         """Remove the columns of a mask."""
-        kept = ~columns[self.keys % self.columns]
-        self.keys, self.weights = self.keys[kept], self.weights[kept]
+        stays = ~columns[self.keys % self.columns]
+        self.keys, self.weights = self.keys[stays], self.weights[stays]
 
     def triples(self) -> tuple[Ints, Ints, Floats]:
         """Return rows, columns and weights, sorted by row, then column."""
@@ -70,14 +70,14 @@ class Edges:
         return sparse.csr_array((weights, (rows, columns)), shape=(self.rows, self.columns))
 
     def _add(self, keys: Ints, weights: Floats) -> None:
-        at = np.searchsorted(self.keys, keys)
-        known = np.zeros(len(keys), dtype=np.bool_)
-        inside = at < len(self.keys)
-        known[inside] = self.keys[at[inside]] == keys[inside]
-        self.weights[at[known]] += weights[known]
-        if not known.all():
-            self.keys = np.insert(self.keys, at[~known], keys[~known])
-            self.weights = np.insert(self.weights, at[~known], weights[~known])
+        positions = np.searchsorted(self.keys, keys)
+        is_present = np.zeros(len(keys), dtype=np.bool_)
+        inside = positions < len(self.keys)
+        is_present[inside] = self.keys[positions[inside]] == keys[inside]
+        self.weights[positions[is_present]] += weights[is_present]
+        if not is_present.all():
+            self.keys = np.insert(self.keys, positions[~is_present], keys[~is_present])
+            self.weights = np.insert(self.weights, positions[~is_present], weights[~is_present])
         if len(self.keys) > self.limit:
             heavy = np.sort(np.argsort(-self.weights, kind="stable")[: self.limit])
             self.keys, self.weights = self.keys[heavy], self.weights[heavy]

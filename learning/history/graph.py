@@ -83,9 +83,9 @@ class History:
         self.epochs = 0
 
     def __repr__(self) -> str:
-        seen = float(self.sums()[:, SUMS.index("seen")].sum())
+        n_visits = float(self.sums()[:, SUMS.index("seen")].sum())
         return (
-            f"History({self.kind}; {self.grid.states} states, {self.epochs:,} epochs, {seen:,.0f} visits,"
+            f"History({self.kind}; {self.grid.states} states, {self.epochs:,} epochs, {n_visits:,.0f} visits,"
             f" {len(self.visited()):,} of {self.grid.vectors:,} match vectors)"
         )
 
@@ -100,7 +100,7 @@ class History:
     @property
     def nbytes(self) -> int:
         """Return the bytes of the arrays, without the trajectories that are still open."""
-        edges = sum(one.keys.nbytes + one.weights.nbytes for one in self._matrices.values())
+        edges = sum(matrix.keys.nbytes + matrix.weights.nbytes for matrix in self._matrices.values())
         return self.memory.nbytes + edges + self.alike.nbytes
 
     @property
@@ -115,8 +115,8 @@ class History:
 
         ``ValueError`` for states or features outside the grid; then nothing has changed.
         """
-        targets, found = self.targets.numbered(trajectories.found)
-        step = split_finished(self.open, replace(trajectories, found=found), self.most_open)
+        targets, runs = self.targets.numbered(trajectories.found)
+        step = split_finished(self.open, replace(trajectories, found=runs), self.most_open)
         news = tally(self.grid, step.trajectories) if len(step.trajectories.made) else None
         self.targets, self.open = targets, step.open
         self.cut += step.cut
@@ -148,11 +148,11 @@ class History:
         size = self.memory.ring
         if other.memory.ring != size or (self.edges is None) != (other.edges is None):
             raise ValueError("a history is merged with one of the same shape")
-        theirs = np.argsort(other.bundles, kind="stable")[np.count_nonzero(other.bundles < 0) :]
-        own = int(np.count_nonzero(self.bundles >= 0))
-        room = size - min(own, max(size - len(theirs), size // 2))
+        other_slots = np.argsort(other.bundles, kind="stable")[np.count_nonzero(other.bundles < 0) :]
+        n_bundles = int(np.count_nonzero(self.bundles >= 0))
+        n_free = size - min(n_bundles, max(size - len(other_slots), size // 2))
         copy = read_memory(other.memory.to_bytes()) if other is self else other.memory
-        points, newest = other.points.copy(), theirs[max(len(theirs) - room, 0) :]
+        points, newest = other.points.copy(), other_slots[max(len(other_slots) - n_free, 0) :]
         direct = Edges(self.grid.vectors, size)
         direct.merge(other.direct)
         slots = np.full(size, -1)
@@ -176,27 +176,27 @@ class History:
         if not len(numbers):
             return
         slots = self._take(numbers)
-        slot, here = _looked_up(numbers, slots, news.hits[1])
-        self.memory.set_bits(news.hits[0][here], slot[here])
-        slot, here = _looked_up(numbers, slots, news.direct[1])
-        self.direct.add(news.direct[0][here], slot[here], news.direct[2][here])
-        slot, here = _looked_up(numbers, slots, trajectories.found.target)
-        when, slot = trajectories.found.when[here], slot[here]
+        slot, has_slot = _looked_up(numbers, slots, news.hits[1])
+        self.memory.set_bits(news.hits[0][has_slot], slot[has_slot])
+        slot, has_slot = _looked_up(numbers, slots, news.direct[1])
+        self.direct.add(news.direct[0][has_slot], slot[has_slot], news.direct[2][has_slot])
+        slot, has_slot = _looked_up(numbers, slots, trajectories.found.target)
+        when, slot = trajectories.found.when[has_slot], slot[has_slot]
         self.points[slot] = np.where(self.points[slot] == EMPTY, np.iinfo(np.int64).max, self.points[slot])
         np.minimum.at(self.points, slot, when)
 
     def _take(self, numbers: Ints) -> Ints:
         """Return slots for bundles with rising ``numbers``, after clearing those that were in use."""
-        taken = [self.ring.take(int(number)) for number in numbers]
-        slots = np.array([slot for slot, _ in taken], dtype=np.int64)
-        lost = np.array([slot for slot, other in taken if other], dtype=np.int64)
-        if len(lost):
-            for slot in lost:
+        assignments = [self.ring.take(int(number)) for number in numbers]
+        slots = np.array([slot for slot, _ in assignments], dtype=np.int64)
+        cleared = np.array([slot for slot, other in assignments if other], dtype=np.int64)
+        if len(cleared):
+            for slot in cleared:
                 self.memory.recycle(int(slot))
-            gone = np.zeros(self.memory.ring, dtype=np.bool_)
-            gone[lost] = True
-            self.direct.drop(gone)
-            self.points[lost] = EMPTY
+            is_cleared = np.zeros(self.memory.ring, dtype=np.bool_)
+            is_cleared[cleared] = True
+            self.direct.drop(is_cleared)
+            self.points[cleared] = EMPTY
         return slots
 
     # ---- queries
@@ -227,13 +227,13 @@ class History:
         """Return by state the share of other partial matches that reach the same bundle as one does, float64[states];
         NaN: unknown (:mod:`acep.learning.history.overlap`)."""
         shares, weights = self.alike.T
-        found: Floats = np.divide(shares, weights, out=np.full(len(weights), np.nan), where=weights > 0)
-        return found
+        mean_shares: Floats = np.divide(shares, weights, out=np.full(len(weights), np.nan), where=weights > 0)
+        return mean_shares
 
     def visited(self) -> Ints:
         """Return the visited vectors, rising: int64[n]. A sketch may include some that were not visited."""
-        known = getattr(self.memory, "vectors", None)
-        every = np.arange(self.grid.vectors) if known is None else known
+        stored_vectors = getattr(self.memory, "vectors", None)
+        every = np.arange(self.grid.vectors) if stored_vectors is None else stored_vectors
         return every[self.memory.look(every)[:, SUMS.index("visits")] > 0]
 
     # ---- as bytes
@@ -301,8 +301,15 @@ class History:
                 raise ValueError("a ring that does not fit")
             if not np.all((history.alike >= 0) & np.isfinite(history.alike)):
                 raise ValueError("shares that are none")
-            made = history.open.made  # states and features outside the grid raise
-            history.grid.number(made.state, made.error, made.start, made.made, made.made, made.feature)
+            open_partials = history.open.made  # states and features outside the grid raise
+            history.grid.number(
+                open_partials.state,
+                open_partials.error,
+                open_partials.start,
+                open_partials.made,
+                open_partials.made,
+                open_partials.feature,
+            )
         except SnapshotError:
             raise
         except (KeyError, ValueError, TypeError, AttributeError, RecursionError, OverflowError):
@@ -319,10 +326,10 @@ class History:
         return cls.from_sections(read_sections(data), fingerprint)
 
 
-def _looked_up(numbers: Ints, slots: Ints, asked: Ints) -> tuple[Ints, Bools]:
-    """Return the slots of the bundles ``asked``, and a mask of those that have one; ``numbers`` rise."""
-    at = np.minimum(np.searchsorted(numbers, asked), len(numbers) - 1)
-    return slots[at], numbers[at] == asked
+def _looked_up(numbers: Ints, slots: Ints, queried: Ints) -> tuple[Ints, Bools]:
+    """Return the slots of the bundles ``queried``, and a mask of those that have one; ``numbers`` rise."""
+    positions = np.minimum(np.searchsorted(numbers, queried), len(numbers) - 1)
+    return slots[positions], numbers[positions] == queried
 
 
 def _typed(value: object, *kinds: type) -> Any:

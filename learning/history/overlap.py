@@ -35,7 +35,7 @@ class Moments(Table):
 
     partition: Ints
     state: Ints
-    made: Ints
+    made_at: Ints
     until: Ints
     weight: Floats
     done: Ints
@@ -60,11 +60,11 @@ class Contemporaries:
     def __len__(self) -> int:
         return len(self.moments)
 
-    def then(self, made: Made, until: Ints, reached: Reached) -> Contemporaries:
+    def then(self, partials: Made, until: Ints, reached: Reached) -> Contemporaries:
         """Add finished trajectories, with their end times and the targets they reached."""
-        none = np.zeros(len(made), np.int64)
+        none = np.zeros(len(partials), np.int64)
         return Contemporaries(
-            self.moments.then(Moments(made.partition, made.state, made.made, until, made.weight, none)),
+            self.moments.then(Moments(partials.partition, partials.state, partials.made, until, partials.weight, none)),
             self.leads.then(Leads(reached.row + len(self), reached.target, reached.until)),
         )
 
@@ -75,13 +75,13 @@ class Contemporaries:
         Return the rows that stay, and float64[states, 2]: by state, the sums of the weighted shares and of the weights.
         """
         moments, leads = self.moments, self.leads
-        _, place = np.unique(np.concatenate([moments.partition, open_.partition]), return_inverse=True)
-        horizon = np.full(len(place), LATE)
-        np.minimum.at(horizon, place[len(self) :], open_.start)
+        _, partition_index = np.unique(np.concatenate([moments.partition, open_.partition]), return_inverse=True)
+        horizon = np.full(len(partition_index), LATE)
+        np.minimum.at(horizon, partition_index[len(self) :], open_.start)
         if len(self) > limit:
             horizon[:] = LATE
-        horizon = horizon[place[: len(self)]]
-        ready = (moments.done == 0) & (moments.made < horizon)
+        horizon = horizon[partition_index[: len(self)]]
+        ready = (moments.done == 0) & (moments.made_at < horizon)
         shares = self._shares(ready, states)
         stays = moments.until >= horizon
         later = leads.rows(stays[leads.of])
@@ -91,21 +91,21 @@ class Contemporaries:
 
     def _shares(self, ready: Bools, states: int) -> Floats:
         out, moments, leads = np.zeros((states, 2)), self.moments, self.leads
-        asked = np.flatnonzero(ready[leads.of])
-        if not len(asked):
+        lead_rows = np.flatnonzero(ready[leads.of])
+        if not len(lead_rows):
             return out
         _, group = np.unique(moments.partition * states + moments.state, return_inverse=True)
         _, target = np.unique(leads.target, return_inverse=True)
-        _, both = np.unique(group[leads.of] * (int(target.max()) + 1) + target, return_inverse=True)
+        _, group_target = np.unique(group[leads.of] * (int(target.max()) + 1) + target, return_inverse=True)
         # Times become ranks, so that a group and a time fit into one number.
-        _, time = np.unique(np.concatenate([moments.made, moments.until, leads.left]), return_inverse=True)
+        _, time = np.unique(np.concatenate([moments.made_at, moments.until, leads.left]), return_inverse=True)
         begin, end, left = np.split(time, [len(self), 2 * len(self)])
-        x = leads.of[asked]
-        others = _live(group, begin, end, group[x], begin[x]) - 1
-        same = _live(both, begin[leads.of], left, both[asked], begin[x]) - 1
-        there = others > 0
-        share = same[there] / others[there]
-        weight, state = moments.weight[x[there]], moments.state[x[there]]
+        x = leads.of[lead_rows]
+        n_others = _live(group, begin, end, group[x], begin[x]) - 1
+        n_same = _live(group_target, begin[leads.of], left, group_target[lead_rows], begin[x]) - 1
+        has_others = n_others > 0
+        share = n_same[has_others] / n_others[has_others]
+        weight, state = moments.weight[x[has_others]], moments.state[x[has_others]]
         out[:, 0] = np.bincount(state, weight * share, states)
         out[:, 1] = np.bincount(state, weight, states)
         return out
@@ -121,21 +121,23 @@ class Contemporaries:
             "the history is damaged: the trajectories of its last moments make no sense", code="state_damaged"
         )
         try:
-            read = cls(Moments.from_arrays(arrays, "alike."), Leads.from_arrays(arrays, "alike."))
+            contemporaries = cls(Moments.from_arrays(arrays, "alike."), Leads.from_arrays(arrays, "alike."))
         except (KeyError, ValueError):
             raise wrong from None
-        moments, of = read.moments, read.leads.of
-        holds = np.all((moments.state >= 0) & (moments.state < states)) and np.all((of >= 0) & (of < len(read)))
+        moments, moment_rows = contemporaries.moments, contemporaries.leads.of
+        holds = np.all((moments.state >= 0) & (moments.state < states)) and np.all(
+            (moment_rows >= 0) & (moment_rows < len(contemporaries))
+        )
         weighty = (moments.weight >= 1) & np.isfinite(moments.weight)
-        if not holds or not np.all(weighty & (moments.until >= moments.made)):
+        if not holds or not np.all(weighty & (moments.until >= moments.made_at)):
             raise wrong
-        return read
+        return contemporaries
 
 
-def _live(group: Ints, begin: Ints, end: Ints, asked: Ints, at: Ints) -> Ints:
+def _live(group: Ints, begin: Ints, end: Ints, queried_group: Ints, time: Ints) -> Ints:
     """Return how many intervals of a group contain a time, ends included; times are ranks."""
-    width = max(int(begin.max(initial=0)), int(end.max(initial=0)), int(at.max(initial=0))) + 2
+    width = max(int(begin.max(initial=0)), int(end.max(initial=0)), int(time.max(initial=0))) + 2
     begins, ends = np.sort(group * width + begin), np.sort(group * width + end)
-    key = asked * width + at
-    started, over = np.searchsorted(begins, key, side="right"), np.searchsorted(ends, key, side="left")
-    return np.asarray(started - over, np.int64)
+    key = queried_group * width + time
+    started, ended = np.searchsorted(begins, key, side="right"), np.searchsorted(ends, key, side="left")
+    return np.asarray(started - ended, np.int64)

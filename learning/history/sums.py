@@ -55,67 +55,67 @@ class VectorSums:
 
 def tally(grid: Grid, trajectories: Trajectories) -> VectorSums:
     """Return the sums and edges of finished trees; ``trajectories.found`` must have its targets."""
-    made, found = trajectories.made, trajectories.found
-    reached = walk(made, found)
-    child = np.flatnonzero(made.parents >= 0)
-    leaf = made.find(found.parent)
-    found, leaf = found.rows(leaf >= 0), leaf[leaf >= 0]
-    until, lost, touches = ends_of(grid, trajectories, leaf, found)
-    stays = grid.passage(made.state, made.error, made.start, made.made, until, made.feature)
-    child_stay = stays.at(made.parents[child], made.made[child])
-    found_stay = stays.at(leaf, found.when)
+    partials, runs = trajectories.made, trajectories.found
+    reached = walk(partials, runs)
+    child = np.flatnonzero(partials.parents >= 0)
+    leaf = partials.find(runs.parent)
+    runs, leaf = runs.rows(leaf >= 0), leaf[leaf >= 0]
+    ends, is_lost, touches = ends_of(grid, trajectories, leaf, runs)
+    stays = grid.passage(partials.state, partials.error, partials.start, partials.made, ends, partials.feature)
+    child_stay = stays.at(partials.parents[child], partials.made[child])
+    found_stay = stays.at(leaf, runs.when)
     reach_stay = stays.at(reached.row, reached.until)
-    sums = _sums(made, stays, reached, (reach_stay, child, child_stay, found_stay), (found, lost, touches))
-    weight = made.weight[stays.row]
-    vectors, where = _compact(stays.vector, grid.vectors)
-    same = stays.row[1:] == stays.row[:-1]
+    sums = _sums(partials, stays, reached, (reach_stay, child, child_stay, found_stay), (runs, is_lost, touches))
+    weight = partials.weight[stays.row]
+    vectors, vector_index = _compact(stays.vector, grid.vectors)
+    has_next = stays.row[1:] == stays.row[:-1]
     edges = (
-        np.concatenate([stays.vector[:-1][same], stays.vector[child_stay]]),
-        np.concatenate([stays.vector[1:][same], stays.vector[stays.first[child]]]),
-        np.concatenate([weight[:-1][same], made.weight[child]]),
+        np.concatenate([stays.vector[:-1][has_next], stays.vector[child_stay]]),
+        np.concatenate([stays.vector[1:][has_next], stays.vector[stays.first[child]]]),
+        np.concatenate([weight[:-1][has_next], partials.weight[child]]),
     )
     return VectorSums(
         vectors,
-        np.stack([np.bincount(where, column, len(vectors)) for column in sums], axis=1),
+        np.stack([np.bincount(vector_index, column, len(vectors)) for column in sums], axis=1),
         edges,
-        (stays.vector[found_stay], found.target, made.weight[leaf]),
-        _hits(vectors, where, stays, reached, reach_stay),
+        (stays.vector[found_stay], runs.target, partials.weight[leaf]),
+        _hits(vectors, vector_index, stays, reached, reach_stay),
         reached,
-        until,
+        ends,
     )
 
 
 def _sums(
-    made: Made,
+    partials: Made,
     stays: Passage,
     reached: Reached,
-    places: tuple[Ints, Ints, Ints, Ints],
+    stay_rows: tuple[Ints, Ints, Ints, Ints],
     ends: tuple[CompleteRuns, Bools, Ints],
 ) -> list[Floats]:
     """Return the columns of ``SUMS``, by stay."""
-    reach_stay, child, child_stay, found_stay = places
-    found, lost, touches = ends
+    reach_stay, child, child_stay, found_stay = stay_rows
+    runs, is_lost, touches = ends
     count = len(stays.row)
     first = reached.first != NONE
     first_stay = stays.at(reached.row[first], reached.first[first])
-    below_touches, below_lost = with_extensions(made.parents, touches, lost.astype(np.int64))
+    below_touches, below_lost = with_extensions(partials.parents, touches, is_lost.astype(np.int64))
     last = stays.first[1:] - 1
     to_come = _to_come(
         stays,
         np.bincount(reach_stay, minlength=count),
         np.bincount(first_stay, minlength=count),
         _counted(child_stay, below_touches[child], count),
-        _counted(child_stay, below_lost[child], count) + _counted(last, lost.astype(np.int64), count),
+        _counted(child_stay, below_lost[child], count) + _counted(last, is_lost.astype(np.int64), count),
     )
-    targets, firsts, descendants, gone = to_come
+    targets, firsts, descendants, losses = to_come
     # Touches are split by time; a row without duration has one stay, which gets them all.
-    trajectory = (stays.end[last] - made.made)[stays.row]
+    trajectory = (stays.end[last] - partials.made)[stays.row]
     share = np.divide(stays.end - stays.begin, trajectory, out=np.ones(count), where=trajectory > 0)
     to_the_end = stays.end[last][stays.row] - stays.begin
     remaining = np.divide(to_the_end, trajectory, out=np.ones(count), where=trajectory > 0)
-    moves, when = np.concatenate([child_stay, found_stay]), np.concatenate([made.made[child], found.when])
+    moves, when = np.concatenate([child_stay, found_stay]), np.concatenate([partials.made[child], runs.when])
     advanced, wait = _next(stays, moves, when)
-    weight, touched, unknown = made.weight[stays.row], touches[stays.row], (targets == 0) & (gone > 0)
+    weight, touched, unknown = partials.weight[stays.row], touches[stays.row], (targets == 0) & (losses > 0)
     spent = (touched * share, touched * remaining, descendants)
     columns = (*spent, targets > 0, firsts, targets, unknown, advanced, wait)
     return [np.ones(count), weight, *(weight * column for column in columns)]
@@ -130,40 +130,40 @@ def _to_come(stays: Passage, *columns: Ints) -> list[Ints]:
     return out
 
 
-def _counted(places: Ints, amounts: Ints, count: int) -> Ints:
+def _counted(stay_rows: Ints, amounts: Ints, count: int) -> Ints:
     """Return integers summed by place (exact, as they are far below 2**53)."""
-    return np.bincount(places, amounts, count).astype(np.int64)
+    return np.bincount(stay_rows, amounts, count).astype(np.int64)
 
 
-def _next(stays: Passage, moved: Ints, when: Ints) -> tuple[Bools, Ints]:
+def _next(stays: Passage, move_stays: Ints, when: Ints) -> tuple[Bools, Ints]:
     """Return for each stay whether an event was bound in it or later in the same row, and the time until then."""
-    order = np.lexsort((when, moved))
-    moved, when = moved[order], when[order]
-    at = np.searchsorted(moved, np.arange(len(stays.row)))
-    known = at < len(moved)
-    known[known] = stays.row[moved[at[known]]] == stays.row[known]
+    order = np.lexsort((when, move_stays))
+    move_stays, when = move_stays[order], when[order]
+    move_index = np.searchsorted(move_stays, np.arange(len(stays.row)))
+    moves_on = move_index < len(move_stays)
+    moves_on[moves_on] = stays.row[move_stays[move_index[moves_on]]] == stays.row[moves_on]
     wait = np.zeros(len(stays.row), dtype=np.int64)
-    wait[known] = when[at[known]] - stays.begin[known]
-    return known, np.maximum(wait, 0)
+    wait[moves_on] = when[move_index[moves_on]] - stays.begin[moves_on]
+    return moves_on, np.maximum(wait, 0)
 
 
-def _hits(vectors: Ints, where: Ints, stays: Passage, reached: Reached, reach_stay: Ints) -> tuple[Ints, Ints]:
+def _hits(vectors: Ints, vector_index: Ints, stays: Passage, reached: Reached, reach_stay: Ints) -> tuple[Ints, Ints]:
     """Return the pairs of vector and reached target: a run counts at every stay up to the one that it left from."""
     lengths = reach_stay - stays.first[reached.row] + 1
     pair = np.repeat(np.arange(len(reached)), lengths)
     begins = np.cumsum(lengths) - lengths
     stay = stays.first[reached.row[pair]] + np.arange(len(pair)) - begins[pair]
     numbers, target = np.unique(reached.target, return_inverse=True)
-    key, _ = _compact(where[stay] * max(len(numbers), 1) + target[pair], len(vectors) * max(len(numbers), 1))
+    key, _ = _compact(vector_index[stay] * max(len(numbers), 1) + target[pair], len(vectors) * max(len(numbers), 1))
     return vectors[key // max(len(numbers), 1)], numbers[key % max(len(numbers), 1)]
 
 
 def _compact(values: Ints, size: int) -> tuple[Ints, Ints]:
     """Return the distinct values, rising, and the place of each value among them; ``values`` are below ``size``."""
     if size > 1 << 22:
-        distinct, where = np.unique(values, return_inverse=True)
-        return distinct, np.asarray(where, np.int64)
-    there = np.zeros(size, dtype=np.bool_)
-    there[values] = True
-    place = np.cumsum(there) - 1
-    return np.flatnonzero(there), place[values]
+        distinct, index = np.unique(values, return_inverse=True)
+        return distinct, np.asarray(index, np.int64)
+    occurs = np.zeros(size, dtype=np.bool_)
+    occurs[values] = True
+    rank = np.cumsum(occurs) - 1
+    return np.flatnonzero(occurs), rank[values]

@@ -11,7 +11,7 @@ about right at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,8 @@ from acep.storage.plain_data import restored
 __all__ = ["EXPERTS", "BanditPolicy", "ExpertScore"]
 
 ROUNDS = 64  # the learner is tuned for this many
-LEAST = 10  # match points in shadow-sampled units that it takes to judge an expert
+MIN_POINTS = 10  # match points in shadow-sampled units that it takes to judge an expert
+STORED = ("points", "kept", "spent", "allowed")  # names of the fields of a score in stored state
 
 EXPERTS: Mapping[str, Callable[[], Policy]] = {
     "history": HistoryPolicy,
@@ -42,20 +43,32 @@ EXPERTS: Mapping[str, Callable[[], Policy]] = {
 
 @dataclass(frozen=True)
 class ExpertScore:
-    """Success of a shedding table: ``kept`` of ``points`` in shadow-sampled units, work ``spent`` and ``allowed``."""
+    """Success of a shedding table: ``found_points`` of ``points`` in shadow-sampled units, work ``spent`` and
+    ``allowed``."""
 
     points: int = 0
-    kept: int = 0
+    found_points: int = 0
     spent: int = 0
     allowed: float = 0.0
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the fields as plain data."""
+        return dict(zip(STORED, astuple(self), strict=True))
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ExpertScore:
+        """Restore the fields. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
+        names = [attribute.name for attribute in fields(cls)]
+        return restored(cls(), {name: data[stored] for name, stored in zip(names, STORED, strict=True)})
 
     def then(self, epoch: Epoch) -> ExpertScore:
         """Add an epoch, if it was subject to shedding."""
         if epoch.allowance is None or epoch.price <= 0:
             return self
-        kept = epoch.log.kept
+        is_found = epoch.log.kept
+        points, found_points = self.points + len(is_found), self.found_points + int(is_found.sum())
         allowed = self.allowed + epoch.allowance * epoch.events
-        return ExpertScore(self.points + len(kept), self.kept + int(kept.sum()), self.spent + epoch.spent, allowed)
+        return ExpertScore(points, found_points, self.spent + epoch.spent, allowed)
 
     @property
     def reward(self) -> float | None:
@@ -64,76 +77,79 @@ class ExpertScore:
         >>> ExpertScore(20, 15, 200, 100.0).reward, ExpertScore(2, 1, 200, 100.0).reward
         (0.375, None)
         """
-        if self.points < LEAST:
+        if self.points < MIN_POINTS:
             return None
-        return self.kept / self.points * min(1.0, self.allowed / max(self.spent, 1))
+        return self.found_points / self.points * min(1.0, self.allowed / max(self.spent, 1))
 
 
 @dataclass
 class BanditPolicy:
-    """The policy ``experts``; ``made`` has the constructors of its experts by name."""
+    """The policy ``experts``; ``makers`` has the constructors of its experts by name."""
 
-    made: Mapping[str, Callable[[], Policy]] = field(default_factory=lambda: EXPERTS)
+    makers: Mapping[str, Callable[[], Policy]] = field(default_factory=lambda: EXPERTS)
     name: str = "experts"
 
     def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
         """Begin all experts, with equal weights."""
-        self.experts = {name: make() for name, make in self.made.items()}
+        self.experts = {name: make() for name, make in self.makers.items()}
         self.learner = Exp3.tuned(len(self.experts), ROUNDS, seed=seed % 2**64)
-        self.prices: dict[str, float] = {}
+        self.thresholds: dict[str, float] = {}
         self.raised = 0
-        self.seen = ExpertScore()
-        return self._shedding_table({name: one.begin(context, seed) for name, one in self.experts.items()})
+        self.score = ExpertScore()
+        return self._shedding_table({name: expert.begin(context, seed) for name, expert in self.experts.items()})
 
     def learn(self, epoch: Epoch) -> SheddingTable:
         """Let all experts learn, and judge the one in use once enough was seen."""
-        self.seen = self.seen.then(epoch)
-        found, names, before = self.seen.reward, list(self.experts), self.learner.choice
-        if found is not None:
-            self.seen = ExpertScore()
-            self.prices[names[before]] = epoch.price - self.raised
-            self.learner = self.learner.update(found)
-            if self.learner.choice != before:
-                self.raised = round(epoch.price - self.prices.get(names[self.learner.choice], epoch.price))
-        return self._shedding_table({name: one.learn(epoch) for name, one in self.experts.items()})
+        self.score = self.score.then(epoch)
+        reward, names, choice = self.score.reward, list(self.experts), self.learner.choice
+        if reward is not None:
+            self.score = ExpertScore()
+            self.thresholds[names[choice]] = epoch.price - self.raised
+            self.learner = self.learner.update(reward)
+            if self.learner.choice != choice:
+                self.raised = round(epoch.price - self.thresholds.get(names[self.learner.choice], epoch.price))
+        return self._shedding_table({name: expert.learn(epoch) for name, expert in self.experts.items()})
 
-    def _shedding_table(self, given: Mapping[str, SheddingTable]) -> SheddingTable:
-        shedding_table = list(given.values())
-        first, chosen = shedding_table[0], shedding_table[self.learner.choice]
+    def _shedding_table(self, tables: Mapping[str, SheddingTable]) -> SheddingTable:
+        shedding_table = list(tables.values())
+        first, table = shedding_table[0], shedding_table[self.learner.choice]
         # The register terms of the first expert are logged whichever expert is in use.
         logged = tuple(tuple(replace(term, worth=term.worth[:0]) for term in state) for state in first.terms)
-        chosen = chosen if chosen.terms else replace(chosen, terms=logged)
-        chosen = replace(chosen, level=_raised(chosen.level, self.raised), admit=_raised(chosen.admit, self.raised))
-        return chosen.watching(sample=first.sample, shadow=first.shadow)
+        table = table if table.terms else replace(table, terms=logged)
+        table = replace(table, level=_raised(table.level, self.raised), admit=_raised(table.admit, self.raised))
+        return table.watching(sample=first.sample, shadow=first.shadow)
 
     def state(self) -> Mapping[str, Any]:
         """Return the state of all experts and of the learner."""
-        return self._state({name: one.state() for name, one in self.experts.items()})
+        return self._state({name: expert.state() for name, expert in self.experts.items()})
 
     def learned(self) -> Mapping[str, Any]:
         """Return the state for another stream."""
-        states = {name: getattr(one, "learned", one.state)() for name, one in self.experts.items()}
-        return {**self._state(states), "prices": {}, "raised": 0, "seen": asdict(ExpertScore())}
+        states = {name: getattr(expert, "learned", expert.state)() for name, expert in self.experts.items()}
+        return {**self._state(states), "prices": {}, "raised": 0, "seen": ExpertScore().to_data()}
 
     def _state(self, states: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-        own = {"seen": asdict(self.seen), "prices": self.prices, "raised": self.raised}
-        return {"experts": dict(states), "learner": self.learner.to_data(), **own}
+        settings = {"seen": self.score.to_data(), "prices": self.thresholds, "raised": self.raised}
+        return {"experts": dict(states), "learner": self.learner.to_data(), **settings}
 
     def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Restore :meth:`state`. Raises :class:`ValueError` for other data."""
         try:
             states, learner = state["experts"], Exp3.from_data(state["learner"])
-            prices, raised = {str(name): float(price) for name, price in state["prices"].items()}, int(state["raised"])
-            seen = restored(ExpertScore(), state["seen"])
+            thresholds, raised = (
+                {str(name): float(threshold) for name, threshold in state["prices"].items()},
+                int(state["raised"]),
+            )
+            score = ExpertScore.from_data(state["seen"])
             if set(states) != set(self.experts) or len(learner.log_weights) != len(self.experts):
                 raise ValueError("other experts")
-            given = {name: one.restore(states[name]) for name, one in self.experts.items()}
+            tables = {name: expert.restore(states[name]) for name, expert in self.experts.items()}
         except (SnapshotError, AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"no state of this policy: {error}") from None
-        self.learner, self.prices, self.raised, self.seen = learner, prices, raised, seen
-        return self._shedding_table(given)
+        self.learner, self.thresholds, self.raised, self.score = learner, thresholds, raised, score
+        return self._shedding_table(tables)
 
 
-def _raised(levels: Bytes, by: int) -> Bytes:
+def _raised(levels: Bytes, shift: int) -> Bytes:
     """Shift utility buckets; bucket 0 (no utility) stays 0."""
-    return np.where(levels > 0, np.clip(levels.astype(np.int64) + by, 1, HIGHEST), 0).astype(np.uint8)
+    return np.where(levels > 0, np.clip(levels.astype(np.int64) + shift, 1, HIGHEST), 0).astype(np.uint8)

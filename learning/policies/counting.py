@@ -68,11 +68,11 @@ class CountingPolicy:
         return self._shedding_table()
 
     def _shedding_table(self) -> SheddingTable:
-        chosen = self.scheme.shedding_table(self.context, self.grid, self.sums)
-        if chosen is None:
+        table = self.scheme.shedding_table(self.context, self.grid, self.sums)
+        if table is None:
             flat = SheddingTable.flat(self.context, grid=self.grid)
-            chosen = replace(flat, decay=np.full(self.context.states, 4.0))
-        return chosen.watching(sample=self.watch.sample, shadow=self.watch.shadow)
+            table = replace(flat, decay=np.full(self.context.states, 4.0))
+        return table.watching(sample=self.watch.sample, shadow=self.watch.shadow)
 
     def state(self) -> Mapping[str, Any]:
         """Return all that was learned, as arrays and numbers."""
@@ -86,13 +86,13 @@ class CountingPolicy:
         """Restore :meth:`state`. Raises :class:`ValueError` for other data."""
         try:
             pending, watch = self.pending.with_arrays(state["pending"]), Watch.from_data(state["watch"])
-            sums = {name: np.asarray(held, np.float64) for name, held in state["sums"].items()}
+            sums = {name: np.asarray(column, np.float64) for name, column in state["sums"].items()}
         except (AcepError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"no state of this policy: {error}") from None
-        shapes = {name: held.shape for name, held in self.scheme.empty(self.context, self.grid).items()}
-        if {name: held.shape for name, held in sums.items()} != shapes:
+        shapes = {name: column.shape for name, column in self.scheme.empty(self.context, self.grid).items()}
+        if {name: column.shape for name, column in sums.items()} != shapes:
             raise ValueError("a state of another policy or query")
-        if not all(np.isfinite(held).all() for held in sums.values()):
+        if not all(np.isfinite(column).all() for column in sums.values()):
             raise ValueError("sums that are no numbers")
         self.sums, self.pending, self.watch = sums, pending, watch
         return self._shedding_table()

@@ -15,9 +15,9 @@ ENOUGH = 20.0  # least number of successes to learn from
 NOISE = 2 * STEPS  # so that not all events of a class and place are shed at once
 
 
-def plus(sums: Table, forget: float, more: Table) -> Table:
-    """Add ``more`` to sums that fade by ``forget``."""
-    return {name: forget * held + more[name] for name, held in sums.items()}
+def plus(sums: Table, forget: float, added: Table) -> Table:
+    """Add ``added`` to sums that fade by ``forget``."""
+    return {name: forget * total + added[name] for name, total in sums.items()}
 
 
 def makers(context: PolicyContext) -> Floats:
@@ -25,8 +25,8 @@ def makers(context: PolicyContext) -> Floats:
     class of the event that made it."""
     takes: Floats = np.zeros((context.states, context.states, max(context.classes, 1)))
     for source, arcs in enumerate(context.takes):
-        for taken, target in arcs:
-            takes[source, target, taken] = 1.0
+        for event_class, target in arcs:
+            takes[source, target, event_class] = 1.0
     takes /= np.maximum(takes.sum(axis=2, keepdims=True), 1.0)
     return takes
 
@@ -34,8 +34,8 @@ def makers(context: PolicyContext) -> Floats:
 def takers(context: PolicyContext) -> Floats:
     """Return float64[states, classes]: the classes of events that a state can bind, in equal shares."""
     takes = (makers(context).sum(axis=1) > 0).astype(np.float64)
-    found: Floats = takes / np.maximum(takes.sum(axis=1, keepdims=True), 1.0)
-    return found
+    shares: Floats = takes / np.maximum(takes.sum(axis=1, keepdims=True), 1.0)
+    return shares
 
 
 def place_of(grid: Grid, start: Ints, now: Ints) -> Ints:
@@ -45,7 +45,7 @@ def place_of(grid: Grid, start: Ints, now: Ints) -> Ints:
 
 def by_place(grid: Grid, place: Ints, likely: Floats) -> Floats:
     """Return the sums of shares (float64[n, classes]) by class and place."""
-    return np.array([np.bincount(place, of, grid.windows) for of in likely.T])
+    return np.array([np.bincount(place, shares, grid.windows) for shares in likely.T])
 
 
 def admission_of(context: PolicyContext, levels: Bytes) -> Bytes:

@@ -78,8 +78,8 @@ class Exp3:
         positive = 0 < self.explore < math.inf and 0 < self.largest < math.inf
         if not (self.log_weights and positive and 0 <= self.share < 1):
             raise ValueError("a learner has experts, a positive rate and largest reward, and a share from 0 to below 1")
-        whole = isinstance(self.seed, int) and isinstance(self.round, int)
-        if not (self.explore <= 1 and whole and 0 <= self.seed < 2**64 and 0 <= self.round < 2**63):
+        is_integral = isinstance(self.seed, int) and isinstance(self.round, int)
+        if not (self.explore <= 1 and is_integral and 0 <= self.seed < 2**64 and 0 <= self.round < 2**63):
             raise ValueError("a share of 1 at most is explored; seed and round are not negative, and of 64 bits")
         total = math.fsum(map(math.exp, self.log_weights))
         if not all(-math.inf < log < 1e-6 for log in self.log_weights) or abs(total - 1) >= 1e-6:
@@ -114,9 +114,9 @@ class Exp3:
         """Return the learner after a round in which its choice had this reward; ``ValueError`` if it is invalid."""
         if not 0 <= reward <= self.largest:
             raise ValueError(f"rewards are numbers from 0 to {self.largest}")
-        chosen, logs = self.choice, np.array(self.log_weights)
-        estimate = importance_weighted(reward / self.largest, float(self.weights[chosen]))
-        logs[chosen] += self.explore / len(logs) * estimate
+        choice, logs = self.choice, np.array(self.log_weights)
+        estimate = importance_weighted(reward / self.largest, float(self.weights[choice]))
+        logs[choice] += self.explore / len(logs) * estimate
         return replace(self, log_weights=_mixed(logs, self.share), round=self.round + 1)
 
     def bound(self, rounds: int, switches: int = 0) -> float:
@@ -127,14 +127,14 @@ class Exp3:
 
     def to_data(self) -> dict[str, object]:
         """Return plain data, for JSON."""
-        own = {"explore": self.explore, "share": self.share, "largest": self.largest}
-        return own | {"log_weights": list(self.log_weights), "seed": self.seed, "round": self.round}
+        settings = {"explore": self.explore, "share": self.share, "largest": self.largest}
+        return settings | {"log_weights": list(self.log_weights), "seed": self.seed, "round": self.round}
 
     @classmethod
     def from_data(cls, data: Any) -> Exp3:
         """Read the learner of :meth:`to_data`; :class:`acep.errors.SnapshotError` for invalid data."""
         try:
-            found = {name: data[name] for name in cls.__dataclass_fields__}
-            return cls(**found | {"log_weights": tuple(found["log_weights"])})
+            values = {name: data[name] for name in cls.__dataclass_fields__}
+            return cls(**values | {"log_weights": tuple(values["log_weights"])})
         except (KeyError, OverflowError, TypeError, ValueError):
             raise SnapshotError("the learner is damaged: its content makes no sense", code="state_damaged") from None

@@ -18,11 +18,11 @@ __all__ = ["FinishedTrajectories", "Pending", "Watch"]
 TRAJECTORIES = 4096  # trajectories to log in an epoch
 OPEN = 65_536  # the most unfinished trajectories to keep
 EXPLORE = (0.05, 0.02)  # share of the budget for shadow samples: at first, and in the end
-AGAIN = 0.6  # the same share after drift is suspected
+EXPLORE_DRIFT = 0.6  # the same share after drift is suspected
 FADES = 0.8  # factor on that share after each epoch
 FIRST_SHADOW = 1 / 512
 LIKELY, FEW = 10.0, 256.0  # prior: an exact run takes LIKELY times the budget; it weighs as much as FEW events
-KNOWN = 4096.0  # the most events that costs measured on another stream count for
+MEASURED_EVENTS = 4096.0  # the most events that costs measured on another stream count for
 FORGET = 0.9  # factor on older costs after each epoch
 LEAST_SHADOW, MOST_SHADOW = 1e-4, 1 / 16
 LEAST_SAMPLE = 2.0**-20
@@ -55,16 +55,16 @@ class Pending:
         if not log.trajectories:  # the usual case after learning ahead
             nothing = FinishedTrajectories(log.trajectories, Reached.none(), log.extra, log.ages)
             return replace(self, extra=self.extra.then(log.extra)), nothing
-        targets, found = self.targets.numbered(log.trajectories.found)
-        finished = split_finished(self.open, replace(log.trajectories, found=found), OPEN)
+        targets, runs = self.targets.numbered(log.trajectories.found)
+        finished = split_finished(self.open, replace(log.trajectories, found=runs), OPEN)
         trajectories, open_ = finished.trajectories, finished.open
         # Feature bins belong to the shedding table then in force; no grid of match vectors here has any.
         trajectories = replace(trajectories, made=trajectories.made.featureless())
         extra, ages = self.extra.then(log.extra), self.ages.then(log.ages)
-        known = FinishedTrajectories(
+        complete = FinishedTrajectories(
             trajectories, walk(trajectories.made, trajectories.found), extra.of(trajectories.made.trajectory), ages
         )
-        return Pending(targets, open_, extra.of(open_.made.trajectory), ages.of(open_.made.trajectory)), known
+        return Pending(targets, open_, extra.of(open_.made.trajectory), ages.of(open_.made.trajectory)), complete
 
     def anew(self) -> Pending:
         """Return the state for another stream: nothing is open, since its trajectories and partitions are others."""
@@ -86,42 +86,42 @@ class Pending:
 @dataclass(frozen=True)
 class Watch:
     """How much to log in an epoch: the share of starts (``sample``), and the share of shadow-sampled units
-    (``shadow``), which may cost the share ``explored`` of the budget. ``seen`` counts the touches spent on shadow
-    samples, ``of`` the events, each weighted by the share sampled; their ratio is the cost of an exact run per event.
+    (``shadow``), which may cost the share ``explored`` of the budget. ``touches`` counts those spent on shadow
+    samples, ``events`` the events, weighted by the share sampled; their ratio is the cost of an exact run per event.
     """
 
     explored: float = EXPLORE[0]
     sample: float = 1.0
     shadow: float = FIRST_SHADOW
-    seen: float = 0.0
-    of: float = 0.0
+    touches: float = 0.0
+    events: float = 0.0
 
     def __post_init__(self) -> None:
         if not (0 <= self.explored <= 1 and 0 <= self.sample <= 1 and 0 <= self.shadow <= 1):
             raise ValueError("shares of what is watched")
-        if not (0 <= self.seen < np.inf and 0 <= self.of < np.inf):
+        if not (0 <= self.touches < np.inf and 0 <= self.events < np.inf):
             raise ValueError("sums of what is watched")
 
     def after(self, epoch: Epoch) -> Watch:
         """Return the shares for the next epoch."""
-        made, share = len(epoch.log.trajectories.made), max(EXPLORE[1], FADES * self.explored)
+        n_made, share = len(epoch.log.trajectories.made), max(EXPLORE[1], FADES * self.explored)
         ended = epoch.log.trajectories.ended
         paid = float(ended.touches[ended.how != MERGED].sum())
-        sample = max(self.sample * min(1.0, TRAJECTORIES / max(made, 1)), LEAST_SAMPLE)
+        sample = max(self.sample * min(1.0, TRAJECTORIES / max(n_made, 1)), LEAST_SAMPLE)
         if epoch.allowance is None:
-            return Watch(share, sample, 0.0, self.seen + epoch.spent, self.of + epoch.events)
+            return Watch(share, sample, 0.0, self.touches + epoch.spent, self.events + epoch.events)
         if epoch.price <= 0:
             return replace(self, explored=share, sample=sample)
         # Only shadow-sampled units show everything; elsewhere the dropped partial matches are unknown.
         watched = self.shadow if self.sample == 0 else 0.0
-        seen = FORGET * self.seen + (paid if watched else 0.0)
-        of = FORGET * self.of + watched * epoch.events
-        exact = max((seen + LIKELY * epoch.allowance * FEW) / (of + FEW), epoch.allowance)
-        return Watch(share, 0.0, min(max(share * epoch.allowance / exact, LEAST_SHADOW), MOST_SHADOW), seen, of)
+        touches = FORGET * self.touches + (paid if watched else 0.0)
+        events = FORGET * self.events + watched * epoch.events
+        exact = max((touches + LIKELY * epoch.allowance * FEW) / (events + FEW), epoch.allowance)
+        return Watch(share, 0.0, min(max(share * epoch.allowance / exact, LEAST_SHADOW), MOST_SHADOW), touches, events)
 
     def more(self) -> Watch:
         """Return a larger share for shadow samples, since drift is suspected."""
-        return replace(self, explored=AGAIN)
+        return replace(self, explored=EXPLORE_DRIFT)
 
     def less(self) -> Watch:
         """Return the usual share for shadow samples, since there was no drift."""
@@ -129,8 +129,8 @@ class Watch:
 
     def anew(self) -> Watch:
         """Return the state for another stream; the costs measured so far count a little."""
-        less = min(1.0, KNOWN / max(self.of, 1e-9))
-        return Watch(EXPLORE[1], 0.0, LEAST_SHADOW, less * self.seen, less * self.of)
+        weight = min(1.0, MEASURED_EVENTS / max(self.events, 1e-9))
+        return Watch(EXPLORE[1], 0.0, LEAST_SHADOW, weight * self.touches, weight * self.events)
 
     def to_data(self) -> dict[str, float]:
         """Return the fields as plain data."""

@@ -71,9 +71,9 @@ class ScoringConfiguration:
         return self.temper if self.hashed or not term.hashed else 0.0
 
 
-BOTH = ((0.25, 8.0), (0.5, 4.0), (0.5, 8.0), (0.5, 16.0), (1.0, 4.0))  # temper and decay
+TEMPERS_AND_DECAYS = ((0.25, 8.0), (0.5, 4.0), (0.5, 8.0), (0.5, 16.0), (1.0, 4.0))  # temper and decay
 CONFIGURATIONS = (
-    *(ScoringConfiguration(t, d, hashed=h) for h in (True, False) for t, d in BOTH),
+    *(ScoringConfiguration(t, d, hashed=h) for h in (True, False) for t, d in TEMPERS_AND_DECAYS),
     ScoringConfiguration(clears=True),
     ScoringConfiguration(0.0, 4.0, noise=0, hashed=False, clears=True),
     ScoringConfiguration(0.0, 4.0, noise=0, hashed=False),
@@ -85,15 +85,15 @@ CONFIGURATIONS = (
 class HistoryPolicy:
     """The policy ``history``: keeps the partial matches that lead to the most targets per cost by its statistics.
 
-    ``target``: ``"points"`` or ``"bundles"``. ``way``: the first scoring configuration. ``tries``: whether learning
-    ahead chooses among ``CONFIGURATIONS``. ``terms``, ``ages``, ``costs``: whether registers, the number of later
-    partial matches, and costs are taken into account. ``forget``: the least factor for old counts in an epoch; less is
-    forgotten if less is new. ``differences``: whether the value of a vector is learned by temporal differences
+    ``target``: ``"points"`` or ``"bundles"``. ``configuration``: the first scoring configuration. ``tries``: whether
+    learning ahead chooses among ``CONFIGURATIONS``. ``terms``, ``ages``, ``costs``: whether registers, the number of
+    later partial matches, and costs are taken into account. ``forget``: the least factor for old counts in an epoch;
+    less is forgotten if less is new. ``differences``: whether the value of a vector is learned by temporal differences
     (acep.learning.estimation.temporal_differences) instead of counted.
     """
 
     target: str = "points"
-    way: ScoringConfiguration = ScoringConfiguration()
+    configuration: ScoringConfiguration = ScoringConfiguration()
     tries: bool = True
     terms: bool = True
     ages: bool = False
@@ -108,16 +108,16 @@ class HistoryPolicy:
         self.context = context
         self.grid: Grid = context.grid(windows=WINDOWS, waits=WAITS)
         logged = candidates(context) if self.terms else ()
-        self.told = tuple(tuple(map(FittedTerm, state)) for state in logged)
+        self.fitted = tuple(tuple(map(FittedTerm, state)) for state in logged)
         self.sums: VectorMemory = DenseMemory(columns=3, ring=0)
         self.pending = Pending(Targets(gap=0 if self.target == "points" else context.span))
-        self.known = Lived.none()
+        self.trajectories = Lived.none()
         self.values = np.zeros((0, 0))
         self.watch, self.proof = Watch(), Proof()
         self.to_come = np.zeros(self.grid.vectors if self.differences else 0)
         self.fresh, self.best, self.visits, self.trusted = 0.0, 0.0, 0.0, 1.0
-        self.prices: tuple[ThresholdTrial, ...] = ()
-        self.chosen = self._chosen(self.way, self.told)
+        self.trials: tuple[ThresholdTrial, ...] = ()
+        self.table = self._chosen(self.configuration, self.fitted)
         return self._shedding_table()
 
     def learn(self, epoch: Epoch) -> SheddingTable:
@@ -136,63 +136,72 @@ class HistoryPolicy:
         self.watch = self.watch.after(epoch)
         # A fit to many trajectories is not repeated for a few. Without a bound nothing depends on it.
         if not ahead and self.fresh * ANEW >= self.visits:
-            self.chosen, self.fresh = self._chosen(self.way, self._told()), 0.0
+            self.table, self.fresh = self._chosen(self.configuration, self._told()), 0.0
         return self._shedding_table()
 
     def _begin_anew(self) -> None:
         """Begin again after drift: give old statistics little trust, which grows again with each epoch."""
         self.trusted = LEAST_TRUST
         self._scale(min(1.0, DOUBTED / max(self.visits, 1.0)))
-        self.known, self.values, self.fresh = Lived.none(), np.zeros((0, 0)), self.visits
-        self.told = tuple(tuple(one.less(LEAST_TRUST) for one in state) for state in self.told)
+        self.trajectories, self.values, self.fresh = Lived.none(), np.zeros((0, 0)), self.visits
+        self.fitted = tuple(tuple(term.less(LEAST_TRUST) for term in state) for state in self.fitted)
 
     def ways(self) -> list[SheddingTable]:
         """Return the shedding table of each scoring configuration that is to be tried."""
-        told = self._told()
-        return [self._chosen(way, told) for way in (CONFIGURATIONS if self.tries else [self.way])]
+        fitted_terms = self._told()
+        return [
+            self._chosen(configuration, fitted_terms)
+            for configuration in (CONFIGURATIONS if self.tries else [self.configuration])
+        ]
 
     def rules(self) -> list[int]:
         """Return the numbers of the configurations that are fixed rules."""
-        return [number for number, way in enumerate(CONFIGURATIONS) if way.rule] if self.tries else []
-
-    def choose(self, number: int, prices: Sequence[ThresholdTrial]) -> None:
-        """Use the scoring configuration ``number`` from now on, which reached ``prices`` when it was tried."""
-        self.way = CONFIGURATIONS[number] if self.tries else self.way
-        # A rule uses nothing that was learned, so drift need not be detected.
-        self.prices = tuple((rate, price, 0.0 if self.way.rule else found) for rate, price, found in prices)
-
-    def _shedding_table(self) -> SheddingTable:
-        if self.way.rule:  # a rule learns nothing, so it needs no samples
-            return self.chosen.watching(sample=0.0, shadow=0.0)
-        return self.chosen.watching(sample=self.watch.sample, shadow=self.watch.shadow)
-
-    def _chosen(self, way: ScoringConfiguration, told: Terms) -> SheddingTable:
-        sums = self._sums()
-        none = np.zeros((self.context.states, AGES), np.int8)
-        if way.rule or sums.won.sum() < ENOUGH:
-            flat = SheddingTable.flat(self.context, grid=self.grid)
-            terms = tuple(tuple(one.at(0.0) for one in state) for state in told)
-            flat = replace(flat, decay=np.full(self.context.states, 4.0), terms=terms)
-            return replace(flat, clears=way.clears, prices=self.prices) if way.rule else flat
-        won, paid = self._to_come(sums)
-        worth = won / paid if self.costs else won
-        temper = self.trusted * way.temper
-        top = float(worth.max())
-        if not self.best or abs(np.log2(top / self.best)) > FARTHEST:
-            self.best = top
-        aged = later(self.grid, self.known, won, paid) if self.ages else none
-        return SheddingTable(
-            self.grid,
-            as_utility_buckets(np.maximum(worth, top * LEAST_WORTH) ** temper, best=self.best**temper),
-            np.full(self.context.states, way.decay),
-            (temper * aged).astype(np.int8),
-            terms=tuple(tuple(one.at(self.trusted * way.trust(one.term)) for one in state) for state in told),
-            noise=way.noise,
-            clears=way.clears,
-            prices=self.prices,
+        return (
+            [number for number, configuration in enumerate(CONFIGURATIONS) if configuration.rule] if self.tries else []
         )
 
-    def _take_in(self, epoch: Epoch, most: int) -> None:
+    def choose(self, number: int, trials: Sequence[ThresholdTrial]) -> None:
+        """Use the scoring configuration ``number`` from now on, which reached ``trials`` when it was tried."""
+        self.configuration = CONFIGURATIONS[number] if self.tries else self.configuration
+        # A rule uses nothing that was learned, so drift need not be detected.
+        rule = self.configuration.rule
+        self.trials = tuple((rate, threshold, 0.0 if rule else points) for rate, threshold, points in trials)
+
+    def _shedding_table(self) -> SheddingTable:
+        if self.configuration.rule:  # a rule learns nothing, so it needs no samples
+            return self.table.watching(sample=0.0, shadow=0.0)
+        return self.table.watching(sample=self.watch.sample, shadow=self.watch.shadow)
+
+    def _chosen(self, configuration: ScoringConfiguration, fitted_terms: Terms) -> SheddingTable:
+        sums = self._sums()
+        none = np.zeros((self.context.states, AGES), np.int8)
+        if configuration.rule or sums.won.sum() < ENOUGH:
+            flat = SheddingTable.flat(self.context, grid=self.grid)
+            terms = tuple(tuple(term.at(0.0) for term in state) for state in fitted_terms)
+            flat = replace(flat, decay=np.full(self.context.states, 4.0), terms=terms)
+            return replace(flat, clears=configuration.clears, prices=self.trials) if configuration.rule else flat
+        won, paid = self._to_come(sums)
+        utility = won / paid if self.costs else won
+        temper = self.trusted * configuration.temper
+        top = float(utility.max())
+        if not self.best or abs(np.log2(top / self.best)) > FARTHEST:
+            self.best = top
+        aged = later(self.grid, self.trajectories, won, paid) if self.ages else none
+        return SheddingTable(
+            self.grid,
+            as_utility_buckets(np.maximum(utility, top * LEAST_WORTH) ** temper, best=self.best**temper),
+            np.full(self.context.states, configuration.decay),
+            (temper * aged).astype(np.int8),
+            terms=tuple(
+                tuple(term.at(self.trusted * configuration.trust(term.term)) for term in state)
+                for state in fitted_terms
+            ),
+            noise=configuration.noise,
+            clears=configuration.clears,
+            prices=self.trials,
+        )
+
+    def _take_in(self, epoch: Epoch, max_rows: int) -> None:
         self.pending, finished = self.pending.take_in(epoch.log)
         if not len(finished.trajectories.made):
             return
@@ -202,15 +211,17 @@ class HistoryPolicy:
             return
         if self.differences:
             self.to_come = learned(self.to_come, steps(self.grid, finished.trajectories))
-        counted = stays(self.grid, trajectories)
-        seen = np.flatnonzero(counted.visits)
+        new_sums = stays(self.grid, trajectories)
+        visited = np.flatnonzero(new_sums.visits)
         if epoch.allowance is not None:  # forget no more than is new
-            share = float(counted.visits.sum()) / max(self.visits, 1.0)
+            share = float(new_sums.visits.sum()) / max(self.visits, 1.0)
             self._scale(max(self.forget, 1 - share))
-        self.visits += float(counted.visits.sum())
-        self.fresh += float(counted.visits.sum())
-        self.sums.add(seen, np.stack([counted.visits[seen], counted.won[seen], counted.paid[seen]], axis=1))
-        self.known, self.values = thinned(self.known.then(trajectories), stacked(self.values, values), most)
+        self.visits += float(new_sums.visits.sum())
+        self.fresh += float(new_sums.visits.sum())
+        columns = [column[visited] for column in (new_sums.visits, new_sums.won, new_sums.paid)]
+        self.sums.add(visited, np.stack(columns, axis=1))
+        trajectories, values = self.trajectories.then(trajectories), stacked(self.values, values)
+        self.trajectories, self.values = thinned(trajectories, values, max_rows)
 
     def _scale(self, factor: float) -> None:
         self.sums.scale(factor)
@@ -225,18 +236,26 @@ class HistoryPolicy:
 
     def _told(self) -> Terms:
         """Return the terms, fitted to the remembered trajectories."""
-        known, sums = self.known, self._sums()
-        if not len(known) or sums.won.sum() < ENOUGH:
-            return self.told
+        trajectories, sums = self.trajectories, self._sums()
+        if not len(trajectories) or sums.won.sum() < ENOUGH:
+            return self.fitted
         won, paid = self._to_come(sums)
-        vector = self.grid.number(known.state, known.error, known.start, known.made, known.made)
-        found = []
-        for state, told in enumerate(self.told):
-            own = np.flatnonzero(known.state == state)
-            here = vector[own]
-            columns = (known.gain[own], known.touches[own], won[here], paid[here], known.weight[own])
-            found.append(fitted(told, self.values[own, : len(told)], *columns))
-        return tuple(found)
+        vector = self.grid.number(
+            trajectories.state, trajectories.error, trajectories.start, trajectories.made_at, trajectories.made_at
+        )
+        terms = []
+        for state, state_terms in enumerate(self.fitted):
+            rows = np.flatnonzero(trajectories.state == state)
+            row_vectors = vector[rows]
+            columns = (
+                trajectories.gain[rows],
+                trajectories.touches[rows],
+                won[row_vectors],
+                paid[row_vectors],
+                trajectories.weight[rows],
+            )
+            terms.append(fitted(state_terms, self.values[rows, : len(state_terms)], *columns))
+        return tuple(terms)
 
     def state(self) -> Mapping[str, Any]:
         """Return all that was learned, as arrays and numbers."""
@@ -245,50 +264,52 @@ class HistoryPolicy:
             "visits": self.visits,
             "pending": self.pending.to_arrays(),
             "watch": self.watch.to_data(),
-            "proof": asdict(self.proof),
-            "known": self.known.to_arrays(),
+            "proof": self.proof.to_data(),
+            "known": self.trajectories.to_arrays(),
             "values": self.values,
             "to_come": self.to_come,
-            "told": [[told.to_data() for told in state] for state in self.told],
-            "way": asdict(self.way),
+            "told": [[term.to_data() for term in state] for state in self.fitted],
+            "way": asdict(self.configuration),
             "best": self.best,
             "trusted": self.trusted,
             "fresh": self.fresh,
-            "chosen": self.chosen.to_arrays(),
+            "chosen": self.table.to_arrays(),
         }
 
     def learned(self) -> Mapping[str, Any]:
         """Return the state for another stream: the fitted terms and sums, without the trajectories."""
-        self.told = self._told()
-        self.known, self.values, self.fresh = Lived.none(), np.zeros((0, 0)), 0.0
+        self.fitted = self._told()
+        self.trajectories, self.values, self.fresh = Lived.none(), np.zeros((0, 0)), 0.0
         self.trusted = 1.0
         self._scale(min(1.0, VISITS / max(self.visits, 1.0)))
-        self.chosen = self._chosen(self.way, self.told)
+        self.table = self._chosen(self.configuration, self.fitted)
         anew = {"pending": self.pending.anew().to_arrays(), "watch": self.watch.anew().to_data()}
-        return {**self.state(), **anew, "proof": asdict(Proof())}
+        return {**self.state(), **anew, "proof": Proof().to_data()}
 
     def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Restore :meth:`state`. Raises :class:`ValueError` for other data."""
         try:
             sums = read_memory(state["sums"].tobytes())
-            known, values = Lived.from_arrays(state["known"]), np.asarray(state["values"], np.float64)
+            trajectories, values = Lived.from_arrays(state["known"]), np.asarray(state["values"], np.float64)
             pending, watch = self.pending.with_arrays(state["pending"]), Watch.from_data(state["watch"])
-            to_come, proof = np.asarray(state["to_come"], np.float64), restored(Proof(), state["proof"])
-            told = tuple(tuple(map(FittedTerm.from_data, terms)) for terms in state["told"])
-            way = restored(ScoringConfiguration(), state["way"])
-            numbers, chosen = numbers_like(self, NUMBERS, state), SheddingTable.from_arrays(self.grid, state["chosen"])
+            to_come, proof = np.asarray(state["to_come"], np.float64), Proof.from_data(state["proof"])
+            fitted_terms = tuple(tuple(map(FittedTerm.from_data, terms)) for terms in state["told"])
+            configuration = restored(ScoringConfiguration(), state["way"])
+            numbers, table = numbers_like(self, NUMBERS, state), SheddingTable.from_arrays(self.grid, state["chosen"])
         except (AcepError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"no state of this policy: {error}") from None
         fits = to_come.shape == self.to_come.shape and bool(np.isfinite(to_come).all())
-        fits &= values.ndim == 2 and len(values) == len(known) and sums.columns == 3
-        if not (fits and all(0 <= one < np.inf for one in numbers.values()) and 0 < numbers["trusted"] <= 1):
+        fits &= values.ndim == 2 and len(values) == len(trajectories) and sums.columns == 3
+        if not (fits and all(0 <= number < np.inf for number in numbers.values()) and 0 < numbers["trusted"] <= 1):
             raise ValueError("no state of this policy")
-        if [[t.term.kind for t in terms] for terms in told] != [[t.term.kind for t in terms] for terms in self.told]:
+        if [[t.term.kind for t in terms] for terms in fitted_terms] != [
+            [t.term.kind for t in terms] for terms in self.fitted
+        ]:
             raise ValueError("terms of another query")
-        if len(known) and not (known.state.min() >= 0 and known.state.max() < self.context.states):
+        if len(trajectories) and not (trajectories.state.min() >= 0 and trajectories.state.max() < self.context.states):
             raise ValueError("a state of another query")
         self.sums, self.pending, self.watch, self.proof = sums, pending, watch, proof
-        self.known, self.values, self.told, self.to_come = known, values, told, to_come
-        self.way, self.chosen, self.prices = way, chosen, chosen.prices
+        self.trajectories, self.values, self.fitted, self.to_come = trajectories, values, fitted_terms, to_come
+        self.configuration, self.table, self.trials = configuration, table, table.prices
         vars(self).update(numbers)
         return self._shedding_table()

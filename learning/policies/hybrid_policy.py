@@ -38,23 +38,25 @@ def _no_both(context: PolicyContext, grid: Grid) -> Table:
 def _of_both(context: PolicyContext, grid: Grid, sums: Table, finished: FinishedTrajectories, forget: float) -> Table:
     """Add by event class the partial matches made (``born``, by vector), and the targets ``won``, by place."""
     trajectories, reached = finished.trajectories, finished.reached
-    made = trajectories.made
-    parent = made.parents
-    likely = makers(context)[np.where(parent >= 0, made.state[parent], 0), made.state] * made.weight[:, None]
-    vector = grid.number(made.state, made.error, made.start, made.made, made.made)
-    born = np.array([np.bincount(vector, of, grid.vectors) for of in likely.T])
+    partials = trajectories.made
+    parent = partials.parents
+    likely = (
+        makers(context)[np.where(parent >= 0, partials.state[parent], 0), partials.state] * partials.weight[:, None]
+    )
+    vector = grid.number(partials.state, partials.error, partials.start, partials.made, partials.made)
+    born = np.array([np.bincount(vector, shares, grid.vectors) for shares in likely.T])
     # A target counts once per event, even if several of its partial matches led there.
-    of_event = np.stack([made.partition[reached.row], made.made[reached.row], reached.target])
+    of_event = np.stack([partials.partition[reached.row], partials.made[reached.row], reached.target])
     once = np.unique(of_event, axis=1, return_index=True)[1]
     row = reached.row[once]
-    last = made.find(trajectories.found.parent)
+    last = partials.find(trajectories.found.parent)
     ends = np.flatnonzero((last >= 0) & trajectories.found.first)
     last, when = last[ends], trajectories.found.when[ends]
-    ending = takers(context)[made.state[last]] * made.weight[last][:, None]
-    won = by_place(grid, place_of(grid, made.start[row], made.made[row]), likely[row])
-    more = {"born": born, "won": won + by_place(grid, place_of(grid, made.start[last], when), ending)}
+    ending = takers(context)[partials.state[last]] * partials.weight[last][:, None]
+    won = by_place(grid, place_of(grid, partials.start[row], partials.made[row]), likely[row])
+    added = {"born": born, "won": won + by_place(grid, place_of(grid, partials.start[last], when), ending)}
     nodes = of_nodes(context, grid, {name: sums[name] for name in NODES}, finished, forget)
-    return {**nodes, **plus({name: sums[name] for name in more}, forget, more)}
+    return {**nodes, **plus({name: sums[name] for name in added}, forget, added)}
 
 
 def _by_both(context: PolicyContext, grid: Grid, sums: Table) -> SheddingTable | None:

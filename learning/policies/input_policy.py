@@ -35,29 +35,32 @@ def _no_events(context: PolicyContext, grid: Grid) -> Table:
 def _of_events(context: PolicyContext, grid: Grid, sums: Table, finished: FinishedTrajectories, forget: float) -> Table:
     """Count by class and place the partial matches made, and the useful ones; a completed match is always useful."""
     trajectories = finished.trajectories
-    made = trajectories.made
-    useful, own = np.zeros(len(made), np.bool_), np.ones(len(made), np.bool_)
+    partials = trajectories.made
+    useful, is_counted = np.zeros(len(partials), np.bool_), np.ones(len(partials), np.bool_)
     useful[finished.reached.row] = True
-    merged = made.find(trajectories.ended.trajectory[trajectories.ended.how == MERGED])
-    own[merged[merged >= 0]] = False
-    parent = made.parents
-    likely = makers(context)[np.where(parent >= 0, made.state[parent], 0), made.state] * (made.weight * own)[:, None]
-    last = made.find(trajectories.found.parent)
+    merged = partials.find(trajectories.ended.trajectory[trajectories.ended.how == MERGED])
+    is_counted[merged[merged >= 0]] = False
+    parent = partials.parents
+    likely = (
+        makers(context)[np.where(parent >= 0, partials.state[parent], 0), partials.state]
+        * (partials.weight * is_counted)[:, None]
+    )
+    last = partials.find(trajectories.found.parent)
     last, when = last[last >= 0], trajectories.found.when[last >= 0]
-    ending = takers(context)[made.state[last]] * made.weight[last][:, None]
-    place, end = place_of(grid, made.start, made.made), place_of(grid, made.start[last], when)
+    ending = takers(context)[partials.state[last]] * partials.weight[last][:, None]
+    place, end = place_of(grid, partials.start, partials.made), place_of(grid, partials.start[last], when)
     ends = by_place(grid, end, ending)
-    more = {"made": by_place(grid, place, likely), "useful": by_place(grid, place, likely * useful[:, None])}
-    return plus(sums, forget, {name: counted + ends for name, counted in more.items()})
+    added = {"made": by_place(grid, place, likely), "useful": by_place(grid, place, likely * useful[:, None])}
+    return plus(sums, forget, {name: counts + ends for name, counts in added.items()})
 
 
 def _by_events(context: PolicyContext, grid: Grid, sums: Table) -> SheddingTable | None:
     """Score a new partial match by its event and place; one that was kept is always kept."""
-    made, useful = sums["made"], sums["useful"]
+    n_made, useful = sums["made"], sums["useful"]
     if useful.sum() < ENOUGH:
         return None
-    of_class = (useful.sum(axis=1) + 1) / (made.sum(axis=1) + 2)
-    levels = as_utility_buckets((useful + 4 * of_class[:, None]) / (made + 4))
+    of_class = (useful.sum(axis=1) + 1) / (n_made.sum(axis=1) + 2)
+    levels = as_utility_buckets((useful + 4 * of_class[:, None]) / (n_made + 4))
     makes = (makers(context).sum(axis=0) > 0).T  # by class and state
     parts = grid.parts(np.arange(grid.vectors))
     of_node = np.where(makes[:, parts.state], levels[:, grid.windows - 1 - parts.remaining], 1).max(axis=0)

@@ -38,4 +38,4 @@ class OraclePolicy(HistoryPolicy):
         return self._unwatched()
 
     def _unwatched(self) -> SheddingTable:
-        return self.chosen.watching(sample=0.0, shadow=0.0)
+        return self.table.watching(sample=0.0, shadow=0.0)

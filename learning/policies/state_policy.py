@@ -38,9 +38,9 @@ def no_nodes(names: tuple[str, ...], context: PolicyContext, grid: Grid) -> Tabl
 def of_nodes(context: PolicyContext, grid: Grid, sums: Table, finished: FinishedTrajectories, forget: float) -> Table:  # noqa: ARG001
     """Add the sums of finished trajectories by match vector."""
     trajectories = finished.trajectories
-    told = tally(grid, trajectories)
-    columns = dict(zip(SUMS, told.sums.T, strict=True))
-    wanted = {
+    vector_sums = tally(grid, trajectories)
+    columns = dict(zip(SUMS, vector_sums.sums.T, strict=True))
+    available = {
         "visits": columns["visits"],
         "won": columns["reached"],
         "contributed": columns["targets"],
@@ -48,13 +48,13 @@ def of_nodes(context: PolicyContext, grid: Grid, sums: Table, finished: Finished
         "consumed": columns["rest"] + columns["descendants"],
         "own": columns["own"],
     }
-    more = {name: np.zeros(grid.vectors) for name in sums if name in wanted}
-    for name, column in more.items():
-        column[told.vectors] = wanted[name]
-    found = plus({name: sums[name] for name in more}, forget, more)
+    added = {name: np.zeros(grid.vectors) for name in sums if name in available}
+    for name, column in added.items():
+        column[vector_sums.vectors] = available[name]
+    new_sums = plus({name: sums[name] for name in added}, forget, added)
     if "value" in sums:
-        found = {**found, "value": learned(sums["value"], steps(grid, trajectories))}
-    return found
+        new_sums = {**new_sums, "value": learned(sums["value"], steps(grid, trajectories))}
+    return new_sums
 
 
 def _score(won: str, paid: str, context: PolicyContext, grid: Grid, sums: Table) -> SheddingTable | None:

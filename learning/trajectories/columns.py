@@ -16,6 +16,9 @@ __all__ = ["Table", "stored_name"]
 KINDS: dict[str, type] = {"Ints": np.int64, "Floats": np.float64, "Bools": np.bool_}
 """The types of columns by the annotations of their fields."""
 
+STORED_NAMES = {"trajectory": "life", "made_at": "made"}
+"""The names in stored state of columns that were renamed since."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -52,9 +55,9 @@ class Table:
 
     def rows(self, which: Ints | Bools) -> Self:
         """Return some rows, given by row numbers or by a mask."""
-        some = {name: getattr(self, name)[which] for name in self.kinds}
+        selected = {name: getattr(self, name)[which] for name in self.kinds}
         # A mask keeps the order, so the rows need no new check.
-        return self.unchecked(some) if which.dtype == np.bool_ else replace(self, **some)
+        return self.unchecked(selected) if which.dtype == np.bool_ else replace(self, **selected)
 
     def unchecked(self, columns: Mapping[str, NDArray[Any]]) -> Self:
         """Return a table of columns that are known to be valid."""
@@ -66,8 +69,8 @@ class Table:
         """Return these rows followed by those of another table."""
         if not len(other) or not len(self):
             return self if len(self) else other
-        both = {n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in self.kinds}
-        return replace(self, **both)
+        united = {n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in self.kinds}
+        return replace(self, **united)
 
     def to_arrays(self, prefix: str = "") -> dict[str, NDArray[Any]]:
         """Return the columns by their names in stored state, each after ``prefix``."""
@@ -81,7 +84,7 @@ class Table:
 
 def stored_name(name: str) -> str:
     """Return the name of a column in stored state, which does not change with the code."""
-    return "life" if name == "trajectory" else name
+    return STORED_NAMES.get(name, name)
 
 
 def _as(column: NDArray[Any], kind: type, name: str) -> NDArray[Any]:

@@ -15,9 +15,9 @@ from acep.learning.trajectories.trajectories import Trajectories
 
 __all__ = ["Ages", "Extra", "Log", "log_of", "stacked"]
 
-MADE = ("trajectory", "parent", "partition", "state", "error", "start", "made", "feature", "age")
-ENDED = ("trajectory", "when", "how", "touches", "age")
-FOUND = ("parent", "partition", "when", "error", "age")
+MADE_COLUMNS = ("trajectory", "parent", "partition", "state", "error", "start", "made", "feature", "age")
+ENDED_COLUMNS = ("trajectory", "when", "how", "touches", "age")
+RUN_COLUMNS = ("parent", "partition", "when", "error", "age")
 NO_TRAJECTORIES = Trajectories()
 
 
@@ -27,10 +27,10 @@ def stacked(upper: Floats, lower: Floats) -> Floats:
     >>> stacked(np.ones((1, 1)), np.zeros((1, 2))).tolist()
     [[1.0, nan], [0.0, 0.0]]
     """
-    found = np.full((len(upper) + len(lower), max(upper.shape[1], lower.shape[1])), np.nan)
-    found[: len(upper), : upper.shape[1]] = upper
-    found[len(upper) :, : lower.shape[1]] = lower
-    return found
+    table = np.full((len(upper) + len(lower), max(upper.shape[1], lower.shape[1])), np.nan)
+    table[: len(upper), : upper.shape[1]] = upper
+    table[len(upper) :, : lower.shape[1]] = lower
+    return table
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Extra:
 
     def of(self, trajectories: Ints) -> Extra:
         """Return the rows of some numbers, all of which must be there."""
-        at = np.searchsorted(self.trajectory, trajectories)
-        return Extra(trajectories, self.age[at], self.values[at])
+        rows = np.searchsorted(self.trajectory, trajectories)
+        return Extra(trajectories, self.age[rows], self.values[rows])
 
 
 @dataclass(frozen=True)
@@ -91,17 +91,17 @@ class Ages:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Ages:
         """Read :meth:`to_arrays`. Raises :class:`ValueError` or :class:`KeyError` for invalid data."""
-        found = [np.asarray(arrays[stored_name(f.name)], np.int64) for f in fields(cls)]
-        if any(column.ndim != 1 for column in found):
+        columns = [np.asarray(arrays[stored_name(f.name)], np.int64) for f in fields(cls)]
+        if any(column.ndim != 1 for column in columns):
             raise ValueError("ages")
-        if len(found[0]) != len(found[1]) or len(found[2]) != len(found[3]):
+        if len(columns[0]) != len(columns[1]) or len(columns[2]) != len(columns[3]):
             raise ValueError("columns of several lengths")
-        return cls(*found)
+        return cls(*columns)
 
     def of(self, trajectories: Ints) -> Ages:
         """Return the rows of some numbers, which rise."""
-        own, found = np.isin(self.trajectory, trajectories), np.isin(self.parent, trajectories)
-        return Ages(self.trajectory[own], self.ends[own], self.parent[found], self.finds[found])
+        is_listed, has_parent = np.isin(self.trajectory, trajectories), np.isin(self.parent, trajectories)
+        return Ages(self.trajectory[is_listed], self.ends[is_listed], self.parent[has_parent], self.finds[has_parent])
 
 
 @dataclass(frozen=True)
@@ -117,22 +117,25 @@ class Log:
     kept: Bools
 
 
-def log_of(made: Ints, ended: Ints, found: Ints, values: Floats, *, step: int, points: Ints) -> Log:
+def log_of(made_rows: Ints, ended_rows: Ints, run_rows: Ints, values: Floats, *, step: int, points: Ints) -> Log:
     """Build the log from rows of the native core, in flat arrays. ``step``: scaled errors per error level. ``points``:
     the match points in shadow-sampled units (:mod:`acep.learning.estimation.recall`).
 
     Raises :class:`ValueError` for rows that contradict themselves.
     """
-    seen, kept = distinct(points.reshape(-1, len(COLUMNS)))
-    if not (len(made) or len(ended) or len(found)):
-        return Log(NO_TRAJECTORIES, Extra(), Ages(), seen[:, 0], seen[:, 2], kept)
-    m, e, f = (rows.reshape(-1, len(names)) for rows, names in ((made, MADE), (ended, ENDED), (found, FOUND)))
-    columns = dict(zip(MADE, m.T, strict=True))
+    distinct_points, is_found = distinct(points.reshape(-1, len(COLUMNS)))
+    if not (len(made_rows) or len(ended_rows) or len(run_rows)):
+        return Log(NO_TRAJECTORIES, Extra(), Ages(), distinct_points[:, 0], distinct_points[:, 2], is_found)
+    m, e, f = (
+        rows.reshape(-1, len(names))
+        for rows, names in ((made_rows, MADE_COLUMNS), (ended_rows, ENDED_COLUMNS), (run_rows, RUN_COLUMNS))
+    )
+    columns = dict(zip(MADE_COLUMNS, m.T, strict=True))
     columns["error"] = columns["error"] // step
     extra = Extra(columns["trajectory"], columns.pop("age"), values.reshape(len(m), -1) if len(m) else np.zeros((0, 0)))
-    runs = dict(zip(FOUND, f.T, strict=True))
+    runs = dict(zip(RUN_COLUMNS, f.T, strict=True))
     found_columns = {name: runs[name] for name in ("parent", "partition", "when", "error")}
-    ends = dict(zip(ENDED, e.T, strict=True))
+    ends = dict(zip(ENDED_COLUMNS, e.T, strict=True))
     ages = Ages(ends["trajectory"], ends.pop("age"), runs["parent"], runs["age"])
     trajectories = Trajectories.of({**columns, "weight": np.ones(len(m))}, ends, found_columns)
-    return Log(trajectories, extra, ages, seen[:, 0], seen[:, 2], kept)
+    return Log(trajectories, extra, ages, distinct_points[:, 0], distinct_points[:, 2], is_found)

@@ -22,7 +22,7 @@ Bools = NDArray[np.bool_]
 LEVELS = 5
 """Number of back-off levels: all parts, then without since, remaining, error and feature, one more each."""
 
-MOST = 2**31
+VECTOR_LIMIT = 2**31
 """Exclusive limit on the number of vectors."""
 
 NEVER = np.iinfo(np.int64).max
@@ -47,7 +47,7 @@ class Grid:
     bins of a register feature. ``ValueError`` where one is not positive (``span``: is negative), or there are too many.
 
     >>> grid = Grid(states=3, errors=2, span=100)
-    >>> int(grid.number(state=2, error=1, start=10, made=30, now=40, feature=0))
+    >>> int(grid.number(state=2, error=1, start=10, made_at=30, now=40, feature=0))
     182
     >>> [int(part) for part in grid.parts(182)]
     [2, 1, 5, 2, 0]
@@ -65,8 +65,8 @@ class Grid:
         sizes = (self.states, self.errors, self.windows, self.waits, self.features, self.step)
         if min(sizes) < 1 or (self.span is not None and not 0 <= self.span < NEVER // 4):
             raise ValueError(f"no grid of match vectors: {self}")
-        if self.vectors >= MOST:
-            raise ValueError(f"{self.vectors:,} match vectors are too many (at most {MOST - 1:,})")
+        if self.vectors >= VECTOR_LIMIT:
+            raise ValueError(f"{self.vectors:,} match vectors are too many (at most {VECTOR_LIMIT - 1:,})")
 
     @property
     def shape(self) -> tuple[int, int, int, int, int]:
@@ -89,8 +89,10 @@ class Grid:
         """
         if self.span is None:
             return np.zeros(0, dtype=np.int64)
-        whole = self.span + 1
-        return np.array([whole + (-left * whole // self.windows) for left in range(self.windows - 1, 0, -1)], np.int64)
+        length = self.span + 1
+        return np.array(
+            [length + (-remaining * length // self.windows) for remaining in range(self.windows - 1, 0, -1)], np.int64
+        )
 
     @cached_property
     def bounds(self) -> Ints:
@@ -107,11 +109,11 @@ class Grid:
         age = np.asarray(now, np.int64) - np.asarray(start, np.int64)
         return self.windows - 1 - np.searchsorted(self.ages, age, side="right")
 
-    def since(self, made: ArrayLike, now: ArrayLike) -> Ints:
+    def since(self, made_at: ArrayLike, now: ArrayLike) -> Ints:
         """Return the bin of the time since the last event."""
         if self.span is None:
-            return np.zeros(np.broadcast(made, now).shape, dtype=np.int64)
-        age = np.asarray(now, np.int64) - np.asarray(made, np.int64)
+            return np.zeros(np.broadcast(made_at, now).shape, dtype=np.int64)
+        age = np.asarray(now, np.int64) - np.asarray(made_at, np.int64)
         return np.asarray(np.searchsorted(self.bounds, age, side="right"), np.int64)
 
     def number(
@@ -119,7 +121,7 @@ class Grid:
         state: ArrayLike,
         error: ArrayLike,
         start: ArrayLike,
-        made: ArrayLike,
+        made_at: ArrayLike,
         now: ArrayLike,
         feature: ArrayLike = 0,
     ) -> Ints:
@@ -132,28 +134,28 @@ class Grid:
         _within(feature, self.features, "feature")
         _within(error, NEVER, "error level")
         error = np.minimum(error, self.errors - 1)
-        return self.joined(Parts(state, error, self.remaining(start, now), self.since(made, now), feature))
+        return self.joined(Parts(state, error, self.remaining(start, now), self.since(made_at, now), feature))
 
-    def _time(self, start: Ints, made: Ints, now: Ints) -> Ints:
+    def _time(self, start: Ints, made_at: Ints, now: Ints) -> Ints:
         """Return what the bins of time add to a vector."""
-        return (self.remaining(start, now) * self.waits + self.since(made, now)) * self.features
+        return (self.remaining(start, now) * self.waits + self.since(made_at, now)) * self.features
 
     def joined(self, parts: Parts) -> Ints:
         """Return the vectors with these parts, which must be within the grid."""
-        found: Any = parts.state
+        number: Any = parts.state
         for size, part in zip(self.shape[1:], parts[1:], strict=True):
-            found = found * size + part
-        return np.asarray(found, np.int64)
+            number = number * size + part
+        return np.asarray(number, np.int64)
 
     def parts(self, vectors: ArrayLike) -> Parts:
         """Return the parts of vectors; ``ValueError`` for a number that is no vector."""
-        rest = np.asarray(vectors, np.int64)
-        _within(rest, self.vectors, "vector")
-        found = []
+        quotient = np.asarray(vectors, np.int64)
+        _within(quotient, self.vectors, "vector")
+        parts = []
         for size in reversed(self.shape[1:]):
-            found.append(rest % size)
-            rest = rest // size
-        return Parts(rest, *reversed(found))
+            parts.append(quotient % size)
+            quotient = quotient // size
+        return Parts(quotient, *reversed(parts))
 
     def coarse(self, vectors: ArrayLike, level: int) -> Ints:
         """Return coarser vectors (back-off), for use where a vector has too little data.
@@ -180,39 +182,39 @@ class Grid:
         state: Ints,
         error: Ints,
         start: Ints,
-        made: Ints,
+        made_at: Ints,
         until: Ints,
         feature: Ints,
     ) -> Passage:
-        """Return the vectors that partial matches pass from ``made`` to ``until``, both included: int64[n] each.
+        """Return the vectors that partial matches pass from ``made_at`` to ``until``, both included: int64[n] each.
 
         A partial match is at a vector at a time when an event at that time would find it there.
 
         >>> grid, one = Grid(states=3, errors=2, span=15), np.array([1])
-        >>> stays = grid.passage(state=one, error=one, start=one, made=one + 2, until=one + 5, feature=one * 0)
+        >>> stays = grid.passage(state=one, error=one, start=one, made_at=one + 2, until=one + 5, feature=one * 0)
         >>> grid.parts(stays.vector).remaining.tolist(), grid.parts(stays.vector).since.tolist()
         ([6, 5, 5], [2, 2, 3])
         >>> stays.begin.tolist(), stays.end.tolist()
         ([3, 5, 6], [5, 6, 6])
         """
-        changes = np.concatenate([made[:, None], start[:, None] + self.ages, made[:, None] + self.bounds], axis=1)
+        changes = np.concatenate([made_at[:, None], start[:, None] + self.ages, made_at[:, None] + self.bounds], axis=1)
         late = changes[:, 1:]
-        late[(late <= made[:, None]) | (late > until[:, None])] = NEVER
+        late[(late <= made_at[:, None]) | (late > until[:, None])] = NEVER
         late.sort(axis=1)
-        here = changes != NEVER
-        here[:, 1:] &= late != changes[:, :-1]
-        stays = np.count_nonzero(here, axis=1)
-        row = np.repeat(np.arange(len(made)), stays)
-        begin = changes[here]
+        is_change = changes != NEVER
+        is_change[:, 1:] &= late != changes[:, :-1]
+        stays = np.count_nonzero(is_change, axis=1)
+        row = np.repeat(np.arange(len(made_at)), stays)
+        begin = changes[is_change]
         first = np.append(0, np.cumsum(stays))
         end = np.empty_like(begin)
         end[:-1] = begin[1:]
-        end[first[1:] - 1] = np.maximum(until, made)
+        end[first[1:] - 1] = np.maximum(until, made_at)
         # The part of the vector without time bins is the same for all stays of a partial match.
         now = np.zeros(1, np.int64)
         without = self.number(state, error, now, now, now, feature) - self._time(now, now, now)
-        number = without[row] + self._time(start[row], made[row], begin)
-        changes[~here] = NEVER
+        number = without[row] + self._time(start[row], made_at[row], begin)
+        changes[~is_change] = NEVER
         return Passage(row, number, begin, end, first, changes)
 
 

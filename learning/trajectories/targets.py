@@ -50,70 +50,70 @@ class Targets:
         if not holds:
             raise ValueError("no numbers of targets")
 
-    def numbered(self, found: CompleteRuns) -> tuple[Targets, CompleteRuns]:
+    def numbered(self, runs: CompleteRuns) -> tuple[Targets, CompleteRuns]:
         """Number the targets of the next stretch of events, and return the state after it and the completed table.
 
         ``target`` and ``first`` (whether the row is the first of its target) are filled in. A delayed point, earlier
         than the last one of its partition, belongs to the target of that one if the gap allows.
 
-        >>> found = CompleteRuns(*map(np.array, ([-1] * 4, [7, 7, 7, 5], [3, 9, 4, 4], [0] * 4, [-1] * 4, [False] * 4)))
-        >>> targets, found = Targets(gap=5).numbered(found)
-        >>> found.target.tolist(), found.first.tolist(), targets.count
+        >>> runs = CompleteRuns(*map(np.array, ([-1] * 4, [7, 7, 7, 5], [3, 9, 4, 4], [0] * 4, [-1] * 4, [False] * 4)))
+        >>> targets, runs = Targets(gap=5).numbered(runs)
+        >>> runs.target.tolist(), runs.first.tolist(), targets.count
         ([0, 0, 0, 1], [True, False, False, True], 2)
         """
-        if not len(found):
-            return self, found
-        at, known = self._find(found.partition)
-        order = np.lexsort((np.arange(len(found)), found.when, found.partition))
-        partition, when = found.partition[order], found.when[order]
+        if not len(runs):
+            return self, runs
+        index, is_known = self._find(runs.partition)
+        order = np.lexsort((np.arange(len(runs)), runs.when, runs.partition))
+        partition, when = runs.partition[order], runs.when[order]
         opens = np.ones(len(order), dtype=np.bool_)
         opens[1:] = partition[1:] != partition[:-1]
         # The first point of each partition is chained to the last one of the stretch before.
-        goes_on = opens & known[order]
-        before = np.where(goes_on, self.last[at[order]] if len(self.last) else 0, 0)
+        goes_on = opens & is_known[order]
+        previous = np.where(goes_on, self.last[index[order]] if len(self.last) else 0, 0)
         if self.gap is not None:
-            goes_on &= when - before <= self.gap
+            goes_on &= when - previous <= self.gap
             opens[1:] |= when[1:] - when[:-1] > self.gap
         run = np.cumsum(opens) - 1
         starts = np.flatnonzero(opens)
         old = goes_on[starts]
         # New numbers in the order of first points, then of partitions.
-        number = np.where(old, self.number[at[order[starts]]] if len(self.number) else 0, 0)
+        number = np.where(old, self.number[index[order[starts]]] if len(self.number) else 0, 0)
         new = starts[~old]
         rank = np.empty(len(new), dtype=np.int64)
         rank[np.lexsort((partition[new], when[new]))] = np.arange(len(new))
         number[~old] = self.count + rank
-        target = np.empty(len(found), dtype=np.int64)
+        target = np.empty(len(runs), dtype=np.int64)
         target[order] = number[run]
         # The first row is the first in the log, not the earliest point.
         _, earliest = np.unique(target, return_index=True)
-        first = np.zeros(len(found), dtype=np.bool_)
+        first = np.zeros(len(runs), dtype=np.bool_)
         first[earliest] = target[earliest] >= self.count
         ends = np.append(np.flatnonzero(partition[1:] != partition[:-1]), len(order) - 1)
         later = self._later(partition[ends], when[ends], number[run[ends]])
-        return replace(later, count=self.count + len(new)), replace(found, target=target, first=first)
+        return replace(later, count=self.count + len(new)), replace(runs, target=target, first=first)
 
     def _find(self, partitions: Ints) -> tuple[Ints, Bools]:
         if not len(self.partition):
             return np.zeros(len(partitions), np.int64), np.zeros(len(partitions), np.bool_)
-        at = np.minimum(np.searchsorted(self.partition, partitions), len(self.partition) - 1)
-        return at, self.partition[at] == partitions
+        index = np.minimum(np.searchsorted(self.partition, partitions), len(self.partition) - 1)
+        return index, self.partition[index] == partitions
 
     def _later(self, partition: Ints, last: Ints, number: Ints) -> Targets:
         """Return the state with new last points; they replace old ones, but never by an earlier time."""
-        at, known = self._find(partition)
-        if known.any():
-            before = self.last[at[known]]
+        index, is_known = self._find(partition)
+        if is_known.any():
+            previous = self.last[index[is_known]]
             number = number.copy()
             last = last.copy()
-            late = before > last[known]
-            number[known] = np.where(late, self.number[at[known]], number[known])
-            last[known] = np.maximum(before, last[known])
-        kept = np.ones(len(self.partition), dtype=np.bool_)
-        kept[at[known]] = False
-        partition = np.concatenate([self.partition[kept], partition])
-        last = np.concatenate([self.last[kept], last])
-        number = np.concatenate([self.number[kept], number])
+            late = previous > last[is_known]
+            number[is_known] = np.where(late, self.number[index[is_known]], number[is_known])
+            last[is_known] = np.maximum(previous, last[is_known])
+        unchanged = np.ones(len(self.partition), dtype=np.bool_)
+        unchanged[index[is_known]] = False
+        partition = np.concatenate([self.partition[unchanged], partition])
+        last = np.concatenate([self.last[unchanged], last])
+        number = np.concatenate([self.number[unchanged], number])
         if len(partition) > self.limit:
             newest = np.lexsort((partition, -last))[: self.limit]
             partition, last, number = partition[newest], last[newest], number[newest]
@@ -151,19 +151,19 @@ class Reached(Table):
     first: Ints
 
 
-def walk(made: Made, found: CompleteRuns) -> Reached:
+def walk(partials: Made, runs: CompleteRuns) -> Reached:
     """Return all pairs of partial match and target, by walking up the parents, one tree level at a time.
 
-    ``found`` must have its targets; rows whose parent is not in ``made`` are left out. Sorted by row, then target.
+    ``runs`` must have its targets; rows whose parent is not in ``partials`` are left out. Sorted by row, then target.
     """
-    leaf = made.find(found.parent)
-    here = leaf >= 0
-    if not here.any():
+    leaf = partials.find(runs.parent)
+    has_leaf = leaf >= 0
+    if not has_leaf.any():
         return Reached.none()
-    parents, depth = made.parents, depths(made.parents)
-    leaf, target = leaf[here], found.target[here]
-    until = found.when[here]
-    first = np.where(found.first[here], until, NONE)
+    parents, depth = partials.parents, depths(partials.parents)
+    leaf, target = leaf[has_leaf], runs.target[has_leaf]
+    until = runs.when[has_leaf]
+    first = np.where(runs.first[has_leaf], until, NONE)
     numbers, target = np.unique(target, return_inverse=True)
     width = max(len(numbers), 1)
     levels = depth[leaf]
@@ -171,15 +171,15 @@ def walk(made: Made, found: CompleteRuns) -> Reached:
     out: list[tuple[Ints, Ints, Ints]] = []
     above = tuple(np.zeros(0, np.int64) for _ in range(3))
     for level in range(int(levels.max(initial=-1)), -1, -1):
-        own = levels == level
-        added = (key[own], until[own], first[own])
+        at_level = levels == level
+        added = (key[at_level], until[at_level], first[at_level])
         keys, untils, firsts = _highest(*(np.concatenate(two) for two in zip(above, added, strict=True)))
         out.append((keys, untils, firsts))
         rows = keys // width
         up = parents[rows] >= 0
         rows, keys, firsts = rows[up], keys[up], firsts[up]
-        left = made.made[rows]
-        above = (parents[rows] * width + keys % width, left, np.where(firsts == NONE, NONE, left))
+        made_at = partials.made[rows]
+        above = (parents[rows] * width + keys % width, made_at, np.where(firsts == NONE, NONE, made_at))
     keys, untils, firsts = (np.concatenate(parts) for parts in zip(*out, strict=True))
     order = np.argsort(keys)
     keys = keys[order]

@@ -84,14 +84,16 @@ class Made(Table):
         """Return the rows of the numbers ``trajectories``, -1 where there is none."""
         if not len(self) or not len(trajectories):
             return np.full(trajectories.shape, -1, dtype=np.int64)
-        least, most = int(self.trajectory[0]), int(self.trajectory[-1])
-        if most - least < 8 * len(self):  # a table is faster than a search
-            table = np.full(most - least + 2, -1, dtype=np.int64)
-            table[self.trajectory - least] = np.arange(len(self))
-            rows: Ints = table[np.where((trajectories < least) | (trajectories > most), most + 1, trajectories) - least]
+        lowest, highest = int(self.trajectory[0]), int(self.trajectory[-1])
+        if highest - lowest < 8 * len(self):  # a table is faster than a search
+            table = np.full(highest - lowest + 2, -1, dtype=np.int64)
+            table[self.trajectory - lowest] = np.arange(len(self))
+            rows: Ints = table[
+                np.where((trajectories < lowest) | (trajectories > highest), highest + 1, trajectories) - lowest
+            ]
             return rows
-        at = np.minimum(np.searchsorted(self.trajectory, trajectories), len(self) - 1)
-        return np.where(self.trajectory[at] == trajectories, at, -1)
+        positions = np.minimum(np.searchsorted(self.trajectory, trajectories), len(self) - 1)
+        return np.where(self.trajectory[positions] == trajectories, positions, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +140,12 @@ class Trajectories:
 
     @classmethod
     def of(
-        cls, made: Mapping[str, ArrayLike], ended: Mapping[str, ArrayLike], found: Mapping[str, ArrayLike]
+        cls,
+        made_columns: Mapping[str, ArrayLike],
+        ended_columns: Mapping[str, ArrayLike],
+        run_columns: Mapping[str, ArrayLike],
     ) -> Trajectories:
-        """Build the log from columns by name; the targets of ``found`` are not numbered yet.
+        """Build the log from columns by name; the targets of ``run_columns`` are not numbered yet.
 
         >>> made = {"trajectory": [4], "parent": [-1], "partition": [0], "state": [1], "error": [0], "start": [7],
         ...         "made": [7], "feature": [0], "weight": [1]}
@@ -148,14 +153,14 @@ class Trajectories:
         >>> len(Trajectories.of(made, ended, {"parent": [4], "partition": [0], "when": [9], "error": [0]}).found)
         1
         """
-        count = len(np.asarray(found.get("parent", ())))
+        count = len(np.asarray(run_columns.get("parent", ())))
         unknown = {"target": np.full(count, -1), "first": np.zeros(count, np.bool_)}
-        made, ended, found = dict(made), dict(ended), {**unknown, **found}
-        for table, given in ((Made, made), (Ended, ended), (CompleteRuns, found)):
+        made_columns, ended_columns, run_columns = dict(made_columns), dict(ended_columns), {**unknown, **run_columns}
+        for table, columns in ((Made, made_columns), (Ended, ended_columns), (CompleteRuns, run_columns)):
             names = table.kinds
-            if set(given) != set(names):
-                raise ValueError(f"columns of {table.__name__} are {sorted(names)}, not {sorted(given)}")
-        return cls(Made(**_arrays(made)), Ended(**_arrays(ended)), CompleteRuns(**_arrays(found)))
+            if set(columns) != set(names):
+                raise ValueError(f"columns of {table.__name__} are {sorted(names)}, not {sorted(columns)}")
+        return cls(Made(**_arrays(made_columns)), Ended(**_arrays(ended_columns)), CompleteRuns(**_arrays(run_columns)))
 
     def __bool__(self) -> bool:
         """Return whether anything was logged."""
@@ -203,34 +208,38 @@ def split_finished(open_: Trajectories, new: Trajectories, limit: int) -> Finish
     parent go with the finished trees.
     """
     trajectories = open_.then(new)
-    made = trajectories.made
-    root = roots(made)
-    ends = made.find(trajectories.ended.trajectory)
-    alive = np.ones(len(made), dtype=np.bool_)
+    partials = trajectories.made
+    root = roots(partials)
+    ends = partials.find(trajectories.ended.trajectory)
+    alive = np.ones(len(partials), dtype=np.bool_)
     alive[ends[ends >= 0]] = False
-    trees = np.zeros(len(made), dtype=np.bool_)
+    trees = np.zeros(len(partials), dtype=np.bool_)
     trees[root[alive]] = True
     stays = trees[root]
     cut = 0
     if np.count_nonzero(stays) > limit:
         # Keep as many of the newest open trees as there is room for.
-        sizes = np.bincount(root[stays], minlength=len(made))
+        sizes = np.bincount(root[stays], minlength=len(partials))
         newer = np.cumsum(sizes[::-1])[::-1]
         stays &= (newer <= limit)[root]
         cut = int(np.count_nonzero(alive & ~stays))
-    ended = _of(stays, ends)
-    found = _of(stays, made.find(trajectories.found.parent))
+    ends_stay = _of(stays, ends)
+    runs_stay = _of(stays, partials.find(trajectories.found.parent))
     # Ends without a row belong to trees that were cut; drop them.
     return FinishedTrees(
-        Trajectories(made.rows(~stays), trajectories.ended.rows(~ended & (ends >= 0)), trajectories.found.rows(~found)),
-        Trajectories(made.rows(stays), trajectories.ended.rows(ended), trajectories.found.rows(found)),
+        Trajectories(
+            partials.rows(~stays),
+            trajectories.ended.rows(~ends_stay & (ends >= 0)),
+            trajectories.found.rows(~runs_stay),
+        ),
+        Trajectories(partials.rows(stays), trajectories.ended.rows(ends_stay), trajectories.found.rows(runs_stay)),
         cut,
     )
 
 
-def roots(made: Made) -> Ints:
+def roots(partials: Made) -> Ints:
     """Return the row of the root of each row's tree, int64[n]; a row whose parent is not in the table is a root."""
-    root = np.where(made.parents < 0, np.arange(len(made)), made.parents)
+    root = np.where(partials.parents < 0, np.arange(len(partials)), partials.parents)
     while True:  # pointer doubling
         higher = root[root]
         if np.array_equal(higher, root):
@@ -240,9 +249,9 @@ def roots(made: Made) -> Ints:
 
 def _of(mask: Bools, rows: Ints) -> Bools:
     """Return the mask at some rows; False for row -1."""
-    known = rows >= 0
-    known[known] = mask[rows[known]]
-    return known
+    is_selected = rows >= 0
+    is_selected[is_selected] = mask[rows[is_selected]]
+    return is_selected
 
 
 def _arrays(columns: Mapping[str, ArrayLike]) -> dict[str, Any]:

@@ -19,11 +19,11 @@ def depths(parents: Ints) -> Ints:
     depth = (parents >= 0).astype(np.int64)
     above = parents.copy()
     while True:  # pointer doubling
-        more = above >= 0
-        if not more.any():
+        unfinished = above >= 0
+        if not unfinished.any():
             return depth
-        depth[more] += depth[above[more]]
-        above[more] = above[above[more]]
+        depth[unfinished] += depth[above[unfinished]]
+        above[unfinished] = above[above[unfinished]]
 
 
 def with_extensions(parents: Ints, *columns: Ints) -> list[Ints]:
@@ -44,24 +44,24 @@ def with_extensions(parents: Ints, *columns: Ints) -> list[Ints]:
     return out
 
 
-def ends_of(grid: Grid, trajectories: Trajectories, leaf: Ints, found: CompleteRuns) -> tuple[Ints, Bools, Ints]:
+def ends_of(grid: Grid, trajectories: Trajectories, leaf: Ints, runs: CompleteRuns) -> tuple[Ints, Bools, Ints]:
     """Return when each row ended, whether it was lost before its natural end, and its touches. ``leaf`` has the row
-    from which each of the runs ``found`` was completed.
+    from which each of the runs ``runs`` was completed.
 
     A row that was cut ends with its last extension or found run, as nothing later is known.
     """
-    made, ended = trajectories.made, trajectories.ended
-    row = made.find(ended.trajectory)
+    partials, ended = trajectories.made, trajectories.ended
+    row = partials.find(ended.trajectory)
     ended, row = ended.rows(row >= 0), row[row >= 0]
-    until = made.made.copy()
-    until[row] = np.maximum(ended.when, until[row])
-    lost = np.ones(len(made), dtype=np.bool_)
-    lost[row] = ~np.isin(ended.how, (EXPIRED, TAKEN))
-    touches = np.zeros(len(made), dtype=np.int64)
+    ends = partials.made.copy()
+    ends[row] = np.maximum(ended.when, ends[row])
+    is_lost = np.ones(len(partials), dtype=np.bool_)
+    is_lost[row] = ~np.isin(ended.how, (EXPIRED, TAKEN))
+    touches = np.zeros(len(partials), dtype=np.int64)
     touches[row] = ended.touches
-    child = made.parents >= 0
-    np.maximum.at(until, made.parents[child], made.made[child])
-    np.maximum.at(until, leaf, found.when)
+    child = partials.parents >= 0
+    np.maximum.at(ends, partials.parents[child], partials.made[child])
+    np.maximum.at(ends, leaf, runs.when)
     if grid.span is not None:
-        until = np.maximum(np.minimum(until, made.start + grid.span), made.made)
-    return until, lost, touches
+        ends = np.maximum(np.minimum(ends, partials.start + grid.span), partials.made)
+    return ends, is_lost, touches

@@ -113,7 +113,7 @@ def test_every_arc_is_in_order(cases: Callable[[int], int]) -> None:
         arcs = compose(automaton)
         assert arcs == compose(automaton)
         assert len(arcs.states) == len(arcs.arcs) == len(automaton.letters) + 1
-        assert [state.rest for state in arcs.states] == cheapest(arcs)
+        assert [state.cost_to_end for state in arcs.states] == cheapest(arcs)
         for state, here in zip(arcs.states, arcs.arcs, strict=True):
             assert len({(a.target, a.crossings, a.resets, a.closes) for a in here}) == len(here)
             assert [a.target for a in here] == sorted(a.target for a in here)

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from acep.learning.estimation.recall import ALL, KEPT, LOST, NEVER, UNIT, WHOLE, SampledUnits, Tally
+from acep.learning.estimation.recall import ALL, EXACT, FOUND_SHEDDING, LOST, NEVER, UNIT, SampledUnits, Tally
 from tests.case_counts import CaseCounts
 
 Row = tuple[int, int, int, int, int, int, int]
@@ -20,7 +20,7 @@ def rows_of(random: Random, span: int, size: int, units: int = 3) -> list[Row]:
     length, rows = UNIT * (span + 1), []
     for _ in range(size):
         ts = random.randrange(units * length)
-        kind = random.choice([LOST, LOST, WHOLE, KEPT])
+        kind = random.choice([LOST, LOST, EXACT, FOUND_SHEDDING])
         rows.append((random.randrange(2), ts // length * length, ts, ts, kind, NEVER, int(ALL)))
     return rows
 
@@ -31,7 +31,7 @@ def bundles(rows: list[Row], span: int, clock: int) -> tuple[float, float]:
     for unit in {row[:2] for row in rows}:
         own = [row for row in rows if row[:2] == unit]
         times = sorted({row[3] for row in own if row[4] != LOST})
-        kept = {row[3] for row in own if row[4] == KEPT}
+        kept = {row[3] for row in own if row[4] == FOUND_SHEDDING}
         for first in (t for n, t in enumerate(times) if n == 0 or t - times[n - 1] > span):
             last = first
             while later := [t for t in times if last < t <= last + span]:

@@ -47,10 +47,10 @@ FOUND = {"parent": [5], "partition": [0], "when": [9], "error": [0]}
 )
 def test_tables_that_contradict_themselves(table: str, column: str, values: Any, message: str) -> None:
     tables = {"made": dict(MADE), "ended": dict(ENDED), "found": dict(FOUND)}
-    Trajectories.of(**tables)  # type: ignore[arg-type]
+    Trajectories.of(*tables.values())  # type: ignore[arg-type]
     tables[table][column] = values
     with pytest.raises(ValueError, match=message):
-        Trajectories.of(**tables)  # type: ignore[arg-type]
+        Trajectories.of(*tables.values())  # type: ignore[arg-type]
 
 
 def test_columns_that_are_missing_or_not_known() -> None:

@@ -206,7 +206,7 @@ def test_the_number_of_late_events_is_in_the_right_form(late: int, text: str) ->
 
 def test_a_condition_is_only_called_idle_where_all_events_were_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"ts": list(range(200)), "type": ["a"] * 200, "x": [1] * 199 + [0]}
-    monkeypatch.setattr("acep.linting.predicate_rules.MOST", 100)
+    monkeypatch.setattr("acep.linting.predicate_rules.MAX_EVENTS", 100)
     (finding,) = [one for one in acep.lint(rows, "PATTERN a p WHERE p.x > 0") if one.code == "predicate_always"]
     assert finding.message == "`p.x > 0` is true of the first 100 events that `p` can bind"
     assert ANOTHER in finding.hint

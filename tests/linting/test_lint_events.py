@@ -280,7 +280,7 @@ def test_rows_that_are_equal_are_told_by_all_columns_of_files(
     assert "rows_twice" not in acep.lint([other], KEYED).codes
     assert main(["lint", KEYED, again, "--strict"]) == 1
     assert "60 of 120 rows are equal to one before them in every column" in capsys.readouterr().out
-    monkeypatch.setattr("acep.linting.reading.MOST", 4 * 2 * N - 1)  # then nothing is known
+    monkeypatch.setattr("acep.linting.reading.MAX_VALUES", 4 * 2 * N - 1)  # then nothing is known
     assert "rows_twice" not in acep.lint(again, KEYED).codes
 
 

@@ -49,7 +49,7 @@ def work(query: str, events: pa.Table, engine: str) -> tuple[int, int, int]:
     """Return the transition evaluations and partial matches made where all matches are made, and the bytes that the
     engines hold in the end."""
     tables = TableStream(acep.parse(query), StreamOptions(engine=engine))  # type: ignore[arg-type]
-    with mock.patch.object(NativeExecutors, "_ordered", return_value=None):
+    with mock.patch.object(NativeExecutors, "_ordered_executor", return_value=None):
         tables.push(to_table(events))
     assert tables.stream is not None
     counts, session = tables.stream.counts, tables.stream._session

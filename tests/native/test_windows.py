@@ -14,7 +14,7 @@ from acep.native import session as native_session
 from acep.native.session import NativeSession
 from acep.plan.compile import Plan
 from acep.plan.lower.tables import NotNativeError
-from acep.plan.prefilter import lines, necessary, reason_against, worth
+from acep.plan.prefilter import lines, necessary, prefilter_gain, reason_against
 from tests.case_counts import CaseCounts
 from tests.native.harness import letters, pieces, plan_of, restarted, session_of, shown, stream, take, whole
 from tests.native.spoilt import refused_or_run, spoil_tables
@@ -148,7 +148,7 @@ def test_any_engine_runs_behind_match_windows(engine: str, within: str, errors: 
 )
 def test_plans_that_depend_on_other_events_are_refused(text: str) -> None:
     plan = plan_of(text)
-    assert not worth(plan).worth
+    assert not prefilter_gain(plan).worth
     assert necessary(plan) is None
     assert lines(plan) == [reason_against(plan) or "a window needs no event in particular"]
     with pytest.raises(NotNativeError):

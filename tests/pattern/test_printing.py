@@ -35,7 +35,7 @@ from acep.pattern.printing import canonical, expression_text, pattern_text, tree
 from acep.pattern.spelling import name_text
 from acep.pattern.times import UNITS, duration_text, exact_number, read_timestamp, read_window, timestamp_text
 from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Query, Repeat, Sequence, Within
-from acep.pattern.walk import mentioned
+from acep.pattern.walk import variables_in
 from tests.pattern.test_letters import EXPRESSIONS as LETTERS
 from tests.pattern.test_sase import EXPRESSIONS, PATTERNS, QUERY_3, bare
 
@@ -232,7 +232,7 @@ CONDITIONS = st.recursive(
 
 @given(st.lists(CONDITIONS, max_size=3))
 def test_random_conditions_are_read_as_they_are_written(conditions: list[Expr]) -> None:
-    assume(all(mentioned(e) for e in conditions))
+    assume(all(variables_in(e) for e in conditions))
     pattern = Sequence((Repeat(Component("a", ("A",)), 1, None), Component("b", ("B",)), Component("my var", ())))
     query = Query("", pattern, where=tuple(conditions))
     again = acep.parse(canonical(query))

@@ -44,7 +44,7 @@ def read(name: str, text: str) -> Any:
     try:
         return ours(parser(name).parse(text))
     except ReadingError as error:
-        return error.at, error.token and ours(error.token), error.accepted
+        return error.position, error.token and ours(error.token), error.accepted
 
 
 def read_by_lark(lark: Lark, text: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from acep.pattern.text.quantifiers import repeated
+from acep.pattern.text.quantifiers import repeat
 from acep.pattern.tree import Component, EventSet, Node, Query, Repeat, Sequence, Strategy
 from tests.complaints import difference, fail_if_wrong_on_rows
 from tests.oracle import TooManyStepsError, oracle
@@ -24,7 +24,7 @@ def pairs() -> list[tuple[str, Node, Node]]:
     found: list[tuple[str, Node, Node]] = []
     for inner, outer in product(BOUNDS, BOUNDS):
         before: Node = Repeat(Repeat(A, *inner), *outer)
-        after = repeated(Repeat(A, *inner), *outer, ())
+        after = repeat(Repeat(A, *inner), *outer, ())
         if before != after:
             found.append((f"{inner} in {outer}", before, after))
     found += [(f"a set of one, {b}", EventSet((Repeat(A, *b),)), Repeat(A, *b)) for b in BOUNDS]

@@ -15,7 +15,7 @@ from acep.native import compiled
 from acep.plan import choice
 from acep.plan.assume import assumed_plan
 from acep.plan.choice import COUNTED, WINDOWS, choose
-from acep.plan.prefilter import LARGE_SET, PrefilterGain, necessary, reason_against, worth
+from acep.plan.prefilter import LARGE_SET, PrefilterGain, necessary, prefilter_gain, reason_against
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_wrong
 from tests.random_cases import Case, random_case
@@ -59,8 +59,8 @@ def test_windows_before_what_merges_need_a_large_set() -> None:
         items = ", ".join(f"T{i} v{i}" for i in range(size))
         for pattern, large in ((f"{{{items}}}", size >= LARGE_SET), (f"SEQ({items})", False)):
             plan = assumed_plan(acep.parse(f"PATTERN {pattern} WITHIN 9"))
-            assert {worth(plan, engine).worth for engine in ("merged", *COUNTED, "compressed")} == {large}
-            assert worth(plan).worth
+            assert {prefilter_gain(plan, engine).is_useful for engine in ("merged", *COUNTED, "compressed")} == {large}
+            assert prefilter_gain(plan).is_useful
 
 
 # What explain says -------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def test_match_windows_never_change_what_is_found(cases: CaseCounts, monkeypatch
         except acep.EngineError:  # not for the native core
             return ""
         with monkeypatch.context() as patch:
-            patch.setattr(choice, "worth", wherever_possible)
+            patch.setattr(choice, "prefilter_gain", wherever_possible)
             matcher = acep.Matcher(case.query(), engine="native", **case.stream)
             matcher.push(to_table(case.table()).slice(0, 1))
             assert matcher._tables.stream is not None

@@ -14,7 +14,7 @@ from acep.pattern.expressions import Attribute, Expr, Leaf
 from acep.plan.assume import assumed_plan
 from acep.plan.compile import Plan, compile_query
 from acep.plan.dominance import demands, lines, reason_against
-from acep.plan.monotone import MOST, Demand, Scene, demanded, joined
+from acep.plan.monotone import MAX_INTEGER, Demand, Scene, demands_on, unite_demands
 from acep.plan.schema import Kind, Schema
 from tests.case_counts import CaseCounts
 from tests.native.test_dominance import FLOATS, INTS, PREDICATES
@@ -100,18 +100,18 @@ def test_time_has_a_direction_only_within_a_window_in_time() -> None:
 
 def test_arithmetic_with_integers_has_a_bound() -> None:
     bounds = {
-        "b.i > a.i": MOST,
-        "b.i > a.i + 5": MOST - 5,
-        "b.i > 2 * (a.i - 1)": (MOST - 2) // 2,
-        "b.i < -a.i": MOST - 1,
-        "b.i > a.i / 3": MOST,
-        "b.f > a.f + 5": MOST,
+        "b.i > a.i": MAX_INTEGER,
+        "b.i > a.i + 5": MAX_INTEGER - 5,
+        "b.i > 2 * (a.i - 1)": (MAX_INTEGER - 2) // 2,
+        "b.i < -a.i": MAX_INTEGER - 1,
+        "b.i > a.i / 3": MAX_INTEGER,
+        "b.f > a.f + 5": MAX_INTEGER,
     }
     for where, bound in bounds.items():
         (found,) = (demand.bound for demand in demands(planned(where))[1].values())
         assert found == bound, where
-    assert joined(Demand(1, 5), Demand(1, 7)) == Demand(1, 5)
-    assert joined(Demand(1, 5), Demand(-1)) == Demand(0)
+    assert unite_demands(Demand(1, 5), Demand(1, 7)) == Demand(1, 5)
+    assert unite_demands(Demand(1, 5), Demand(-1)) == Demand(0)
 
 
 def test_demands_go_back_along_copies_and_end_where_a_register_is_read_last() -> None:
@@ -186,7 +186,7 @@ def meets(demand: Demand, mine: float | str | None, other: float | str | None) -
         return other is None
     assert not isinstance(mine, str)
     assert not isinstance(other, str)
-    return (mine > other) is (demand.sign > 0) and (demand.bound == MOST or abs(mine) <= demand.bound)
+    return (mine > other) is (demand.sign > 0) and (demand.bound == MAX_INTEGER or abs(mine) <= demand.bound)
 
 
 def test_a_predicate_that_holds_for_one_holds_for_what_meets_the_demands(cases: CaseCounts) -> None:
@@ -205,8 +205,8 @@ def test_a_predicate_that_holds_for_one_holds_for_what_meets_the_demands(cases: 
         }
         fixed = frozenset(leaf for leaf in leaves if leaf.var == "b")
         wanted: dict[Leaf, Demand] = {}
-        for leaf, demand in demanded(expr, Scene(lambda name: dict(KINDS)[name], None, numbers, fixed, "ts", 9)):
-            wanted[leaf] = joined(wanted.get(leaf), demand)
+        for leaf, demand in demands_on(expr, Scene(lambda name: dict(KINDS)[name], None, numbers, fixed, "ts", 9)):
+            wanted[leaf] = unite_demands(wanted.get(leaf), demand)
         for _ in range(cases(400)):
             other = {
                 leaf: 9 if leaf in fixed and leaf.name == "ts" else rng.choice(pools[leaf.name]) for leaf in leaves

@@ -315,10 +315,10 @@ def test_some_of_a_stream_are_chosen_evenly(cases: Callable[[int], int]) -> None
             more = chance.choice([0, 1, 5, 300])
             chosen.add(range(given, given + more))
             given += more
-        most = chosen.most
-        assert chosen.kept == list(range(0, given, chosen.step))
-        assert chosen.seen == given
-        assert len(chosen.kept) == given if given <= 2 * most else most <= len(chosen.kept) <= 2 * most
+        most = chosen.limit
+        assert chosen.items == list(range(0, given, chosen.step))
+        assert chosen.n_seen == given
+        assert len(chosen.items) == given if given <= 2 * most else most <= len(chosen.items) <= 2 * most
 
 
 def test_too_many_events_around_a_match_are_no_series(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,12 +61,12 @@ def test_a_file_gives_the_matches_of_its_table(kind: str, cases: CaseCounts, mon
 def test_little_is_left_over(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
 
-    def look(executor: ordered_parts.OrderedPartsExecutor, *, may_continue: bool) -> None:
+    def search(executor: ordered_parts.OrderedPartsExecutor, *, may_continue: bool) -> None:
         before(executor, may_continue=may_continue)
         sizes.append(executor.left_over)
 
-    before = ordered_parts.OrderedPartsExecutor._look
-    monkeypatch.setattr(ordered_parts.OrderedPartsExecutor, "_look", look)
+    before = ordered_parts.OrderedPartsExecutor._search
+    monkeypatch.setattr(ordered_parts.OrderedPartsExecutor, "_search", search)
     monkeypatch.setattr(ordered_parts, "FEW", 100)
     gap = "PATTERN ANY+ e[] WHERE partition_contiguity(e[]) { e[i].ts - e[i-1].ts < 5 } OUTPUT LONGEST NON OVERLAP"
     query = acep.parse(gap)

@@ -178,7 +178,7 @@ def test_a_state_of_before_goes_on_by_making_all_matches(monkeypatch: pytest.Mon
     events = long_stream(60)
     expected = bound(acep.match(events, SESSION, type=None))
     with monkeypatch.context() as patch:
-        patch.setattr(NativeExecutors, "_ordered", lambda *_: None)
+        patch.setattr(NativeExecutors, "_ordered_executor", lambda *_: None)
         before = acep.Matcher(SESSION, type=None)
         found = bound(before.push({name: values[:30] for name, values in events.items()}))
         state = before.snapshot()

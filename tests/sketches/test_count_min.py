@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep.errors import SnapshotError
-from acep.sketches.count_min import MOST, CountMin
+from acep.sketches.count_min import MAX_TOTAL, CountMin
 from acep.sketches.hashing import cells, cells_of, sized
 from acep.storage.arrays import pack
 from tests.binomial import not_more
@@ -156,17 +156,17 @@ def test_what_cannot_be_counted_is_refused() -> None:
     sketch = CountMin(10, 2)
     sketch.add(1, 2)
     before = sketch.to_bytes()
-    for amounts in ([-1], [1, -1], [MOST], [2**62 - 1, 2**62 - 1, 5], [1]):
+    for amounts in ([-1], [1, -1], [MAX_TOTAL], [2**62 - 1, 2**62 - 1, 5], [1]):
         with pytest.raises(ValueError, match=r"amount|2\*\*62"):
             sketch.add_all(ints(range(len(amounts) if amounts != [1] else 2)), ints(amounts))
-    for amount in (-1, MOST):
+    for amount in (-1, MAX_TOTAL):
         with pytest.raises(ValueError, match=r"amount|2\*\*62"):
             sketch.add(1, amount)
     for other in (CountMin(11, 2), CountMin(10, 3), CountMin(10, 2, seed=1), CountMin(10, 2, conservative=True)):
         with pytest.raises(ValueError, match="merged"):
             sketch.merge(other)
     full = CountMin(10, 2)
-    full.add(3, MOST - 1)
+    full.add(3, MAX_TOTAL - 1)
     with pytest.raises(ValueError, match=r"2\*\*62"):
         sketch.merge(full)
     assert sketch.to_bytes() == before

@@ -98,7 +98,7 @@ def test_a_history_says_which_events_matter() -> None:
     assert 0.28 < len(some) / len(other) < 0.45
     every, found = (len(acep.match(one, RISING, output="points")) for one in (other, some))
     assert found > 0.8 * every
-    assert 0.5 < np.interp(kept, utility.kept, utility.recall) < found / every + 0.05  # what is promised is kept
+    assert 0.5 < np.interp(kept, utility.n_kept, utility.recall) < found / every + 0.05  # what is promised is kept
 
 
 def test_where_values_say_nothing_equal_chances_stay() -> None:

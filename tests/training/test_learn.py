@@ -133,7 +133,7 @@ def test_of_many_lives_a_sample_stands_for_all(monkeypatch: pytest.MonkeyPatch) 
         return dict(zip(SUMS, history.sums().sum(axis=0).tolist(), strict=True))
 
     whole = sums()
-    monkeypatch.setattr(module, "MOST", 4096)
+    monkeypatch.setattr(module, "LOGGED_TRAJECTORIES", 4096)
     sampled = sums()
     assert whole["seen"] == whole["visits"] > 1.5 * sampled["seen"]
     for name in ("visits", "reached", "own", "advanced"):
@@ -309,7 +309,7 @@ def test_damaged_bytes_are_an_error(learned: bytes) -> None:
 
 def test_a_rule_that_was_chosen_costs_what_the_rule_costs() -> None:
     events = shops(6000, 4)
-    rule = HistoryPolicy(way=ScoringConfiguration(0.0, 4.0, noise=0, hashed=False), tries=False)
+    rule = HistoryPolicy(configuration=ScoringConfiguration(0.0, 4.0, noise=0, hashed=False), tries=False)
     learned = acep.learn(shops(3000, 3), EASIER, policy=rule)
     budget = acep.Budget(work=0.12)
     found = acep.match(events, EASIER, budget=budget, policy=rule, history=learned)

@@ -75,4 +75,4 @@ def test_times_as_texts(engine: str) -> None:
 
 def test_explain_shows_the_cast() -> None:
     plan = assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WHERE CAST(a.x AS integer) = b.y WITHIN 5"))
-    assert [expression_text(predicate.told) for predicate in plan.predicates] == ["CAST(a.x AS integer) = b.y"]
+    assert [expression_text(predicate.written) for predicate in plan.predicates] == ["CAST(a.x AS integer) = b.y"]

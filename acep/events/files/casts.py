@@ -68,10 +68,10 @@ def cast_of(name: str, text: str, unit: str | None = None) -> Cast:
     >>> cast_of("ts", "timestamp(ms)").counts, cast_of("x", "decimal(10, 2)").type
     ('ms', Decimal128Type(decimal128(10, 2)))
     """
-    plain = text.strip().lower() if isinstance(text, str) else ""
-    if plain in TYPES:
+    normalized = text.strip().lower() if isinstance(text, str) else ""
+    if normalized in TYPES:
         counts = None
-        if plain == "timestamp" and unit is not None:
+        if normalized == "timestamp" and unit is not None:
             if unit not in UNITS:
                 raise DataError(
                     f"numbers in `{name}` cannot count {unit!r}",
@@ -79,16 +79,16 @@ def cast_of(name: str, text: str, unit: str | None = None) -> Cast:
                     code="option_invalid",
                 )
             counts = unit
-        return Cast(TYPES[plain], plain, counts)
-    if found := re.fullmatch(r"timestamp\s*\(\s*(\w+)\s*\)", plain):
-        if found[1] in (*UNITS, FILETIME):
-            return Cast(pa.timestamp("ns" if found[1] == "ns" else "us"), f"timestamp({found[1]})", found[1])
-    elif found := re.fullmatch(r"decimal\s*\(\s*(\d{1,2})\s*(?:,\s*(\d{1,2})\s*)?\)", plain):
-        precision, scale = int(found[1]), int(found[2] or 0)
+        return Cast(TYPES[normalized], normalized, counts)
+    if match := re.fullmatch(r"timestamp\s*\(\s*(\w+)\s*\)", normalized):
+        if match[1] in (*UNITS, FILETIME):
+            return Cast(pa.timestamp("ns" if match[1] == "ns" else "us"), f"timestamp({match[1]})", match[1])
+    elif match := re.fullmatch(r"decimal\s*\(\s*(\d{1,2})\s*(?:,\s*(\d{1,2})\s*)?\)", normalized):
+        precision, scale = int(match[1]), int(match[2] or 0)
         if 1 <= precision <= 38 and scale <= precision:
             return Cast(pa.decimal128(precision, scale), f"decimal({precision},{scale})")
-    near = suggest(plain, TYPES) if plain else None
-    hint = near if near and near.startswith("did") else f"one of {SHOWN}"
+    suggestion = suggest(normalized, TYPES) if normalized else None
+    hint = suggestion if suggestion and suggestion.startswith("did") else f"one of {SHOWN}"
     raise DataError(f"`{name}` cannot be cast to {text!r}", hint=hint, code="option_invalid")
 
 
@@ -173,32 +173,32 @@ def cast_column(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
     >>> cast_column(pa.chunked_array([["1.5", None]]), cast_of("x", "decimal(4,2)")).to_pylist()
     [Decimal('1.50'), None]
     """
-    held, wanted = column.type, cast.type
-    if pa.types.is_null(held):
+    data_type, wanted = column.type, cast.type
+    if pa.types.is_null(data_type):
         return pa.chunked_array([pa.nulls(len(column), wanted)])
-    if held == wanted and not (pa.types.is_timestamp(wanted) and pa.types.is_string(held)):
+    if data_type == wanted and not (pa.types.is_timestamp(wanted) and pa.types.is_string(data_type)):
         return column
-    if pa.types.is_dictionary(held):
-        return cast_column(column.cast(held.value_type), cast)
-    if pa.types.is_string(wanted) and (is_list(held) or pa.types.is_struct(held)):
-        if not has_text(held):
+    if pa.types.is_dictionary(data_type):
+        return cast_column(column.cast(data_type.value_type), cast)
+    if pa.types.is_string(wanted) and (is_list(data_type) or pa.types.is_struct(data_type)):
+        if not has_text(data_type):
             _refuse("a value that JSON has not")
         return pa.chunked_array([[json_text(value) for value in column.to_pylist()]], pa.string())
-    if pa.types.is_string_view(held):
+    if pa.types.is_string_view(data_type):
         return cast_column(column.cast(pa.string()), cast)
-    text = pa.types.is_string(held) or pa.types.is_large_string(held)
+    text = pa.types.is_string(data_type) or pa.types.is_large_string(data_type)
     if pa.types.is_timestamp(wanted):
         return _times(column, cast, text=text)
     if text:
         return _from_text(column, wanted)
-    if pa.types.is_floating(held) and (pa.types.is_integer(wanted) or pa.types.is_decimal(wanted)):
+    if pa.types.is_floating(data_type) and (pa.types.is_integer(wanted) or pa.types.is_decimal(wanted)):
         return _from_text(column.cast(pa.string()), wanted) if pa.types.is_decimal(wanted) else column.cast(wanted)
-    if pa.types.is_boolean(wanted) and not pa.types.is_boolean(held):
+    if pa.types.is_boolean(wanted) and not pa.types.is_boolean(data_type):
         raise ValueError("a truth value is made of a text")
-    if pa.types.is_floating(wanted) and pa.types.is_integer(held):
-        made = column.cast(wanted)
-        return made if made.cast(held).equals(column) else _refuse(WHY)
-    if pa.types.is_floating(wanted) and pa.types.is_decimal(held) and equals_no_double(column):
+    if pa.types.is_floating(wanted) and pa.types.is_integer(data_type):
+        floats = column.cast(wanted)
+        return floats if floats.cast(data_type).equals(column) else _refuse(WHY)
+    if pa.types.is_floating(wanted) and pa.types.is_decimal(data_type) and equals_no_double(column):
         _refuse(WHY)
     return column.cast(wanted)
 
@@ -221,8 +221,8 @@ def _from_text(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     return in_reach(trimmed, trimmed.cast(wanted))
 
 
-def _refuse(what: str) -> Any:
-    raise ValueError(what)
+def _refuse(reason: str) -> Any:
+    raise ValueError(reason)
 
 
 # Times ------------------------------------------------------------------------------------------
@@ -231,12 +231,12 @@ def _refuse(what: str) -> Any:
 def _times(column: pa.ChunkedArray, cast: Cast, *, text: bool) -> pa.ChunkedArray:
     import pyarrow.compute as pc
 
-    held = column.type
-    if cast.type.tz and not text and not getattr(held, "tz", None) and len(column) > column.null_count:
+    data_type = column.type
+    if cast.type.tz and not text and not getattr(data_type, "tz", None) and len(column) > column.null_count:
         _refuse("a time without a zone")
-    if pa.types.is_timestamp(held):
-        return column.cast(pa.timestamp(cast.type.unit, held.tz or cast.type.tz))
-    if pa.types.is_date(held) or pa.types.is_null(held):
+    if pa.types.is_timestamp(data_type):
+        return column.cast(pa.timestamp(cast.type.unit, data_type.tz or cast.type.tz))
+    if pa.types.is_date(data_type) or pa.types.is_null(data_type):
         return column.cast(cast.type)
     if text:
         numbers = pc.all(pc.match_substring_regex(pc.utf8_trim_whitespace(column), NUMBER)).as_py()
@@ -246,7 +246,7 @@ def _times(column: pa.ChunkedArray, cast: Cast, *, text: bool) -> pa.ChunkedArra
             return in_reach(column, column.cast(cast.type))
         except pa.ArrowInvalid:
             return in_reach(column, column.cast(pa.timestamp(cast.type.unit, "UTC")))
-    if pa.types.is_floating(held):
+    if pa.types.is_floating(data_type):
         # The value of a float is the number that it is printed as.
         return _counted(pc.if_else(pc.is_nan(column), None, column).cast(pa.string()).cast(pa.decimal128(38, 9)), cast)
     return _counted(column.cast(pa.decimal128(38, 9)), cast)
@@ -275,7 +275,7 @@ def _counted(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
 
 def bad_rows(column: pa.ChunkedArray, convert: Callable[[pa.ChunkedArray], Any]) -> list[int]:
     """Find the rows whose values ``convert`` rejects, by bisection."""
-    found: list[int] = []
+    rows: list[int] = []
 
     def look(begin: int, stop: int) -> None:
         if begin == stop:
@@ -284,11 +284,11 @@ def bad_rows(column: pa.ChunkedArray, convert: Callable[[pa.ChunkedArray], Any])
             convert(column.slice(begin, stop - begin))
         except (pa.ArrowException, ValueError, OverflowError):
             if stop - begin == 1:
-                found.append(begin)
+                rows.append(begin)
                 return
             middle = (begin + stop) // 2
             look(begin, middle)
             look(middle, stop)
 
     look(0, len(column))
-    return found
+    return rows

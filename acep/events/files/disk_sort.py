@@ -25,16 +25,16 @@ def sorted_on_disk(tables: Iterator[pa.Table], keys: Sequence[str], folder: Path
     [[1, 3, 2, 0]]
     """
     runs: list[Path] = []
-    held: list[pa.Table] = []
-    size = made = 0
+    waiting_tables: list[pa.Table] = []
+    size = n_runs = 0
 
-    def write(some: Iterator[pa.Table]) -> Path:
-        nonlocal made
-        path = folder / f"run-{made}.arrow"
-        made += 1
+    def write(sorted_tables: Iterator[pa.Table]) -> Path:
+        nonlocal n_runs
+        path = folder / f"run-{n_runs}.arrow"
+        n_runs += 1
         writer: Any = None
         with pa.OSFile(str(path), "wb") as sink:
-            for table in some:
+            for table in sorted_tables:
                 writer = writer or pa.ipc.new_stream(sink, table.schema)
                 writer.write_table(table, max_chunksize=ROWS)
             if writer is not None:
@@ -42,18 +42,18 @@ def sorted_on_disk(tables: Iterator[pa.Table], keys: Sequence[str], folder: Path
         return path
 
     for table in tables:
-        held.append(table)
+        waiting_tables.append(table)
         size += table.nbytes
         if size > RUN:
-            runs.append(write(iter([_sorted(held, keys)])))
-            held, size = [], 0
+            runs.append(write(iter([_sorted(waiting_tables, keys)])))
+            waiting_tables, size = [], 0
     if not runs:
-        if held:
-            yield _sorted(held, keys)
+        if waiting_tables:
+            yield _sorted(waiting_tables, keys)
         return
-    if held:
-        runs.append(write(iter([_sorted(held, keys)])))
-        held = []
+    if waiting_tables:
+        runs.append(write(iter([_sorted(waiting_tables, keys)])))
+        waiting_tables = []
     while len(runs) > FAN:
         runs = [*runs[FAN:], write(_merged(runs[:FAN], keys))]
     yield from _merged(runs, keys)
@@ -62,27 +62,27 @@ def sorted_on_disk(tables: Iterator[pa.Table], keys: Sequence[str], folder: Path
 def _sorted(tables: list[pa.Table], keys: Sequence[str]) -> pa.Table:
     import pyarrow.compute as pc
 
-    whole = pa.concat_tables(tables).combine_chunks()
-    return whole.take(pc.sort_indices(whole, sort_keys=[(key, "ascending") for key in keys]))
+    table = pa.concat_tables(tables).combine_chunks()
+    return table.take(pc.sort_indices(table, sort_keys=[(key, "ascending") for key in keys]))
 
 
 def _merged(runs: Sequence[Path], keys: Sequence[str]) -> Iterator[pa.Table]:
     """Yield the rows of sorted runs in order, and remove the files afterwards."""
     with_files = [pa.OSFile(str(path), "rb") for path in runs]
     readers = [iter(pa.ipc.open_stream(file)) for file in with_files]
-    heads: list[pa.Table | None] = [_next(reader) for reader in readers]
+    first_batches: list[pa.Table | None] = [_next(reader) for reader in readers]
     try:
-        while any(head is not None for head in heads):
+        while any(head is not None for head in first_batches):
             # No later row can come before the rows up to the least last row of all heads.
-            bound = min(_key(head, head.num_rows - 1, keys) for head in heads if head is not None)
+            bound = min(_key(head, head.num_rows - 1, keys) for head in first_batches if head is not None)
             due = []
-            for i, head in enumerate(heads):
+            for i, head in enumerate(first_batches):
                 if head is None:
                     continue
-                upto = _not_above(head, bound, keys)
-                if upto:
-                    due.append(head.slice(0, upto))
-                heads[i] = head.slice(upto) if upto < head.num_rows else _next(readers[i])
+                n_due = _not_above(head, bound, keys)
+                if n_due:
+                    due.append(head.slice(0, n_due))
+                first_batches[i] = head.slice(n_due) if n_due < head.num_rows else _next(readers[i])
             yield _sorted(due, keys)
     finally:
         for file in with_files:

@@ -59,11 +59,11 @@ def sources_of(paths: Paths, options: Options, folder: Path) -> list[EventFile]:
     files: list[EventFile] = []
     for text in texts:
         files += _meant(text, options, folder, len(files))
-    seen = set[Path]()
+    seen_targets = set[Path]()
     for file in files:
-        if (target := file.path.resolve()) in seen:
+        if (target := file.path.resolve()) in seen_targets:
             raise DataError(f"`{file.name}` is named twice", hint="its events would come twice", code="file_read")
-        seen.add(target)
+        seen_targets.add(target)
     states = [file.path.stat() for file in files]
     check_hard_links((file.name, state) for file, state in zip(files, states, strict=True))
     # A file without a byte has no events: logs are rotated so.
@@ -134,10 +134,10 @@ def regular_files(paths: Paths) -> list[Path] | None:
     texts = [str(os.fspath(path)) for path in named_paths]
     try:
         files = [path for text in texts for path in _named(text, None)[0] if not path.is_dir()]
-        again = STDIN not in texts and all(path.is_file() for path in files)
+        can_reread = STDIN not in texts and all(path.is_file() for path in files)
     except (OSError, ValueError):
         return None
-    return files if again else None
+    return files if can_reread else None
 
 
 def _all(paths: list[Path], where: str, options: Options, folder: Path, number: int) -> list[EventFile]:
@@ -186,11 +186,13 @@ def _utf8_path(path: Path, folder: Path, number: int) -> Path:
 
 def _missing(path: Path) -> DataError:
     try:
-        near = suggest(path.name, [p.name for p in path.parent.iterdir()])
+        suggestion = suggest(path.name, [p.name for p in path.parent.iterdir()])
     except OSError:
-        near = None
+        suggestion = None
     return DataError(
-        f"there is no file `{path}`", hint=near if near and near.startswith("did") else None, code="file_read"
+        f"there is no file `{path}`",
+        hint=suggestion if suggestion and suggestion.startswith("did") else None,
+        code="file_read",
     )
 
 

@@ -40,8 +40,8 @@ class FolderWalk:
                 state = None if _is_hidden(entry.name) else self._state(name, entry)
                 if state is not None and entry.is_symlink():
                     place = place.resolve()
-                    if (why := self._leads_back(place, above)) is not None:
-                        self.refused[name] = why
+                    if (reason := self._leads_back(place, above)) is not None:
+                        self.refused[name] = reason
                         continue
                 if state is None:
                     continue
@@ -78,11 +78,11 @@ class FolderWalk:
 
     def _visit(self, place: Path, name: str) -> None:
         """Record a file or a folder. Raises :class:`DataError` if it was there before, under another name."""
-        before = self._names.setdefault(place, name)
-        if before != name:
+        first_name = self._names.setdefault(place, name)
+        if first_name != name:
             raise DataError(
-                f"`{min(before, name)}` and `{max(before, name)}` in `{self.root}` are the same, by a link, and events"
-                " would come twice",
+                f"`{min(first_name, name)}` and `{max(first_name, name)}` in `{self.root}` are the same, by a link, and"
+                " events would come twice",
                 hint="remove one of them",
                 code="file_read",
             )
@@ -95,11 +95,11 @@ def check_hard_links(states: Iterable[tuple[str, os.stat_result]]) -> None:
     for name, state in states:
         if not state.st_ino or not state.st_size:
             continue
-        earlier = names.setdefault((state.st_dev, state.st_ino), name)
-        if earlier != name:
+        first_name = names.setdefault((state.st_dev, state.st_ino), name)
+        if first_name != name:
             raise DataError(
-                f"`{min(earlier, name)}` and `{max(earlier, name)}` are one file, by a hard link, and its events would"
-                " come twice",
+                f"`{min(first_name, name)}` and `{max(first_name, name)}` are one file, by a hard link, and its events"
+                " would come twice",
                 hint="remove one of them",
                 code="file_read",
             )

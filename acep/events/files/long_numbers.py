@@ -61,9 +61,9 @@ def first_long(texts: pa.ChunkedArray) -> tuple[int, str] | None:
             import pyarrow.compute as pc
 
             rows = rows[pc.match_substring_regex(chunk.take(pa.array(rows)), PATTERN).to_numpy(zero_copy_only=False)]
-        for at, text in zip(rows.tolist(), chunk.take(pa.array(rows)).to_pylist(), strict=True):
+        for row_in_chunk, text in zip(rows.tolist(), chunk.take(pa.array(rows)).to_pylist(), strict=True):
             if is_long(text):
-                return row + at, text
+                return row + row_in_chunk, text
         row += len(chunk)
     return None
 
@@ -118,26 +118,26 @@ def large_rows(values: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 def _of_length(texts: pa.ChunkedArray, size: int) -> npt.NDArray[np.int64]:
     """Return the rows of texts with so many bytes at least."""
-    before, rows = 0, [np.empty(0, np.int64)]
+    n_before, rows = 0, [np.empty(0, np.int64)]
     for chunk in texts.chunks:
         if len(chunk):
             places = np.frombuffer(chunk.buffers()[1], np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
-            rows.append(before + np.flatnonzero(np.diff(places) >= size))
-        before += len(chunk)
+            rows.append(n_before + np.flatnonzero(np.diff(places) >= size))
+        n_before += len(chunk)
     return np.concatenate(rows)
 
 
 def _candidates(chunk: pa.StringArray) -> npt.NDArray[np.int64]:
     """Return the rows of texts that may be such numbers, by their lengths and first characters."""
-    none = np.empty(0, np.int64)
+    no_rows = np.empty(0, np.int64)
     _, places, data = chunk.buffers()
     if not len(chunk) or data is None or not data.size:
-        return none
+        return no_rows
     offsets = np.frombuffer(places, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
     lengths = np.diff(offsets)
     rows = np.flatnonzero(lengths > DIGITS)
     if not len(rows):
-        return none
+        return no_rows
     letters = np.frombuffer(data, np.uint8)
     starts = offsets[:-1][rows].astype(np.int64)
     negative = letters[starts] == ord("-")
@@ -146,21 +146,22 @@ def _candidates(chunk: pa.StringArray) -> npt.NDArray[np.int64]:
     below_one = 2 * ((letters[starts] == ord("0")) & (letters[starts + 1] == ord(".")))
     starts += below_one
     digits -= below_one
-    more = digits > DIGITS
-    rows, starts, digits, below_one = rows[more], starts[more], digits[more], below_one[more] > 0
+    is_longer = digits > DIGITS
+    rows, starts, digits, below_one = rows[is_longer], starts[is_longer], digits[is_longer], below_one[is_longer] > 0
     for _ in range(DIGITS):  # 0.01 has one digit
         below_one &= letters[starts] == ord("0")
         if not below_one.any():
             break
         starts, digits = starts + below_one, digits - below_one
-        more = digits > DIGITS
-        rows, starts, digits, below_one = rows[more], starts[more], digits[more], below_one[more]
-    one = np.flatnonzero(digits == DIGITS + 1)  # with a point these are only DIGITS digits, as in most printed doubles
-    pointed = (letters[starts[one][:, None] + np.arange(DIGITS + 1)] == ord(".")).any(axis=1)
-    kept: npt.NDArray[np.int64] = np.delete(rows, one[pointed]).astype(np.int64)
-    if chunk.null_count and len(kept):
-        kept = kept[chunk.is_valid().to_numpy(zero_copy_only=False)[kept]]
-    return kept
+        is_longer = digits > DIGITS
+        rows, starts, digits, below_one = rows[is_longer], starts[is_longer], digits[is_longer], below_one[is_longer]
+    # With a point these are only DIGITS digits, as in most printed doubles.
+    borderline = np.flatnonzero(digits == DIGITS + 1)
+    pointed = (letters[starts[borderline][:, None] + np.arange(DIGITS + 1)] == ord(".")).any(axis=1)
+    candidates: npt.NDArray[np.int64] = np.delete(rows, borderline[pointed]).astype(np.int64)
+    if chunk.null_count and len(candidates):
+        candidates = candidates[chunk.is_valid().to_numpy(zero_copy_only=False)[candidates]]
+    return candidates
 
 
 def long_runs(block: bytes) -> list[int]:

@@ -68,14 +68,14 @@ class Options:
         the files."""
         if not forms or not {"csv", "tsv"}.isdisjoint(forms):
             return
-        said = {
+        settings = {
             f"delimiter={self.delimiter!r}": self.delimiter is not None,
             "quote=None": not self.quotes,
             f"decimal={self.decimal!r}": self.decimal != ".",
             f"nulls={[*self.nulls[:1]]!r}".replace("'", '"'): bool(self.nulls),
             "multiline_cells=True": self.multiline_cells,
         }
-        if (option := next((option for option, is_said in said.items() if is_said), None)) is not None:
+        if (option := next((option for option, is_set in settings.items() if is_set), None)) is not None:
             raise DataError(
                 f"{option} says how CSV is written, and no file is CSV",
                 hint="leave it out; format= names the form of files whose names do not",
@@ -139,7 +139,9 @@ def options_of(
         )
     check_names(ts=ts, type=type, seq=seq, id=id)
     if columns is not None and not (
-        isinstance(columns, Sequence) and not isinstance(columns, str) and all(isinstance(one, str) for one in columns)
+        isinstance(columns, Sequence)
+        and not isinstance(columns, str)
+        and all(isinstance(column, str) for column in columns)
     ):
         raise DataError(
             "columns= takes a list of names of columns", hint='columns=["ts", "type"]', code="option_invalid"
@@ -147,7 +149,7 @@ def options_of(
     for name, flag in (("skip_bad_lines", skip_bad_lines), ("multiline_cells", multiline_cells)):
         if not isinstance(flag, bool):
             raise DataError(f"{name}= is True or False, not {flag!r}", code="option_invalid")
-    share = _number("max_skipped", max_skipped, least=0, greatest=1)
+    share = _number("max_skipped", max_skipped, minimum=0, maximum=1)
     if share != MAX_SKIPPED and not skip_bad_lines:
         raise skipped_error()
     used = None if columns is None else tuple(dict.fromkeys(columns))
@@ -167,8 +169,8 @@ def options_of(
         _nulls(nulls),
         multiline_cells,
         _size("max_line", max_line),
-        _number("max_expansion", max_expansion, least=1, greatest=10**12),
-        int(_number("max_columns", max_columns, least=1, greatest=10**9)),
+        _number("max_expansion", max_expansion, minimum=1, maximum=10**12),
+        int(_number("max_columns", max_columns, minimum=1, maximum=10**9)),
         drop_duplicates=drop_duplicates,
     )
 
@@ -192,10 +194,10 @@ def too_long(name: str, line: int, options: Options) -> DataError:
     )
 
 
-def _number(name: str, number: object, *, least: int, greatest: int) -> float:
+def _number(name: str, number: object, *, minimum: int, maximum: int) -> float:
     """Return a number of an option. Raises :class:`DataError` for one that is out of bounds, or none."""
-    if isinstance(number, bool) or not isinstance(number, Real) or not least <= float(number) <= greatest:
-        raise DataError(f"{name}={number!r} is no number from {least} to {greatest:,}", code="option_invalid")
+    if isinstance(number, bool) or not isinstance(number, Real) or not minimum <= float(number) <= maximum:
+        raise DataError(f"{name}={number!r} is no number from {minimum} to {maximum:,}", code="option_invalid")
     return float(number)
 
 
@@ -263,11 +265,11 @@ class BadLines:
     first: str = ""
     values: Counter[str] = field(default_factory=Counter)
 
-    def add(self, where: str, many: int = 1, values: Mapping[str, int] | None = None) -> None:
-        """Count ``many`` bad lines, the first of them at ``where``."""
+    def add(self, where: str, n_lines: int = 1, values: Mapping[str, int] | None = None) -> None:
+        """Count ``n_lines`` bad lines, the first of them at ``where``."""
         if not self.count:
             self.first = where
-        self.count += many
+        self.count += n_lines
         self.values.update(values or {})
 
     def check_share(self, rows: int, options: Options) -> None:
@@ -283,5 +285,7 @@ class BadLines:
 
     def __str__(self) -> str:
         lines = "1 bad line was" if self.count == 1 else f"{self.count:,} bad lines were"
-        told = [f"; in {many:,} of them {what}" for what, many in self.values.most_common(2) if self.count > 1]
-        return printable(f"{lines} skipped; the first: {self.first}{''.join(told)}")
+        value_texts = [
+            f"; in {n_lines:,} of them {what}" for what, n_lines in self.values.most_common(2) if self.count > 1
+        ]
+        return printable(f"{lines} skipped; the first: {self.first}{''.join(value_texts)}")

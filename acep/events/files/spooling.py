@@ -45,8 +45,8 @@ def spool(path: Path | None, copy_path: Path, form: str, packed: str | None, opt
     except DataError:
         raise
     except (OSError, ValueError, AttributeError, TypeError) as wrong:
-        shown = name if path is None else f"`{name}`"
-        raise DataError(f"{shown} cannot be read: {reason_of(wrong)}", code="file_read") from None
+        quoted_name = name if path is None else f"`{name}`"
+        raise DataError(f"{quoted_name} cannot be read: {reason_of(wrong)}", code="file_read") from None
     return _packed(head) if packed is None and form != "parquet" else packed
 
 

@@ -90,9 +90,9 @@ class EventStream:
             return self
         rows, path = (self._folder / name for name in ("duplicates", "duplicates.int64"))
         rows.mkdir()
-        again = (pa.table({ROW: numbers}) for numbers in self._rows_again())
+        repeated_rows = (pa.table({ROW: numbers}) for numbers in self._rows_again())
         with path.open("wb") as file:
-            for table in sorted_on_disk(again, [ROW], rows):
+            for table in sorted_on_disk(repeated_rows, [ROW], rows):
                 file.write(table.column(ROW).to_numpy().tobytes())
         size = path.stat().st_size // 8
         if not size:
@@ -125,15 +125,15 @@ class EventStream:
                 yield pa.table({"id": column, ROW: table.column(ROW)})
 
         for table in sorted_on_disk(columns(), ["id", ROW], ids):
-            again = list[int]()
+            repeated_rows = list[int]()
             for value, row in zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True):
                 if value == last and not self._options.drop_duplicates:
                     raise again_error(name, value, row, self.place_of(row))
                 if value == last:
-                    again.append(row)
+                    repeated_rows.append(row)
                 last = value
-            if again:
-                yield again
+            if repeated_rows:
+                yield repeated_rows
 
     def _blocks(self) -> Iterator[pa.Table]:
         first = 0
@@ -216,15 +216,15 @@ def open_events(paths: Paths, options: Options) -> Iterator[EventStream]:
 
 def _kept(part: Part, types: Mapping[str, pa.DataType], options: Options) -> Iterator[pa.Table]:
     """Yield the rows of a file with their casts, without the rows that are skipped."""
-    at, next_dropped = 0, 0
-    for raw in _raw(part, types, options):
-        table, size = raw, raw.num_rows
+    first_row, next_dropped = 0, 0
+    for raw_table in _raw(part, types, options):
+        table, size = raw_table, raw_table.num_rows
         stop = next_dropped
-        while stop < len(part.dropped) and part.dropped[stop] < at + size:
+        while stop < len(part.dropped) and part.dropped[stop] < first_row + size:
             stop += 1
         if stop > next_dropped:
-            table = without(table, [row - at for row in part.dropped[next_dropped:stop]])
-        at, next_dropped = at + size, stop
+            table = without(table, [row - first_row for row in part.dropped[next_dropped:stop]])
+        first_row, next_dropped = first_row + size, stop
         for name, cast in options.casts.items():
             if name in table.column_names:
                 table = table.set_column(table.column_names.index(name), name, cast_column(table.column(name), cast))

@@ -47,15 +47,15 @@ def check_stream(files: Sequence[File], shapes: Mapping[str, JsonShape], options
                 code="option_invalid",
             )
     # An attribute of JSON that is used may come later; its cast says of which type it will be.
-    later = (options.columns or ()) if any(isinstance(file, JsonFile) for file in files) else ()
+    later_names = (options.columns or ()) if any(isinstance(file, JsonFile) for file in files) else ()
     for name in options.casts if options.casts_are_there and (names or fields) else ():
-        if name in later:
+        if name in later_names:
             continue
         outer = name.partition(".")[0].partition("[")[0]
         if "[]" in name and outer in names:
             raise no_elements(name)
         if name not in names and name not in fields and outer not in names and outer not in fields:
-            part = next((part for part in later if list_of(part) == name), None)
+            part = next((part for part in later_names if list_of(part) == name), None)
             hint = suggest(name, [*names, *fields])
             if part is not None:
                 text = "bool" if part.startswith(f"{CONTAINS}(") else "string"

@@ -85,12 +85,12 @@ class _Looking:
         self.rising = True  # the ids are rising integers, so that each occurs once
         self.last_id: int | None = None
 
-    def type_of(self, name: str, held: pa.DataType, form: str) -> pa.DataType:
+    def type_of(self, name: str, data_type: pa.DataType, form: str) -> pa.DataType:
         """Return the type of a column as far as it is known."""
         if name in self.options.casts:
             wanted = self.options.casts[name].type
             return pa.timestamp(wanted.unit, "UTC") if self.zoned.get(name) else wanted
-        return self.text_columns.type_of(name, held, form)
+        return self.text_columns.type_of(name, data_type, form)
 
     def check(self, table: pa.Table, part: Part, *, deep: bool) -> None:
         """Check the casts and nulls of a block and, if ``deep``, its order and ids."""
@@ -141,21 +141,21 @@ class _Looking:
             hint = f"{as_cast(name, 'timestamp(s)')}, or (ms), (us), (ns)"
             raise DataError(f"`{name}`: {wrong.message}", hint=hint, code="data_value") from None
         except (pa.ArrowException, ValueError, OverflowError):
-            other = finer(cast)
-            rows = bad_rows(column, lambda values: cast_column(values, other or cast))
-            if other is not None and rows != bad_rows(column, lambda values: cast_column(values, cast)):
-                self.options.casts[name] = other
+            finer_cast = finer(cast)
+            rows = bad_rows(column, lambda values: cast_column(values, finer_cast or cast))
+            if finer_cast is not None and rows != bad_rows(column, lambda values: cast_column(values, cast)):
+                self.options.casts[name] = finer_cast
             elif pa.types.is_timestamp(cast.type):
-                good = np.delete(np.arange(len(column)), rows)
+                good_rows = np.delete(np.arange(len(column)), rows)
                 try:
-                    if len(good):
-                        self._zone(name, cast_column(column.take(pa.array(good)), self.options.casts[name]))
+                    if len(good_rows):
+                        self._zone(name, cast_column(column.take(pa.array(good_rows)), self.options.casts[name]))
                 except pa.ArrowException:  # each of them is a time
                     raise two_kinds_of_times(name, self.options) from None
-            why = reason_of_value if pa.types.is_floating(cast.type) else lambda _: ""
+            reason_of_row = reason_of_value if pa.types.is_floating(cast.type) else lambda _: ""
             values = {row: column[row] for row in rows}
             return {
-                row: f"`{name}` is no {cast.text}: {shown_value(value, file)}{why(value_of(value))}"
+                row: f"`{name}` is no {cast.text}: {shown_value(value, file)}{reason_of_row(value_of(value))}"
                 for row, value in values.items()
             }
         self._zone(name, values)
@@ -176,14 +176,14 @@ class _Looking:
         if len(columns) < len(keys):
             return
         ts, *orders = (values for values, _ in columns)
-        back = ts[1:] < ts[:-1]
+        goes_back = ts[1:] < ts[:-1]
         for order in orders:
-            back |= (ts[1:] == ts[:-1]) & (order[1:] < order[:-1])
-        first, last = (tuple(int(values[at]) * unit for values, unit in columns) for at in (0, -1))
+            goes_back |= (ts[1:] == ts[:-1]) & (order[1:] < order[:-1])
+        first, last = (tuple(int(values[row]) * unit for values, unit in columns) for row in (0, -1))
         if self.last is not None and first < self.last:
             self.back = self.rows
-        elif back.any():
-            self.back = self.rows + int(np.argmax(back)) + 1
+        elif goes_back.any():
+            self.back = self.rows + int(np.argmax(goes_back)) + 1
         self.last = last
 
     def _check_ids(self, table: pa.Table, form: str) -> None:
@@ -208,17 +208,17 @@ class _Looking:
             column = cast_column(column, self.options.casts[name])
         else:
             column = values_of(column, self.text_columns.type_of(name, column.type, form))
-        held = column.type
-        if pa.types.is_dictionary(held):
-            column = column.cast(held.value_type)
-            held = held.value_type
+        data_type = column.type
+        if pa.types.is_dictionary(data_type):
+            column = column.cast(data_type.value_type)
+            data_type = data_type.value_type
         if column.null_count:
             return None
-        if pa.types.is_date32(held):
+        if pa.types.is_date32(data_type):
             return joined(column)[0], UNIT_NS["d"]
-        if pa.types.is_timestamp(held) or pa.types.is_date64(held):
-            return joined(column)[0], UNIT_NS["ms" if pa.types.is_date64(held) else held.unit]
-        if pa.types.is_integer(held):
+        if pa.types.is_timestamp(data_type) or pa.types.is_date64(data_type):
+            return joined(column)[0], UNIT_NS["ms" if pa.types.is_date64(data_type) else data_type.unit]
+        if pa.types.is_integer(data_type):
             try:
                 return joined(column.cast(pa.int64()))[0], 1
             except pa.ArrowInvalid:
@@ -243,11 +243,11 @@ def survey(sources: list[EventFile], options: Options) -> Survey:
         file = part.file
         size += int(file.width * table.num_rows) if isinstance(file, ParquetFile) else table.nbytes
         if size > SMALL:
-            for block, of in waiting:
-                looking.check(block, of, deep=True)
+            for block, block_part in waiting:
+                looking.check(block, block_part, deep=True)
             waiting = []
-    for block, of in waiting:
-        looking.check(block, of, deep=False)
+    for block, block_part in waiting:
+        looking.check(block, block_part, deep=False)
     looking.bad.check_share(looking.rows, options)
     files = [part.file for part in parts]
     check_stream(files, looking.shapes, options)

@@ -76,23 +76,25 @@ class TextColumns:
         self._far: dict[tuple[str, str], Cell] = {}
         self._fine: dict[tuple[str, str], Cell] = {}
 
-    def see(self, table: pa.Table, file: TextFile, before: int) -> None:
+    def see(self, table: pa.Table, file: TextFile, n_before: int) -> None:
         """Record the types that the columns of texts look like. In JSON a text is never a number, but may be a time,
-        unless it is in a list. ``before`` is the number of earlier rows of the file."""
+        unless it is in a list. ``n_before`` is the number of earlier rows of the file."""
         family = FAMILY[file.source.form]
         for name, column in _texts_in(table, {self.options.type, *self.options.casts, *self.options.texts}):
             if isinstance(file, JsonFile) and file.is_in_list(name):
                 continue
-            seen = self.looks[family].setdefault(name, set())
+            earlier_looks = self.looks[family].setdefault(name, set())
             if column.null_count < len(column):
-                self._see_column(name, _one_chunk(column), seen, file, before)
+                self._see_column(name, _one_chunk(column), earlier_looks, file, n_before)
 
-    def _see_column(self, name: str, texts: pa.StringArray, seen: set[str], file: TextFile, before: int) -> None:
+    def _see_column(
+        self, name: str, texts: pa.StringArray, earlier_looks: set[str], file: TextFile, n_before: int
+    ) -> None:
         """Record what a block of a column looks like, and what is to be known of its values."""
         family, column = FAMILY[file.source.form], pa.chunked_array([texts])
         options = self.options
         is_order = name in (options.ts, options.seq)
-        block = Block({"text"}) if "text" in seen else block_of(column, seen)
+        block = Block({"text"}) if "text" in earlier_looks else block_of(column, earlier_looks)
         if family == "jsonl" and not block.looks <= {*TIMES, *FAR.values()}:
             block = Block({"text"})
         looks, values = block.looks, block.values
@@ -107,39 +109,39 @@ class TextColumns:
             sorts = {SORTS[next(look for look in looks if look in SORTS)]: valid_rows(texts)}
         mixture = self._mixtures.setdefault((family, name), Mixture())
         for sort, rows in sorts.items():
-            mixture.add(sort, rows, column, file, before)
-        self._note_extremes((family, name), looks, column, file, before)
-        seen |= looks
+            mixture.add(sort, rows, column, file, n_before)
+        self._note_extremes((family, name), looks, column, file, n_before)
+        earlier_looks |= looks
         is_role = is_order or name == options.id  # these are never doubles
         if is_role and "float" in looks and name not in self.decimals:
             row = first_match(column, INTEGER, inverse=True)
             if row is not None:
-                self.decimals[name] = Cell(file, before + row, column[row].as_py())
-        if family == "csv" and seen <= NUMBER_LOOKS and not is_role:
-            self._note_numbers(name, column, values, file, before)
+                self.decimals[name] = Cell(file, n_before + row, column[row].as_py())
+        if family == "csv" and earlier_looks <= NUMBER_LOOKS and not is_role:
+            self._note_numbers(name, column, values, file, n_before)
 
     def _note_extremes(
-        self, key: tuple[str, str], looks: set[str], column: pa.ChunkedArray, file: TextFile, before: int
+        self, key: tuple[str, str], looks: set[str], column: pa.ChunkedArray, file: TextFile, n_before: int
     ) -> None:
         """Record the first time that nanoseconds do not reach, and the first that needs them."""
         for finest, far in FAR.items():
             if far in looks and key not in self._far:
                 row = int(_far_rows(column.chunk(0), zoned=finest.endswith("+"))[0])
-                self._far[key] = Cell(file, before + row, column[row].as_py())
+                self._far[key] = Cell(file, n_before + row, column[row].as_py())
             if finest in looks and key not in self._fine and (row_or_none := first_match(column, FINE)) is not None:
-                self._fine[key] = Cell(file, before + row_or_none, column[row_or_none].as_py())
+                self._fine[key] = Cell(file, n_before + row_or_none, column[row_or_none].as_py())
 
     def _note_numbers(
-        self, name: str, column: pa.ChunkedArray, values: pa.ChunkedArray | None, file: TextFile, before: int
+        self, name: str, column: pa.ChunkedArray, values: pa.ChunkedArray | None, file: TextFile, n_before: int
     ) -> None:
         """Record the first numbers that a double would not hold."""
         if values is not None and pa.types.is_integer(values.type) and not len(large_rows(values)):
             return
         for cells, first_of in ((self.long, first_long), (self.beyond, first_beyond)):
             if name not in cells and (number := first_of(column)) is not None:
-                cells[name] = Cell(file, before + number[0], number[1])
+                cells[name] = Cell(file, n_before + number[0], number[1])
         if name not in self.inexact and (row := first_inexact(column, values)) is not None:
-            self.inexact[name] = Cell(file, before + row, column[row].as_py())
+            self.inexact[name] = Cell(file, n_before + row, column[row].as_py())
 
     def type_of(self, name: str, value_type: pa.DataType, form: str) -> pa.DataType:
         """Return the type of a column as far as it is known; ``value_type`` for one that is not of texts, with the
@@ -148,8 +150,8 @@ class TextColumns:
             return pa.struct(
                 [inner.with_type(self.type_of(f"{name}.{inner.name}", inner.type, form)) for inner in value_type]
             )
-        seen = self.looks[FAMILY[form]].get(name)
-        return value_type if seen is None else resolved(seen)
+        looks = self.looks[FAMILY[form]].get(name)
+        return value_type if looks is None else resolved(looks)
 
     def check_roles(self) -> None:
         """Raise :class:`DataError` for a time column that is not one of times, and for times, an order or ids that have

@@ -43,8 +43,8 @@ class PartialColumns:
     def of_rows(cls, rows: Sequence[tuple[Found, int]], total: int) -> PartialColumns:
         """Return partial matches that have one sequence each and no utility, as pairs of a record and a state."""
         states = np.array([state for _, state in rows], np.int64)
-        alone, none = np.ones(len(rows), np.int64), np.full(len(rows), NONE)
-        return cls([record for record, _ in rows], states, alone, none, total)
+        single, no_utility = np.ones(len(rows), np.int64), np.full(len(rows), NONE)
+        return cls([record for record, _ in rows], states, single, no_utility, total)
 
     def take(self, rows: slice | npt.NDArray[np.intp]) -> PartialColumns:
         """Return some of the partial matches."""

@@ -26,7 +26,7 @@ CAST_TYPES: Final = {
 DECIMAL_TEXT: Final = "decimal text"
 TIMESTAMP_TEXT: Final = "timestamp text"
 
-_WHOLE = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _BLANKS = " \t\r\n"
 
@@ -43,7 +43,7 @@ def cast_type(name: str) -> str | None:
 def _integer(x: Any) -> int | None:
     if isinstance(x, str):
         text = x.strip(_BLANKS)
-        return int(text) if _WHOLE.fullmatch(text) else None
+        return int(text) if _INTEGER.fullmatch(text) else None
     return int(x)  # towards zero
 
 

@@ -28,14 +28,14 @@ class TextCall:
 
 
 def _pad_left(text: str, size: int, fill: str = " ") -> str | None:
-    return _padded(text, size, fill, True)
+    return _pad(text, size, fill, True)
 
 
 def _pad_right(text: str, size: int, fill: str = " ") -> str | None:
-    return _padded(text, size, fill, False)
+    return _pad(text, size, fill, False)
 
 
-def _padded(text: str, size: int, fill: str, is_left: bool) -> str | None:
+def _pad(text: str, size: int, fill: str, is_left: bool) -> str | None:
     if size > MOST_TEXT or (size > len(text) and not fill):
         return None
     missing = max(size, 0) - len(text)
@@ -45,7 +45,7 @@ def _padded(text: str, size: int, fill: str, is_left: bool) -> str | None:
     return padding + text if is_left else text + padding
 
 
-def _trimmed(side: str) -> Callable[..., str]:
+def _trim(side: str) -> Callable[..., str]:
     def trim(text: str, signs: str = " ") -> str:
         left = text.lstrip(signs) if side != "right" else text
         return left.rstrip(signs) if side != "left" else left
@@ -57,18 +57,18 @@ def _repeat(text: str, times: int) -> str | None:
     return None if len(text) * times > MOST_TEXT else text * max(times, 0)
 
 
-def _split_part(text: str, separator: str, place: int) -> str | None:
-    if not separator or place == 0:
+def _split_part(text: str, separator: str, number: int) -> str | None:
+    if not separator or number == 0:
         return None
     parts = text.split(separator)
-    place = place - 1 if place > 0 else len(parts) + place
-    return parts[place] if 0 <= place < len(parts) else ""
+    number = number - 1 if number > 0 else len(parts) + number
+    return parts[number] if 0 <= number < len(parts) else ""
 
 
 def _translate(text: str, signs: str, replacements: str) -> str:
     table: dict[int, str] = {}
-    for place, sign in enumerate(signs):
-        table.setdefault(ord(sign), replacements[place : place + 1])
+    for index, sign in enumerate(signs):
+        table.setdefault(ord(sign), replacements[index : index + 1])
     return text.translate(table)
 
 
@@ -90,21 +90,21 @@ TEXT_CALLS: dict[str, TextCall] = {
     "sql left": TextCall(("string", "int"), 2, "string", lambda text, size: text[:size] if size else ""),
     "sql log2": _of_number(math.log2),
     "sql lpad": TextCall(("string", "int", "string"), 2, "string", _pad_left),
-    "sql ltrim": TextCall(("string", "string"), 1, "string", _trimmed("left")),
+    "sql ltrim": TextCall(("string", "string"), 1, "string", _trim("left")),
     "sql radians": _of_number(math.radians),
     "sql repeat": TextCall(("string", "int"), 2, "string", _repeat),
     "sql replace": TextCall(("string", "string", "string"), 3, "string", str.replace),
     "sql reverse": TextCall(("string",), 1, "string", lambda text: text[::-1]),
     "sql right": TextCall(("string", "int"), 2, "string", lambda text, size: text[-size:] if size else ""),
     "sql rpad": TextCall(("string", "int", "string"), 2, "string", _pad_right),
-    "sql rtrim": TextCall(("string", "string"), 1, "string", _trimmed("right")),
+    "sql rtrim": TextCall(("string", "string"), 1, "string", _trim("right")),
     "sql sin": _of_number(math.sin),
     "sql split_part": TextCall(("string", "string", "int"), 3, "string", _split_part),
     "sql starts_with": TextCall(("string", "string"), 2, "bool", str.startswith),
     "sql tan": _of_number(math.tan),
     "sql time text": TextCall(("string", *("int",) * 7), 8, "string", write_time),
     "sql translate": TextCall(("string", "string", "string"), 3, "string", _translate),
-    "sql trim": TextCall(("string", "string"), 1, "string", _trimmed("both")),
+    "sql trim": TextCall(("string", "string"), 1, "string", _trim("both")),
     "sql strpos": TextCall(("string", "string"), 2, "int", lambda text, part: text.find(part) + 1),
 }
 """The functions by their names in expressions."""

@@ -20,14 +20,14 @@ def check_template(template: str) -> tuple[str, ...]:
     ('YYYY', '-', 'MM')
     """
     fields: list[str] = []
-    place = 0
-    while place < len(template):
-        field = _FIELD.match(template.upper(), place)
+    position = 0
+    while position < len(template):
+        field = _FIELD.match(template.upper(), position)
         if field is None:
-            raise ValueError(re.split(r"[^A-Za-z0-9]", template[place:])[0] or template[place:])
+            raise ValueError(re.split(r"[^A-Za-z0-9]", template[position:])[0] or template[position:])
         is_quoted = field.group().startswith('"')
-        fields.append(template[place : field.end()] if is_quoted else field.group())
-        place = field.end()
+        fields.append(template[position : field.end()] if is_quoted else field.group())
+        position = field.end()
     return tuple(fields)
 
 

@@ -34,12 +34,12 @@ _OPEN_WORDS = (
 _LAST_WORDS = ("NULL", "TRUE", "FALSE", "END", "UNKNOWN", "ASC", "DESC")
 
 
-def begins_part(tokens: Sequence[SqlToken], place: int) -> bool:
-    """Return whether a part of the clause begins at a place."""
-    token = tokens[place]
+def begins_part(tokens: Sequence[SqlToken], index: int) -> bool:
+    """Return whether a part of the clause begins at a token."""
+    token = tokens[index]
     if token.kind != "word" or (following := PART_WORDS.get(token.value.upper())) is None:
         return False
-    after = tokens[place + 1]
+    after = tokens[index + 1]
     if token.is_word("WITHIN") and after.is_word("GROUP"):
         return False
     if token.is_word("ERRORS"):
@@ -47,37 +47,37 @@ def begins_part(tokens: Sequence[SqlToken], place: int) -> bool:
     return not following or after.is_word(*following) or after.is_sign(*following)
 
 
-def ends_expression(tokens: Sequence[SqlToken], place: int, named: bool, ordered: bool) -> bool:
+def ends_expression(tokens: Sequence[SqlToken], index: int, named: bool, ordered: bool) -> bool:
     """Return whether an expression ends before a place, outside of parentheses: that of a measure (``named``) before
     its name, that of a key (``ordered``) before its direction, and each before the next part."""
-    token, before = tokens[place], tokens[place - 1]
-    is_star = before.is_sign("*") and (place < 2 or not _ends_operand(tokens[place - 2]))
+    token, before = tokens[index], tokens[index - 1]
+    is_star = before.is_sign("*") and (index < 2 or not _ends_operand(tokens[index - 2]))
     if not is_star and before.is_sign(".", "+", "-", "*", "/", "=", "<", ">", "<=", ">=", "<>", "!=", "||"):
         return False
-    if named and (token.is_word("AS") or is_alias(tokens, place)):
+    if named and (token.is_word("AS") or is_alias(tokens, index)):
         return True
     if ordered and token.is_word("ASC", "DESC", "NULLS"):
         return True
-    return begins_part(tokens, place)
+    return begins_part(tokens, index)
 
 
-def is_alias(tokens: Sequence[SqlToken], place: int) -> bool:
+def is_alias(tokens: Sequence[SqlToken], index: int) -> bool:
     """Return whether a token is the name of a measure that stands behind its expression without AS.
 
     >>> from acep.pattern.sql.scanner import scan
     >>> is_alias(scan("sum(x) total"), 4), is_alias(scan("x IS NULL"), 2)
     (True, False)
     """
-    token, after = tokens[place], tokens[min(place + 1, len(tokens) - 1)]
-    if token.kind not in ("word", "name") or token.is_word(*_LAST_WORDS) or place == 0:
+    token, after = tokens[index], tokens[min(index + 1, len(tokens) - 1)]
+    if token.kind not in ("word", "name") or token.is_word(*_LAST_WORDS) or index == 0:
         return False
-    before = tokens[place - 1]
+    before = tokens[index - 1]
     is_operand = before.kind in ("word", "name", "number", "string") or before.is_sign(")", "]")
     if before.is_word(*_OPEN_WORDS) or not is_operand:
         return False
-    if before.kind in ("string", "number") and tokens[place - 2].is_word("INTERVAL"):
+    if before.kind in ("string", "number") and tokens[index - 2].is_word("INTERVAL"):
         return False
-    return after.kind == "end" or after.is_sign(",", ")") or begins_part(tokens, place + 1)
+    return after.kind == "end" or after.is_sign(",", ")") or begins_part(tokens, index + 1)
 
 
 def _ends_operand(token: SqlToken) -> bool:

@@ -66,44 +66,44 @@ def parse_clause(text: str) -> Clause:
 class _ClauseParser:
     text: str
     tokens: list[SqlToken]
-    place: int = 0
+    index: int = 0
 
     # Tokens -----------------------------------------------------------------------------------------
 
     @property
     def token(self) -> SqlToken:
-        return self.tokens[self.place]
+        return self.tokens[self.index]
 
     def word(self, *words: str) -> bool:
         """Pass over words that follow each other, if all of them stand here."""
-        following = self.tokens[self.place : self.place + len(words)]
+        following = self.tokens[self.index : self.index + len(words)]
         if len(following) == len(words) and all(t.is_word(w) for t, w in zip(following, words, strict=True)):
-            self.place += len(words)
+            self.index += len(words)
             return True
         return False
 
     def sign(self, sign: str) -> bool:
         if self.token.is_sign(sign):
-            self.place += 1
+            self.index += 1
             return True
         return False
 
     def need(self, *words: str, hint: str | None = None) -> None:
         for word in words:
             if not (self.word(word) or self.sign(word)):
-                raise self.unexpected(f"{' '.join(words)} is needed here", hint)
+                raise self.fail(f"{' '.join(words)} is needed here", hint)
 
     def name(self, what: str) -> SqlToken:
         token = self.token
         if token.kind not in ("word", "name"):
-            raise self.unexpected(f"{what} is needed here")
-        self.place += 1
+            raise self.fail(f"{what} is needed here")
+        self.index += 1
         return token
 
-    def unexpected(self, message: str, hint: str | None = None) -> QueryError:
+    def fail(self, message: str, hint: str | None = None) -> QueryError:
         token = self.token
-        shown = token.value if len(token.value) <= 40 else token.value[:40] + "..."
-        what = "the clause ends" if token.kind == "end" else f"not `{shown}`"
+        token_text = token.value if len(token.value) <= 40 else token.value[:40] + "..."
+        what = "the clause ends" if token.kind == "end" else f"not `{token_text}`"
         return error_at(
             f"{message}: {what}" if token.kind == "end" else f"{message}, {what}",
             token.span,
@@ -115,16 +115,16 @@ class _ClauseParser:
 
     def parse(self) -> Clause:
         named = self.word("MATCH_RECOGNIZE")
-        opening = self.place if self.sign("(") else None
+        opening = self.index if self.sign("(") else None
         if named and opening is None:
-            raise self.unexpected("`(` is needed here", "as in MATCH_RECOGNIZE (ORDER BY ts PATTERN (A B+))")
+            raise self.fail("`(` is needed here", "as in MATCH_RECOGNIZE (ORDER BY ts PATTERN (A B+))")
         parts = self.parts()
         if "PATTERN" not in parts:
-            raise self.unexpected("PATTERN is needed here")
+            raise self.fail("PATTERN is needed here")
         if opening is not None:
             self.need(")")
         if self.token.kind != "end":
-            raise self.unexpected("the clause should end here", f"its parts are {_ORDER}")
+            raise self.fail("the clause should end here", f"its parts are {_ORDER}")
         return Clause(
             self.text,
             parts.get("PARTITION", ()),
@@ -197,19 +197,19 @@ class _ClauseParser:
         if self.word("PAST", "LAST", "ROW"):
             return Skip(SkipMode.PAST_LAST)
         if not self.word("TO"):
-            raise self.unexpected(
+            raise self.fail(
                 "PAST LAST ROW, TO NEXT ROW, TO FIRST, TO LAST or TO a variable is needed behind SKIP",
                 "as in AFTER MATCH SKIP PAST LAST ROW",
             )
         if self.word("NEXT", "ROW"):
             return Skip(SkipMode.TO_NEXT)
         mode = SkipMode.TO_VARIABLE
-        following = self.tokens[self.place + 1] if self.token.kind != "end" else self.token
+        following = self.tokens[self.index + 1] if self.token.kind != "end" else self.token
         is_prefix = self.token.is_word("FIRST", "LAST") and following.kind in ("word", "name")
         # A variable may be called first or last; then the next part of the clause follows it.
-        if is_prefix and not begins_part(self.tokens, self.place + 1):
+        if is_prefix and not begins_part(self.tokens, self.index + 1):
             mode = SkipMode.TO_FIRST if self.token.is_word("FIRST") else SkipMode.TO_LAST
-            self.place += 1
+            self.index += 1
         token = self.name("a variable")
         return Skip(mode, token.value, token.span)
 
@@ -221,15 +221,15 @@ class _ClauseParser:
             )  # fmt: skip
         self.need("PATTERN")
         if not self.token.is_sign("("):
-            raise self.unexpected("`(` is needed behind PATTERN", "as in PATTERN (A B+)")
-        if self.tokens[self.place + 1].is_sign(")"):
+            raise self.fail("`(` is needed behind PATTERN", "as in PATTERN (A B+)")
+        if self.tokens[self.index + 1].is_sign(")"):
             hint = "the empty pattern is written PATTERN (())"
             raise error_at("the pattern is empty", self.token.span, hint, code="query_syntax")
-        pattern, self.place = parse_pattern(self.tokens, self.place)
+        pattern, self.index = parse_pattern(self.tokens, self.index)
         return pattern
 
     def window(self) -> MatchSpan:
-        window, self.place = parse_window(self.tokens, self.place)
+        window, self.index = parse_window(self.tokens, self.index)
         return window
 
     def errors(self) -> int:
@@ -237,7 +237,7 @@ class _ClauseParser:
         token = self.token
         if token.kind != "number" or not token.value.isdigit() or int(token.value) > MOST_ERRORS:
             raise error_at(f"ERRORS takes a number from 0 to {MOST_ERRORS}", token.span, code="query_syntax")
-        self.place += 1
+        self.index += 1
         return int(token.value)
 
     def subset(self) -> Subset:
@@ -245,7 +245,7 @@ class _ClauseParser:
         self.need("=", "(")
         members = self.parse_list(lambda: self.name("a variable").value)
         self.need(")")
-        return Subset(token.value, members, Span(token.start, self.tokens[self.place - 1].end))
+        return Subset(token.value, members, Span(token.start, self.tokens[self.index - 1].end))
 
     def definition(self) -> Definition:
         token = self.name("a variable")
@@ -259,8 +259,8 @@ class _ClauseParser:
         inner = tree.this if type(tree).__name__ == "Column" else tree
         if type(inner).__name__ == "Star":
             raise error_at("`*` is only for count", expression.span, "name a column", code="query_syntax")
-        if not self.word("AS") and not is_alias(self.tokens, self.place):
-            raise self.unexpected("AS is needed here", "each measure has a name, as in LAST(A.price) AS price")
+        if not self.word("AS") and not is_alias(self.tokens, self.index):
+            raise self.fail("AS is needed here", "each measure has a name, as in LAST(A.price) AS price")
         token = self.name("a name")
         return Measure(expression, token.value, token.span)
 
@@ -273,30 +273,30 @@ class _ClauseParser:
         if self.word("NULLS"):
             nulls_first = self.word("FIRST")
             if not nulls_first and not self.word("LAST"):
-                raise self.unexpected("FIRST or LAST is needed behind NULLS", "as in ORDER BY ts NULLS LAST")
+                raise self.fail("FIRST or LAST is needed behind NULLS", "as in ORDER BY ts NULLS LAST")
         return OrderKey(expression, is_descending, nulls_first)
 
     # Expressions --------------------------------------------------------------------------------------
 
     def expression(self, *, named: bool = False, ordered: bool = False) -> SqlExpression:
         """Parse the expression here: up to a comma, an AS, a part of the clause or a parenthesis of another."""
-        first = self.place
+        first = self.index
         depth = cases = 0
         while self.token.kind != "end":
             token = self.token
             if (
                 depth == 0
                 and cases == 0
-                and self.place > first
-                and ends_expression(self.tokens, self.place, named, ordered)
+                and self.index > first
+                and ends_expression(self.tokens, self.index, named, ordered)
             ):
                 break
             if depth == 0 and token.is_sign(",", ")"):
                 break
             depth += token.is_sign("(", "[") - token.is_sign(")", "]")
-            is_part = self.place > first and self.tokens[self.place - 1].is_sign(".")
+            is_part = self.index > first and self.tokens[self.index - 1].is_sign(".")
             cases += (token.is_word("CASE") - (cases > 0 and token.is_word("END"))) if not is_part else 0
-            self.place += 1
-        if self.place == first:
-            raise self.unexpected("an expression is needed here", "as in LAST(A.price) - FIRST(A.price)")
-        return parse_expression(self.text, Span(self.tokens[first].start, self.tokens[self.place - 1].end))
+            self.index += 1
+        if self.index == first:
+            raise self.fail("an expression is needed here", "as in LAST(A.price) - FIRST(A.price)")
+        return parse_expression(self.text, Span(self.tokens[first].start, self.tokens[self.index - 1].end))

@@ -19,49 +19,49 @@ def common_tables(text: str, name: str) -> str:
         return ""
     definitions: dict[str, str] = {}
     is_recursive = False
-    place, end = 0, len(tokens) - 1
-    while place < end:
-        if tokens[place].is_word("WITH") and _definition(tokens, _first_name(tokens, place)) is not None:
-            is_recursive |= tokens[place + 1].is_word("RECURSIVE")
-            place = _first_name(tokens, place)
-            while (bounds := _definition(tokens, place)) is not None:
+    index, end = 0, len(tokens) - 1
+    while index < end:
+        if tokens[index].is_word("WITH") and _definition(tokens, _first_name(tokens, index)) is not None:
+            is_recursive |= tokens[index + 1].is_word("RECURSIVE")
+            index = _first_name(tokens, index)
+            while (bounds := _definition(tokens, index)) is not None:
                 opening, closing = bounds
                 if opening < target < closing:
-                    place, end = opening + 1, closing
+                    index, end = opening + 1, closing
                     break
-                definitions.pop(tokens[place].value.casefold(), None)
-                definitions[tokens[place].value.casefold()] = text[tokens[place].start : tokens[closing].end]
-                place = closing + 1
-                if not tokens[place].is_sign(","):
+                definitions.pop(tokens[index].value.casefold(), None)
+                definitions[tokens[index].value.casefold()] = text[tokens[index].start : tokens[closing].end]
+                index = closing + 1
+                if not tokens[index].is_sign(","):
                     break
-                place += 1
-        elif tokens[place].is_sign("("):
-            closing = closing_place(tokens, place)
-            if place < target < closing:
-                place, end = place + 1, closing
+                index += 1
+        elif tokens[index].is_sign("("):
+            closing = closing_place(tokens, index)
+            if index < target < closing:
+                index, end = index + 1, closing
             else:
-                place = closing + 1
+                index = closing + 1
         else:
-            place += 1
+            index += 1
     if not definitions:
         return ""
     return ("WITH RECURSIVE " if is_recursive else "WITH ") + ", ".join(definitions.values())
 
 
-def _first_name(tokens: list[SqlToken], place: int) -> int:
-    return place + 2 if tokens[place + 1].is_word("RECURSIVE") else place + 1
+def _first_name(tokens: list[SqlToken], index: int) -> int:
+    return index + 2 if tokens[index + 1].is_word("RECURSIVE") else index + 1
 
 
-def _definition(tokens: list[SqlToken], place: int) -> tuple[int, int] | None:
+def _definition(tokens: list[SqlToken], index: int) -> tuple[int, int] | None:
     """Return the parentheses around the query of the common table whose name stands at a place, if one does."""
-    if tokens[place].kind not in ("word", "name"):
+    if tokens[index].kind not in ("word", "name"):
         return None
-    place += 1
-    if tokens[place].is_sign("("):  # names of its columns
-        place = closing_place(tokens, place) + 1
-    if not tokens[place].is_word("AS"):
+    index += 1
+    if tokens[index].is_sign("("):  # names of its columns
+        index = closing_place(tokens, index) + 1
+    if not tokens[index].is_word("AS"):
         return None
-    place += 1
-    while tokens[place].is_word("NOT", "MATERIALIZED"):
-        place += 1
-    return (place, closing_place(tokens, place)) if tokens[place].is_sign("(") else None
+    index += 1
+    while tokens[index].is_word("NOT", "MATERIALIZED"):
+        index += 1
+    return (index, closing_place(tokens, index)) if tokens[index].is_sign("(") else None

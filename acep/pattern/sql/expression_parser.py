@@ -37,7 +37,7 @@ def parse_expression(text: str, span: Span) -> SqlExpression:
     try:
         trees = RowPatternDialect().parse(_with_apart_exponents(part))
     except SqlglotError as error:
-        raise _located(error, part, span) from None
+        raise _locate_error(error, part, span) from None
     except RecursionError:
         raise error_at("this expression is nested too deep", span, code="query_size") from None
     if len(trees) != 1 or trees[0] is None:
@@ -71,24 +71,27 @@ def _check_depth(part: str, span: Span) -> None:
             raise error_at(f"parentheses are nested deeper than {MOST_DEPTH}", span, code="query_size")
 
 
-def _located(error: Any, part: str, span: Span) -> QueryError:
+def _locate_error(error: Any, part: str, span: Span) -> QueryError:
     details = getattr(error, "errors", None) or [{}]
     marked = str(details[0].get("highlight") or "")
     lines = part.split("\n")
     line, column = details[0].get("line"), details[0].get("col")
-    place = span
+    error_span = span
     if marked and line and column and line <= len(lines):
         end = span.start + sum(len(before) + 1 for before in lines[: line - 1]) + column
         start = max(span.start, end - len(marked))
-        place = Span(start, max(start + 1, min(end, span.end)))
+        error_span = Span(start, max(start + 1, min(end, span.end)))
     description = str(details[0].get("description") or "")
-    calls = _CALL.findall(part[: place.end - span.start])
+    calls = _CALL.findall(part[: error_span.end - span.start])
     if calls and "missing for" in description:
         hint = "is an argument missing between its parentheses?"
-        return error_at(f"{calls[-1].upper()} has too few arguments", place, hint, code="query_syntax")
+        return error_at(f"{calls[-1].upper()} has too few arguments", error_span, hint, code="query_syntax")
     if calls and "number of provided arguments" in description:
         hint = "is one of its arguments too many?"
-        return error_at(f"{calls[-1].upper()} has too many arguments", place, hint, code="query_syntax")
+        return error_at(f"{calls[-1].upper()} has too many arguments", error_span, hint, code="query_syntax")
     return error_at(
-        "this is not an expression of SQL", place, "see docs/reference/sql.md for what there is", code="query_syntax"
+        "this is not an expression of SQL",
+        error_span,
+        "see docs/reference/sql.md for what there is",
+        code="query_syntax",
     )

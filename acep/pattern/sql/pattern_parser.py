@@ -52,21 +52,25 @@ class _Group:
 
     def close(self) -> RowPattern:
         """Return the pattern of the group, which ends."""
-        patterns = tuple(self.alternation(ways) for ways in self.items)
+        patterns = tuple(self.alternation(alternatives) for alternatives in self.items)
         if self.kind == "permute":
             if len(patterns) < 2:
                 raise error_at("PERMUTE needs at least two patterns", self.opening.span, code="query_syntax")
             return Permutation(patterns)
         return Exclusion(patterns[0], self.opening.span) if self.kind == "{-" else patterns[0]
 
-    def alternation(self, ways: list[list[RowPattern]]) -> RowPattern:
+    def alternation(self, alternatives: list[list[RowPattern]]) -> RowPattern:
         """Return the pattern of alternatives, none of which is missing."""
-        if any(not way for way in ways):
+        if any(not alternative for alternative in alternatives):
             what = {"{-": "the pattern of the exclusion", "permute": "a pattern of PERMUTE"}.get(self.kind, "a pattern")
-            if len(ways) > 1:
+            if len(alternatives) > 1:
                 what = "an alternative"
             raise error_at(f"{what} is missing", self.opening.span, "an empty one is written ()", code="query_syntax")
-        return _concatenation(ways[0]) if len(ways) == 1 else Alternation(tuple(map(_concatenation, ways)))
+        return (
+            _concatenation(alternatives[0])
+            if len(alternatives) == 1
+            else Alternation(tuple(map(_concatenation, alternatives)))
+        )
 
 
 def parse_pattern(tokens: Sequence[SqlToken], start: int) -> tuple[RowPattern, int]:
@@ -79,41 +83,41 @@ def parse_pattern(tokens: Sequence[SqlToken], start: int) -> tuple[RowPattern, i
     Anchor(is_start=True)
     """
     groups = [_Group("(", tokens[start])]
-    place = start + 1
+    index = start + 1
     while groups:
-        token = tokens[place]
+        token = tokens[index]
         group = groups[-1]
         if token.kind == "end":
-            raise _misplaced(token, group)
-        place += 1
+            raise _misplaced_token(token, group)
+        index += 1
         if len(groups) > MOST_DEPTH:
             raise error_at(f"groups are nested deeper than {MOST_DEPTH}", token.span, code="query_size")
-        if token.is_sign("(") and tokens[place].is_sign(")"):
-            place = _quantify(Empty(), tokens, place + 1, group)
+        if token.is_sign("(") and tokens[index].is_sign(")"):
+            index = _quantify(Empty(), tokens, index + 1, group)
         elif token.is_sign("("):
             groups.append(_Group("(", token))
-        elif token.is_sign("{") and tokens[place].is_sign("-"):
+        elif token.is_sign("{") and tokens[index].is_sign("-"):
             groups.append(_Group("{-", token))
-            place += 1
-        elif token.is_word("PERMUTE") and tokens[place].is_sign("("):
+            index += 1
+        elif token.is_word("PERMUTE") and tokens[index].is_sign("("):
             groups.append(_Group("permute", token))
-            place += 1
+            index += 1
         elif token.kind in ("word", "name"):
             name = token.value if token.kind == "name" else token.value.upper()
-            place = _quantify(RowVariable(name, token.span), tokens, place, group)
+            index = _quantify(RowVariable(name, token.span), tokens, index, group)
         elif token.is_sign("^", "$"):
-            place = _quantify(Anchor(token.value == "^"), tokens, place, group)
+            index = _quantify(Anchor(token.value == "^"), tokens, index, group)
         elif group.separate(token):
             continue
-        elif token.kind != "end" and _closes(token, tokens[place], group):
+        elif token.kind != "end" and _closes(token, tokens[index], group):
             groups.pop()
-            place += token.is_sign("-")
+            index += token.is_sign("-")
             closed = group.close()
             if not groups:
-                return closed, place
-            place = _quantify(closed, tokens, place, groups[-1])
+                return closed, index
+            index = _quantify(closed, tokens, index, groups[-1])
         else:
-            raise _misplaced(token, group)
+            raise _misplaced_token(token, group)
     raise AssertionError  # the loop ends by closing the first group
 
 
@@ -123,7 +127,7 @@ def _closes(token: SqlToken, following: SqlToken, group: _Group) -> bool:
     return token.is_sign(")")
 
 
-def _misplaced(token: SqlToken, group: _Group) -> QueryError:
+def _misplaced_token(token: SqlToken, group: _Group) -> QueryError:
     if token.kind == "end":
         names = {"(": "`(`", "{-": "`{-`", "permute": "PERMUTE"}
         return error_at(
@@ -141,9 +145,9 @@ def _misplaced(token: SqlToken, group: _Group) -> QueryError:
         "||": "an empty alternative is written ()",
         ".": "a variable of a pattern is a plain name",
     }
-    shown = token.value if len(token.value) <= 40 else token.value[:40] + "..."
+    token_text = token.value if len(token.value) <= 40 else token.value[:40] + "..."
     return error_at(
-        f"`{shown}` cannot stand here in a pattern",
+        f"`{token_text}` cannot stand here in a pattern",
         token.span,
         hints.get(token.value, "a pattern has variables, quantifiers and groups, as in (A (B | C)+ D{2,3})"),
         code="query_syntax",
@@ -156,36 +160,36 @@ def _concatenation(items: list[RowPattern]) -> RowPattern:
     return items[0] if len(items) == 1 else Concatenation(tuple(items))
 
 
-def _quantify(item: RowPattern, tokens: Sequence[SqlToken], place: int, group: _Group) -> int:
+def _quantify(item: RowPattern, tokens: Sequence[SqlToken], index: int, group: _Group) -> int:
     """Add an item with the quantifier behind it, if there is one, to the group; return the place behind both."""
-    token = tokens[place]
+    token = tokens[index]
     low: int
     high: int | None
     if token.is_sign("*", "+", "?"):
         low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}[token.value]
-        place += 1
-    elif token.is_sign("{") and not tokens[place + 1].is_sign("-"):
-        low, high, place = _bounds(tokens, place)
+        index += 1
+    elif token.is_sign("{") and not tokens[index + 1].is_sign("-"):
+        low, high, index = _bounds(tokens, index)
     else:
         group.add(item)
-        return place
-    is_reluctant = tokens[place].is_sign("?")
+        return index
+    is_reluctant = tokens[index].is_sign("?")
     group.add(Quantified(item, low, high, is_reluctant))
-    place += is_reluctant
-    again = tokens[place]
-    if again.is_sign("*", "+", "?") or (again.is_sign("{") and not tokens[place + 1].is_sign("-")):
+    index += is_reluctant
+    second = tokens[index]
+    if second.is_sign("*", "+", "?") or (second.is_sign("{") and not tokens[index + 1].is_sign("-")):
         hint = "put the pattern before it in parentheses"
-        raise error_at("a second quantifier follows the first", again.span, hint, code="query_syntax")
-    return place
+        raise error_at("a second quantifier follows the first", second.span, hint, code="query_syntax")
+    return index
 
 
-def _bounds(tokens: Sequence[SqlToken], place: int) -> tuple[int, int | None, int]:
+def _bounds(tokens: Sequence[SqlToken], index: int) -> tuple[int, int | None, int]:
     """Return the bounds of ``{n}``, ``{n,}``, ``{,m}`` or ``{n,m}``, and the place behind them."""
-    opening = tokens[place]
-    place += 1
+    opening = tokens[index]
+    index += 1
     bounds: list[int | None] = [None]
-    while not tokens[place].is_sign("}"):
-        token = tokens[place]
+    while not tokens[index].is_sign("}"):
+        token = tokens[index]
         if token.kind == "number" and token.value.isdecimal() and bounds[-1] is None:
             if int(token.value) > MOST_TIMES:
                 raise error_at(f"a quantifier is at most {MOST_TIMES}", token.span, code="query_size")
@@ -195,7 +199,7 @@ def _bounds(tokens: Sequence[SqlToken], place: int) -> tuple[int, int | None, in
         else:
             hint = "quantifiers are {n}, {n,}, {,m} and {n,m}"
             raise error_at(f"`{token.value[:40]}` cannot stand in a quantifier", token.span, hint, code="query_syntax")
-        place += 1
+        index += 1
     low, high = bounds[0], bounds[-1]
     if len(bounds) == 1 and low is None:
         raise error_at("a quantifier needs a number", opening.span, "as in {2,3}", code="query_syntax")
@@ -210,4 +214,4 @@ def _bounds(tokens: Sequence[SqlToken], place: int) -> tuple[int, int | None, in
         raise error_at(
             "a quantifier allows at least one iteration", opening.span, "the empty pattern is ()", code="query_invalid"
         )
-    return low or 0, high, place + 1
+    return low or 0, high, index + 1

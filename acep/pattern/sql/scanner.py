@@ -71,22 +71,22 @@ def scan(text: str) -> list[SqlToken]:
     [('name', 'a b'), ('sign', '>='), ('number', '1'), ('end', '')]
     """
     tokens: list[SqlToken] = []
-    place = 0
-    while place < len(text):
-        part = _TOKEN.match(text, place)
+    position = 0
+    while position < len(text):
+        part = _TOKEN.match(text, position)
         assert part is not None  # a sign is any character
         kind, value = str(part.lastgroup), part.group()
-        if value in ("'", '"', "`") or (value == "/" and text.startswith("/*", place)):
+        if value in ("'", '"', "`") or (value == "/" and text.startswith("/*", position)):
             names, ends = {"'": "text", "/": "comment"}, {"/": "*/"}
             hint = f"is `{ends.get(value, value)}` missing?"
             raise error_at(
-                f"this {names.get(value, 'name')} does not end", Span(place, place + 1), hint, code="query_syntax"
+                f"this {names.get(value, 'name')} does not end", Span(position, position + 1), hint, code="query_syntax"
             )
         if kind == "name":
             value = value[1:-1].replace(value[0] * 2, value[0])
         if kind != "blank":
-            tokens.append(SqlToken(kind, value, place, part.end()))
-        place = part.end()
+            tokens.append(SqlToken(kind, value, position, part.end()))
+        position = part.end()
     return [*tokens, SqlToken("end", "", len(text), len(text))]
 
 
@@ -95,8 +95,8 @@ def closing_place(tokens: list[SqlToken], opening: int) -> int:
 
     Raises :class:`QueryError` if there is none."""
     depth = 0
-    for place in range(opening, len(tokens)):
-        depth += tokens[place].is_sign("(") - tokens[place].is_sign(")")
+    for index in range(opening, len(tokens)):
+        depth += tokens[index].is_sign("(") - tokens[index].is_sign(")")
         if depth == 0:
-            return place
+            return index
     raise error_at("this parenthesis does not end", tokens[opening].span, "is `)` missing?", code="query_syntax")

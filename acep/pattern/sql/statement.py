@@ -20,7 +20,7 @@ _SET_WORDS = (*_BEFORE_TABLE, "ON", "WHERE", "SELECT", "AS", "LATERAL", "INNER",
 class ClauseInput:
     """A clause of a statement. ``result``: the name that stands for its result; ``source``: the text of its input, a
     name (``name``) or another table expression, at ``place`` of the statement; ``clause``: its own text, which begins
-    at ``start``; ``called``: what its input is called in the clause, an alias or a name."""
+    at ``start``; ``input_name``: what its input is called in the clause, an alias or a name."""
 
     result: str
     source: str
@@ -28,7 +28,7 @@ class ClauseInput:
     place: Span
     clause: str
     start: int
-    called: str = ""
+    input_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,19 +65,19 @@ def _split(text: str, quote: str) -> Statement:
     clauses: list[ClauseInput] = []
     removed = 0  # how many characters of the text as it was are gone before the next clause
     original = text
-    while (place := _next_clause(tokens := scan(text))) is not None:
-        closing = closing_place(tokens, place + 1)
-        first, last = _input_tokens(tokens, place)
+    while (index := _next_clause(tokens := scan(text))) is not None:
+        closing = closing_place(tokens, index + 1)
+        first, last = _input_tokens(tokens, index)
         result = f"acep match {len(clauses) + 1}"
         source = text[tokens[first].start : tokens[last].end]
         path = [t.value for t in tokens[first : last + 1] if not t.is_sign(".")]
         is_name = all(t.kind in ("word", "name") or t.is_sign(".") for t in tokens[first : last + 1])
-        start = tokens[place + 1].start
+        start = tokens[index + 1].start
         name = ".".join(path) if is_name else None
         place_of_source = Span(tokens[first].start + removed, tokens[last].end + removed)
         clause = text[start : tokens[closing].end]
-        called = _name_of_input(tokens, last, place)
-        clauses.append(ClauseInput(result, source, name, place_of_source, clause, start + removed, called))
+        input_name = _name_of_input(tokens, last, index)
+        clauses.append(ClauseInput(result, source, name, place_of_source, clause, start + removed, input_name))
         inserted = f"{quote}{result}{quote}"
         text = text[: tokens[first].start] + inserted + text[tokens[closing].end :]
         removed = len(original) - len(text)
@@ -88,26 +88,26 @@ def _split(text: str, quote: str) -> Statement:
 
 
 def _next_clause(tokens: list[SqlToken]) -> int | None:
-    for place, token in enumerate(tokens[:-1]):
-        if token.is_word("MATCH_RECOGNIZE") and tokens[place + 1].is_sign("("):
-            return place
+    for index, token in enumerate(tokens[:-1]):
+        if token.is_word("MATCH_RECOGNIZE") and tokens[index + 1].is_sign("("):
+            return index
     return None
 
 
 def _opening(tokens: list[SqlToken], closing: int) -> int:
     depth = 0
-    for place in range(closing, -1, -1):
-        depth += tokens[place].is_sign(")") - tokens[place].is_sign("(")
+    for index in range(closing, -1, -1):
+        depth += tokens[index].is_sign(")") - tokens[index].is_sign("(")
         if depth == 0:
-            return place
+            return index
     raise error_at("this parenthesis has no beginning", tokens[closing].span, code="query_syntax")
 
 
-def _input_tokens(tokens: list[SqlToken], place: int) -> tuple[int, int]:
-    """Return the first and the last token of the input of the clause at ``place``, without an alias."""
-    last = place - 1
+def _input_tokens(tokens: list[SqlToken], index: int) -> tuple[int, int]:
+    """Return the first and the last token of the input of the clause at ``index``, without an alias."""
+    last = index - 1
     if last < 0:
-        raise error_at("MATCH_RECOGNIZE needs a table before it", tokens[place].span, code="query_syntax")
+        raise error_at("MATCH_RECOGNIZE needs a table before it", tokens[index].span, code="query_syntax")
     if _is_name(tokens[last]) and last and (tokens[last - 1].is_word("AS") or _ends_table(tokens[last - 1])):
         last -= 2 if tokens[last - 1].is_word("AS") else 1
     token = tokens[last]
@@ -124,13 +124,13 @@ def _input_tokens(tokens: list[SqlToken], place: int) -> tuple[int, int]:
             first = _path_start(tokens, first - 1)  # a table function
         return first, last
     if not _is_name(token):
-        raise error_at("MATCH_RECOGNIZE needs a table before it", tokens[place].span, code="query_syntax")
+        raise error_at("MATCH_RECOGNIZE needs a table before it", tokens[index].span, code="query_syntax")
     return _path_start(tokens, last), last
 
 
-def _name_of_input(tokens: list[SqlToken], last: int, place: int) -> str:
-    """Return what an input that ends at ``last`` is called in the clause at ``place``; an empty text if nothing."""
-    before = tokens[place - 1]
+def _name_of_input(tokens: list[SqlToken], last: int, index: int) -> str:
+    """Return what an input that ends at ``last`` is called in the clause at ``index``; an empty text if nothing."""
+    before = tokens[index - 1]
     if _is_name(before):  # an alias, or the last part of a name
         return before.value
     opening = _opening(tokens, last) if tokens[last].is_sign(")") else 0
@@ -204,12 +204,12 @@ def with_rows_in_parentheses(text: str) -> str:
     tokens = scan(text)
     pieces: list[str] = []
     begin = 0
-    for place, token in enumerate(tokens[:-1]):
-        following = tokens[place + 1]
+    for index, token in enumerate(tokens[:-1]):
+        following = tokens[index + 1]
         if not token.is_word("VALUES") or following.kind not in ("number", "string"):
             continue
         depth, start = 0, following.start
-        for part in tokens[place + 1 :]:
+        for part in tokens[index + 1 :]:
             is_end = depth == 0 and (part.is_sign(",", ")", ";") or part.kind == "end")
             depth += part.is_sign("(") - part.is_sign(")")
             if not is_end:

@@ -24,24 +24,24 @@ def parse_window(tokens: Sequence[SqlToken], start: int) -> tuple[MatchSpan, int
     >>> parse_window(scan("WITHIN INTERVAL '10' SECOND"), 0)[0].amount
     Fraction(10000000000, 1)
     """
-    place = start + 1
-    is_interval = tokens[place].is_word("INTERVAL")
-    place += is_interval
-    token = tokens[place]
+    index = start + 1
+    is_interval = tokens[index].is_word("INTERVAL")
+    index += is_interval
+    token = tokens[index]
     if token.kind not in ("string", "number"):
         raise error_at(f"a constant is needed behind WITHIN, not `{token.value[:40]}`", token.span,
                        "as in WITHIN INTERVAL '10' MINUTE", code="query_syntax")  # fmt: skip
-    place += 1
+    index += 1
     amount, unit = _interval(token, is_interval)
     if is_interval and unit is None:
-        if tokens[place].kind not in ("word", "name"):
+        if tokens[index].kind not in ("word", "name"):
             hint = "as in WITHIN INTERVAL '10' MINUTE"
-            raise error_at("a unit of time is needed here", tokens[place].span, hint, code="query_syntax")
-        unit = tokens[place].value
-        place += 1
-    end = tokens[place - 1].end
+            raise error_at("a unit of time is needed here", tokens[index].span, hint, code="query_syntax")
+        unit = tokens[index].value
+        index += 1
+    end = tokens[index - 1].end
     factor = Fraction(1) if unit is None else _unit_ns(unit, Span(token.start, end))
-    return MatchSpan(amount * factor, is_interval, Span(tokens[start].start, end)), place
+    return MatchSpan(amount * factor, is_interval, Span(tokens[start].start, end)), index
 
 
 def _interval(token: SqlToken, is_interval: bool) -> tuple[Fraction, str | None]:

@@ -123,21 +123,21 @@ _LOOKS = [
 ]
 
 
-def foreign_at(text: str, at: int) -> Foreign | None:
+def foreign_at(text: str, position: int) -> Foreign | None:
     """Find a construct at the place where parsing stopped: it contains the place, or ends or begins there.
 
     >>> foreign_at("WITHIN 5 AFTER MATCH SKIP TO NEXT ROW", 9).name
     'AFTER MATCH SKIP TO'
     """
-    first = max(0, at - _LONGEST)
-    around = text[first : at + _LONGEST]
-    place = at - first
+    start = max(0, position - _LONGEST)
+    around = text[start : position + _LONGEST]
+    offset = position - start
     for look, name, hint in _LOOKS:
-        for found in look.finditer(around):
-            between = around[min(found.end(), place) : max(found.start(), place)]
-            if found.start() <= place < found.end() or (found.end() <= place and not between.strip()):
-                words = " ".join(found[0].split())
-                return Foreign(name or f"`{words}`", hint, first + found.start(), first + found.end())
-            if found.start() > place:
+        for construct in look.finditer(around):
+            between = around[min(construct.end(), offset) : max(construct.start(), offset)]
+            if construct.start() <= offset < construct.end() or (construct.end() <= offset and not between.strip()):
+                words = " ".join(construct[0].split())
+                return Foreign(name or f"`{words}`", hint, start + construct.start(), start + construct.end())
+            if construct.start() > offset:
                 break
     return None

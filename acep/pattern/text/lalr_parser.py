@@ -61,14 +61,14 @@ class Tree:
 
 
 class ReadingError(Exception):
-    """A syntax error at ``at``, where only the kinds of tokens ``accepted`` are possible.
+    """A syntax error at ``position``, where only the kinds of tokens ``accepted`` are possible.
 
     ``token`` is the token at that place, or ``None`` if there is no valid token or the text has ended.
     """
 
-    def __init__(self, at: int, token: Token | None, accepted: frozenset[str]) -> None:
-        super().__init__(at, token, accepted)
-        self.at = at
+    def __init__(self, position: int, token: Token | None, accepted: frozenset[str]) -> None:
+        super().__init__(position, token, accepted)
+        self.position = position
         self.token = token
         self.accepted = accepted
 
@@ -106,8 +106,8 @@ class Parser:
             pass
         try:
             self._feed(Token(END, ""), states, values)
-        except ReadingError as found:
-            raise ReadingError(len(text.rstrip()), None, found.accepted) from None
+        except ReadingError as error:
+            raise ReadingError(len(text.rstrip()), None, error.accepted) from None
         tree = values[0]
         assert isinstance(tree, Tree)
         return tree
@@ -118,32 +118,32 @@ class Parser:
 
     def _read(self, text: str, states: list[int], values: list[Tree | Token]) -> Iterator[Token]:
         """Yield the tokens, each after the stacks have processed it."""
-        at = 0
-        while at < len(text):
+        position = 0
+        while position < len(text):
             kinds = self._kinds.get(states[-1]) or self._kinds_in(states[-1])
-            token = self._match(text, at, kinds)
+            token = self._match(text, position, kinds)
             if token is None:
-                token = self._match(text, at, self._regexes)  # a token that is not possible here
-                raise ReadingError(at, token, self._accepted(states))
-            at = token.end_pos
+                token = self._match(text, position, self._regexes)  # a token that is not possible here
+                raise ReadingError(position, token, self._accepted_kinds(states))
+            position = token.end_pos
             if token.type not in self._ignored:
                 self._feed(token, states, values)
                 yield token
 
     def _kinds_in(self, state: int) -> list[str]:
-        wanted = self._states[state].keys() | self._ignored
-        kinds = self._kinds[state] = [kind for kind in self._regexes if kind in wanted]
+        possible_kinds = self._states[state].keys() | self._ignored
+        kinds = self._kinds[state] = [kind for kind in self._regexes if kind in possible_kinds]
         return kinds
 
-    def _match(self, text: str, at: int, kinds: Sequence[str] | dict[str, str]) -> Token | None:
+    def _match(self, text: str, position: int, kinds: Sequence[str] | dict[str, str]) -> Token | None:
         for kind in kinds:
             pattern = self._patterns.get(kind)
             if pattern is None:
                 # Compile on first use: compiling all patterns takes longer than parsing.
                 pattern = self._patterns[kind] = re.compile(self._regexes[kind])
-            found = pattern.match(text, at)
-            if found:
-                return Token(kind, found[0], at)
+            token_match = pattern.match(text, position)
+            if token_match:
+                return Token(kind, token_match[0], position)
         return None
 
     def _feed(self, token: Token, states: list[int], values: list[Tree | Token]) -> None:
@@ -151,23 +151,23 @@ class Parser:
         while True:
             step = self._states[states[-1]].get(token.type)
             if step is None:
-                raise ReadingError(token.start_pos, token, self._accepted(states))
+                raise ReadingError(token.start_pos, token, self._accepted_kinds(states))
             if step >= 0:
                 states.append(step)
                 values.append(token)
                 return
-            symbol, size, name, kept, single = self._rules[~step]
+            symbol, size, name, kept_parts, single = self._rules[~step]
             first = len(values) - size
-            made = _made(values[first:], name, kept, single)
+            node = _build_node(values[first:], name, kept_parts, single)
             del values[first:], states[first + 1 :]
-            values.append(made)
+            values.append(node)
             states.append(self._states[states[-1]][symbol])
 
-    def _accepted(self, states: list[int]) -> frozenset[str]:
+    def _accepted_kinds(self, states: list[int]) -> frozenset[str]:
         """Return the kinds of tokens that may come next."""
-        return frozenset(kind for kind in self._states[states[-1]] if kind.isupper() and self._takes(states, kind))
+        return frozenset(kind for kind in self._states[states[-1]] if kind.isupper() and self._may_take(states, kind))
 
-    def _takes(self, states: list[int], kind: str) -> bool:
+    def _may_take(self, states: list[int], kind: str) -> bool:
         states = states.copy()
         while True:
             step = self._states[states[-1]].get(kind)
@@ -178,10 +178,12 @@ class Parser:
             states.append(self._states[states[-1]][symbol])
 
 
-def _made(parts: list[Tree | Token], name: str, kept: Sequence[tuple[int, bool]] | None, single: bool) -> Tree | Token:
+def _build_node(
+    parts: list[Tree | Token], name: str, kept_parts: Sequence[tuple[int, bool]] | None, single: bool
+) -> Tree | Token:
     """Return the tree that a rule makes of its parts."""
-    children = parts if kept is None else list[Tree | Token]()
-    for index, spread in kept or ():
+    children = parts if kept_parts is None else list[Tree | Token]()
+    for index, spread in kept_parts or ():
         part = parts[index]
         if not spread:
             children.append(part)
@@ -189,14 +191,14 @@ def _made(parts: list[Tree | Token], name: str, kept: Sequence[tuple[int, bool]]
             assert isinstance(part, Tree)
             # A rule for a list has itself as its first part.
             children = children + part.children if children else part.children
-    made = children[0] if single and len(children) == 1 else Tree(name, children)
-    if isinstance(made, Tree):
-        places = [place for part in parts if (place := _place(part))]
-        if places:
-            made.outer = places[0][0], places[-1][1]
-            made.span = made.span or made.outer
-    return made
+    node = children[0] if single and len(children) == 1 else Tree(name, children)
+    if isinstance(node, Tree):
+        spans = [part_span for part in parts if (part_span := _span_of(part))]
+        if spans:
+            node.outer = spans[0][0], spans[-1][1]
+            node.span = node.span or node.outer
+    return node
 
 
-def _place(part: Tree | Token) -> tuple[int, int] | None:
+def _span_of(part: Tree | Token) -> tuple[int, int] | None:
     return part.outer if isinstance(part, Tree) else (part.start_pos, part.end_pos)

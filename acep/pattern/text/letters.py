@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from acep.errors import QueryError, suggest
 from acep.pattern.check import check_query, check_surplus, checked_errors, checked_surplus, checked_weights
-from acep.pattern.text.patterns import flat
-from acep.pattern.text.quantifiers import bounds, repeated
+from acep.pattern.text.patterns import flatten
+from acep.pattern.text.quantifiers import bounds, repeat
 from acep.pattern.text.sase import Errors, Surplus, Weights
 from acep.pattern.text.syntax import Branch, branches, name, read
 from acep.pattern.times import window_of
@@ -83,7 +83,7 @@ def regex(
 
 
 def _alternatives(branch: Branch) -> Node:
-    return flat(Choice, [flat(Sequence, [_item(b) for b in branches(option)]) for option in branches(branch)])
+    return flatten(Choice, [flatten(Sequence, [_item(b) for b in branches(option)]) for option in branches(branch)])
 
 
 def _item(branch: Branch) -> Node:
@@ -98,15 +98,15 @@ def _item(branch: Branch) -> Node:
             return _alternatives(branch)
         case _:
             inner, quantifier = branches(branch)
-            return repeated(_item(inner), *bounds(quantifier), ())
+            return repeat(_item(inner), *bounds(quantifier), ())
 
 
 def _attributes(by: str | Many[str] | None) -> tuple[str, ...]:
-    given: object = (by,) if isinstance(by, str) else () if by is None else by
+    attributes: object = (by,) if isinstance(by, str) else () if by is None else by
     try:
-        names = tuple(given) if isinstance(given, Iterable) else (given,)
+        names = tuple(attributes) if isinstance(attributes, Iterable) else (attributes,)
     except TypeError:  # a NumPy array without dimensions
-        names = (given,)
+        names = (attributes,)
     if not all(isinstance(n, str) and n for n in names):
         raise QueryError(
             f"by={by!r} is not a list of attributes", hint='by="symbol" or by=["symbol", "user"]', code="option_invalid"
@@ -114,12 +114,12 @@ def _attributes(by: str | Many[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _member(kind: type[Selection], value: str | Selection, wanted: str) -> Selection:
-    """Return the strategy or output that an argument means; ``wanted`` is the argument as a text."""
+def _member(kind: type[Selection], value: str | Selection, member_name: str) -> Selection:
+    """Return the strategy or output that an argument means; ``member_name`` is the argument as a text."""
     if isinstance(value, kind):
         return value
     members = {member.value: member for member in kind if not member.value.endswith("after_match_skip")}
-    if wanted not in members:
-        hint = suggest(wanted[:60], members)
-        raise QueryError(f"unknown {kind.__name__.lower()} `{wanted[:60]}`", hint=hint, code="option_invalid")
-    return members[wanted]
+    if member_name not in members:
+        hint = suggest(member_name[:60], members)
+        raise QueryError(f"unknown {kind.__name__.lower()} `{member_name[:60]}`", hint=hint, code="option_invalid")
+    return members[member_name]

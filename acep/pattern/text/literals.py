@@ -12,7 +12,7 @@ from acep.pattern.times import exact_number, read_duration, read_timestamp
 __all__ = ["LITERALS", "number_literal"]
 
 _INT_LIMIT = 2**63
-_MOST = 10**300  # numbers with a greater denominator are kept as floats only
+_MAX_DENOMINATOR = 10**300  # numbers with a greater denominator are kept as floats only
 
 
 def _number(branch: Branch) -> ex.Expr:
@@ -29,7 +29,7 @@ def _number(branch: Branch) -> ex.Expr:
 
 def _float(branch: Branch, token: Token, divisor: int) -> ex.Literal:
     try:
-        with ex.placed(span(token)):
+        with ex.locate_errors(span(token)):
             return number_literal(exact_number(token.rstrip("%")) / divisor, span(branch))
     except OverflowError:
         raise fail("this number is too large", token, code="query_size") from None
@@ -42,8 +42,8 @@ def number_literal(exact: Fraction, where: ex.Span | None) -> ex.Literal:
     Literal(value=0.1, span=None, exact=None)
     """
     value = float(exact)
-    known = Fraction(repr(value)) == exact or exact.denominator > _MOST
-    return ex.Literal(value, where, None if known else exact)
+    is_exact = Fraction(repr(value)) == exact or exact.denominator > _MAX_DENOMINATOR
+    return ex.Literal(value, where, None if is_exact else exact)
 
 
 def _percent(branch: Branch) -> ex.Expr:
@@ -60,13 +60,13 @@ def _constant(branch: Branch) -> ex.Expr:
 
 
 def _duration(branch: Branch) -> ex.Expr:
-    with ex.placed(span(branch)):
+    with ex.locate_errors(span(branch)):
         return ex.Duration(read_duration(amounts(branch)), span(branch))
 
 
 def _timestamp(branch: Branch) -> ex.Expr:
     (token,) = tokens(branch)
-    with ex.placed(span(token)):
+    with ex.locate_errors(span(token)):
         return ex.Timestamp(read_timestamp(unquote(token)), span(branch))
 
 

@@ -100,19 +100,19 @@ class Spot:
     """
 
     text: str
-    at: int
+    position: int
     token: Token | None
     accepted: frozenset[str]
 
     @property
     def before(self) -> str:
         """Return the text before it, without trailing space."""
-        return self.text[: self.at].rstrip()
+        return self.text[: self.position].rstrip()
 
     @property
     def ended(self) -> bool:
         """Return whether the text is at its end."""
-        return self.token is None and not self.text[self.at :].strip()
+        return self.token is None and not self.text[self.position :].strip()
 
     @property
     def kind(self) -> str:
@@ -126,22 +126,22 @@ class Spot:
 
     def error(self, message: str, hint: str | None, length: int = 1) -> QueryError:
         """Return an error at this place."""
-        end = self.at + length if self.token is None else self.token.end_pos
-        return QueryError(message, text=self.text, start=self.at, end=end, hint=hint, code="query_syntax")
+        end = self.position + length if self.token is None else self.token.end_pos
+        return QueryError(message, text=self.text, start=self.position, end=end, hint=hint, code="query_syntax")
 
 
-def explain(text: str, at: int, token: Token | None, accepted: Collection[str]) -> QueryError:
-    """Return the error for the text at ``at``, where only the terminals ``accepted`` are possible.
+def explain(text: str, position: int, token: Token | None, accepted: Collection[str]) -> QueryError:
+    """Return the error for the text at ``position``, where only the terminals ``accepted`` are possible.
 
     ``token`` is ``None`` at the end of the text, and if no token could be read.
     """
-    spot = Spot(text, at, token, frozenset(accepted))
+    spot = Spot(text, position, token, frozenset(accepted))
     for slip in SLIPS:
-        found = slip(spot)
-        if isinstance(found, QueryError):
-            return found
-        if found is not None:
-            return spot.error(_what(spot), found)
+        finding = slip(spot)
+        if isinstance(finding, QueryError):
+            return finding
+        if finding is not None:
+            return spot.error(_what(spot), finding)
     return spot.error(_what(spot), _expectation(spot.accepted))
 
 
@@ -150,7 +150,7 @@ def _what(spot: Spot) -> str:
         return "the query ends too early" if spot.text.strip() else "the query is empty"
     if spot.token is not None:
         return f"unexpected `{spot.token if len(spot.token) <= 40 else spot.token[:37] + '...'}`"
-    c = spot.text[spot.at]
+    c = spot.text[spot.position]
     return f"unexpected `{c}`" if c.isprintable() else f"unexpected character U+{ord(c):04X}"
 
 
@@ -161,40 +161,42 @@ def _not_closed(spot: Spot) -> QueryError | None:
     """Find a quote or comment that is never closed."""
     if spot.token is not None or spot.ended:
         return None
-    c = spot.text[spot.at]
+    c = spot.text[spot.position]
     if c in "'\"`":
         return spot.error(f"this {'name' if c == '`' else 'text'} is not closed", f"write the closing {c}")
-    if spot.text.startswith("/*", spot.at):
+    if spot.text.startswith("/*", spot.position):
         return spot.error("this comment is not closed", "write the closing */", 2)
     return None
 
 
-def _elsewhere(spot: Spot) -> QueryError | None:
+def _foreign_construct(spot: Spot) -> QueryError | None:
     """Find a construct of another language."""
     if spot.ended or "LETTER" in spot.accepted:
         return None
-    found = foreign_at(spot.text, spot.at)
-    if found is None:
+    construct = foreign_at(spot.text, spot.position)
+    if construct is None:
         return None
-    message = f"{found.name} is not in the language"
-    return QueryError(message, text=spot.text, start=found.start, end=found.end, hint=found.hint, code="query_syntax")
+    message = f"{construct.name} is not in the language"
+    return QueryError(
+        message, text=spot.text, start=construct.start, end=construct.end, hint=construct.hint, code="query_syntax"
+    )
 
 
 def _typography(spot: Spot) -> str | None:
     """Find a typographic character that a word processor inserted."""
-    c = spot.text[spot.at : spot.at + 1]
+    c = spot.text[spot.position : spot.position + 1]
     return f"write {_SMART[c]}" if c in _SMART else None
 
 
 def _operator(spot: Spot) -> str | None:
     """Find an operator of other languages, or a chained comparison."""
-    text, at = spot.text, spot.at
+    text, position = spot.text, spot.position
     for wrong, right in _COMPARISONS.items():
-        if any(text.startswith(wrong, at - k) for k in range(len(wrong)) if k <= at):
+        if any(text.startswith(wrong, position - k) for k in range(len(wrong)) if k <= position):
             return f"write {right}"
-    if text.startswith("|", at) and spot.accepted & {"TRUE", "_OR"}:
+    if text.startswith("|", position) and spot.accepted & {"TRUE", "_OR"}:
         return "write OR for alternatives and abs(x) for an absolute value"
-    if text.startswith("&", at) and "_AND" in spot.accepted:
+    if text.startswith("&", position) and "_AND" in spot.accepted:
         return "write AND"
     if spot.kind == "COMPARE" and "_AND" in spot.accepted:
         return "comparisons do not chain: a < b AND b < c"
@@ -203,17 +205,17 @@ def _operator(spot: Spot) -> str | None:
 
 def _alternatives(spot: Spot) -> str | None:
     """Find alternatives without parentheses, as in ``SEQ(A a | B b)``, which is ambiguous."""
-    found = spot.kind == "_PIPE" and re.search(r"\bseq\s*\([^()]*$", spot.before, re.IGNORECASE)
-    return "put the alternatives in parentheses: (A a | B b)" if found else None
+    has_choice = spot.kind == "_PIPE" and re.search(r"\bseq\s*\([^()]*$", spot.before, re.IGNORECASE)
+    return "put the alternatives in parentheses: (A a | B b)" if has_choice else None
 
 
 def _strategy(spot: Spot) -> QueryError | None:
     """Find a misspelled strategy, which is parsed as a function at first."""
-    for found in re.finditer(r"\bwhere\s+([^\W\d]\w*)", spot.text[: spot.at], re.IGNORECASE):
-        word = found.group(1)
+    for word_match in re.finditer(r"\bwhere\s+([^\W\d]\w*)", spot.text[: spot.position], re.IGNORECASE):
+        word = word_match.group(1)
         close = difflib.get_close_matches(word.lower()[:60], STRATEGIES, n=1, cutoff=0.7)
         if close and word.lower() not in STRATEGIES:
-            start, end = found.span(1)
+            start, end = word_match.span(1)
             hint = f"did you mean {close[0]}?"
             return QueryError(
                 f"unknown strategy `{word[:40]}`", text=spot.text, start=start, end=end, hint=hint, code="query_name"
@@ -225,22 +227,24 @@ def _one_strategy(spot: Spot) -> QueryError | str | None:
     """Find a second strategy in one WHERE, or one behind a condition, which is parsed as a function at first."""
     if "_AND" not in spot.accepted:
         return None
-    named = "|".join(STRATEGIES)
-    first = re.search(rf"\bwhere\s+({named})\b", spot.before, re.IGNORECASE)
-    hint = _ONE_STRATEGY if first else "a strategy stands directly after WHERE, and holds for the whole pattern"
+    strategy_names = "|".join(STRATEGIES)
+    first_strategy = re.search(rf"\bwhere\s+({strategy_names})\b", spot.before, re.IGNORECASE)
+    hint = (
+        _ONE_STRATEGY if first_strategy else "a strategy stands directly after WHERE, and holds for the whole pattern"
+    )
     if spot.word in STRATEGIES:
         return hint
-    found = re.search(rf"\b({named})\s*\([^()]*\)$", spot.before, re.IGNORECASE)
-    if spot.kind != "LBRACE" or found is None:
+    strategy_call = re.search(rf"\b({strategy_names})\s*\([^()]*\)$", spot.before, re.IGNORECASE)
+    if spot.kind != "LBRACE" or strategy_call is None:
         return None
-    start, end = found.span(1)
-    message = f"unexpected strategy `{found[1]}`"
+    start, end = strategy_call.span(1)
+    message = f"unexpected strategy `{strategy_call[1]}`"
     return QueryError(message, text=spot.text, start=start, end=end, hint=hint, code="query_syntax")
 
 
 def _tie(spot: Spot) -> str | None:
     """Find an expression in the brackets of a partition attribute."""
-    if "RSQB" not in spot.accepted or not (spot.kind in _IN_VALUE or spot.text.startswith("||", spot.at)):
+    if "RSQB" not in spot.accepted or not (spot.kind in _IN_VALUE or spot.text.startswith("||", spot.position)):
         return None
     inside = re.search(r"(\bwhere|\band|&&|\{)\s*\[[^\[\]]*$", spot.before, re.IGNORECASE)
     return "the brackets take columns: compute the value as a column before" if inside else None
@@ -254,7 +258,7 @@ def _letter(spot: Spot) -> str | None:
         return "two repetitions in a row: put the first in parentheses"
     if spot.token is not None:
         return None
-    c = spot.text[spot.at]
+    c = spot.text[spot.position]
     if c in "^$":
         place, pattern = ("before", "SEQ(~ANY n, A a)") if c == "^" else ("after", "SEQ(A a, ~ANY n)")
         return (
@@ -336,7 +340,7 @@ def _clause(spot: Spot) -> str | None:
 
 SLIPS: tuple[Callable[[Spot], str | QueryError | None], ...] = (
     _not_closed,
-    _elsewhere,
+    _foreign_construct,
     _typography,
     _operator,
     _alternatives,
@@ -355,12 +359,12 @@ SLIPS: tuple[Callable[[Spot], str | QueryError | None], ...] = (
 """The rules in the order in which they are tried; the first result is used."""
 
 
-def _did_you_mean(word: str, known: Collection[str]) -> str | None:
-    by_lower = {k.lower(): k for k in known}
+def _did_you_mean(word: str, words: Collection[str]) -> str | None:
+    by_lower = {k.lower(): k for k in words}
     close = difflib.get_close_matches(word[:60], list(by_lower), n=1, cutoff=0.66)
-    begun = [k for k in by_lower if " " in k and k.split()[0] == word]
-    found = [*begun, *close]
-    return f"did you mean {by_lower[found[0]]}?" if found else None
+    longer = [k for k in by_lower if " " in k and k.split()[0] == word]
+    candidates = [*longer, *close]
+    return f"did you mean {by_lower[candidates[0]]}?" if candidates else None
 
 
 # ---- what is possible there
@@ -368,20 +372,20 @@ def _did_you_mean(word: str, known: Collection[str]) -> str | None:
 
 def _expectation(accepted: Collection[str]) -> str | None:
     """Return the accepted terminals in words, or ``None`` if there are too many."""
-    left = set(accepted)
+    unnamed = set(accepted)
     words: list[str] = []
 
     def group(opens: Collection[str], word: str, names: Collection[str]) -> None:
-        if left.issuperset(opens):
+        if unnamed.issuperset(opens):
             words.append(word)
-            left.difference_update(names)
+            unnamed.difference_update(names)
 
     group(_OPENS_EXPRESSION, "an expression", _EXPRESSION)
     group(_OPENS_ITEM, "a component such as `Type name`", _ITEM)
     group(_CLAUSE, "a clause (WHERE, WITHIN, HAVING, RETURN, OUTPUT)", _CLAUSE | _OUTPUTS)
     group({"ADD"}, "an operator", _OPERATORS)
     group({"QUANT", "LBRACE"}, "a repetition such as `+`", ("QUANT", "LBRACE", "LSQB"))
-    for name in sorted(left, key=lambda n: (list(_WORDS).index(n) if n in _WORDS else -1, n)):
+    for name in sorted(unnamed, key=lambda n: (list(_WORDS).index(n) if n in _WORDS else -1, n)):
         word = _WORDS.get(name, f"`{name.strip('_').replace('_', ' ')}`")
         if word and word not in words:
             words.append(word)

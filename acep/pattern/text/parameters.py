@@ -21,7 +21,7 @@ from acep.pattern.text.syntax import Branch, fail, span, tokens
 from acep.pattern.times import UNITS, checked_window, exact_number, ns_of, read_duration, read_timestamp, window_of
 from acep.pattern.tree import Within
 
-__all__ = ["Given", "Parameters", "fill", "given_values", "given_window", "parameter_of_text"]
+__all__ = ["Given", "Parameters", "fill", "list_of_parameter", "parameter_of_text", "window_of_parameter"]
 
 Constant: TypeAlias = ex.Literal | ex.Duration | ex.Timestamp
 Parameters: TypeAlias = Mapping[str, object]
@@ -65,11 +65,11 @@ def fill(tree: Branch, parameters: object) -> None:
             raise QueryError(
                 f"parameters: {name!r} is no name", hint='parameters={"threshold": 3}', code="option_invalid"
             )
-    used: set[str] = set()
-    stack = [(tree, place) for place in reversed(range(len(tree.children)))]
+    used_names: set[str] = set()
+    stack = [(tree, index) for index in reversed(range(len(tree.children)))]
     while stack:  # in the order of the text, so that the first mistake is told
-        parent, place = stack.pop()
-        branch = parent.children[place]
+        parent, index = stack.pop()
+        branch = parent.children[index]
         if not isinstance(branch, Tree):
             continue
         if branch.data != "parameter":
@@ -77,17 +77,21 @@ def fill(tree: Branch, parameters: object) -> None:
             continue
         name = tokens(branch)[0][1:]
         if name not in parameters:
-            raise missing(branch, suggest(name, list(parameters)) if parameters else None)
-        used.add(name)
-        with ex.placed(span(branch)):
-            parent.children[place] = Given(branch, _placed(_constants(name, parameters[name]), span(branch)))
+            raise missing_value(branch, suggest(name, list(parameters)) if parameters else None)
+        used_names.add(name)
+        with ex.locate_errors(span(branch)):
+            parent.children[index] = Given(branch, _with_span(_constants(name, parameters[name]), span(branch)))
     for name in parameters:
-        if name not in used:
-            hint = suggest(name, sorted(used)) if used else "a parameter is written with a colon: a.x > :threshold"
+        if name not in used_names:
+            hint = (
+                suggest(name, sorted(used_names))
+                if used_names
+                else "a parameter is written with a colon: a.x > :threshold"
+            )
             raise QueryError(f"the query has no parameter `:{name[:40]}`", hint=hint, code="query_name")
 
 
-def missing(branch: Branch, hint: str | None = None) -> QueryError:
+def missing_value(branch: Branch, hint: str | None = None) -> QueryError:
     """Return the error for a parameter without a value."""
     name = tokens(branch)[0][1:]
     return fail(
@@ -95,23 +99,23 @@ def missing(branch: Branch, hint: str | None = None) -> QueryError:
     )
 
 
-def given_values(branch: Branch) -> tuple[Constant, ...]:
+def list_of_parameter(branch: Branch) -> tuple[Constant, ...]:
     """Return the constants of a parameter in ``IN``: one, or those of a list."""
     if not isinstance(branch, Given):
-        raise missing(branch)
+        raise missing_value(branch)
     return branch.value if isinstance(branch.value, tuple) else (branch.value,)
 
 
 def constant(branch: Branch) -> Constant:
     """Return the constant of a parameter. Raises :class:`QueryError` for a list."""
     if not isinstance(branch, Given):
-        raise missing(branch)
+        raise missing_value(branch)
     if isinstance(branch.value, tuple):
         raise fail("a list belongs behind IN", branch, f"x IN {tokens(branch)[0]}", code="query_type")
     return branch.value
 
 
-def given_window(branch: Branch, events: bool) -> Within:
+def window_of_parameter(branch: Branch, events: bool) -> Within:
     """Return the window of ``WITHIN :name``, or of ``WITHIN :name EVENTS``.
 
     The value is a length of time, a number, or a text such as ``"1 hour"``.
@@ -120,21 +124,21 @@ def given_window(branch: Branch, events: bool) -> Within:
         case ex.Duration(ns=ns) if not events:
             return checked_window(Within(ns, "ns"))
         case ex.Literal(value=str() as text) if not events:
-            found = window_of(text)
-            assert found is not None
-            return found
+            window = window_of(text)
+            assert window is not None
+            return window
         case ex.Literal(value=bool() | None):
             pass
         case ex.Literal(value=int() | float() as value, exact=exact):
             number = exact if exact is not None else Fraction(repr(value))
             return checked_window(Within(number, "events" if events else "ticks"))
-    wanted = "a number of events" if events else "a timedelta, a text such as '1 hour', or a number"
-    raise fail(f"`{tokens(branch)[0]}` is no window", branch, wanted, code="query_type")
+    hint = "a number of events" if events else "a timedelta, a text such as '1 hour', or a number"
+    raise fail(f"`{tokens(branch)[0]}` is no window", branch, hint, code="query_type")
 
 
-def _placed(value: Constant | tuple[Constant, ...], where: ex.Span) -> Constant | tuple[Constant, ...]:
+def _with_span(value: Constant | tuple[Constant, ...], where: ex.Span) -> Constant | tuple[Constant, ...]:
     if isinstance(value, tuple):
-        return tuple(replace(one, span=where) for one in value)
+        return tuple(replace(constant, span=where) for constant in value)
     return replace(value, span=where)
 
 
@@ -147,7 +151,7 @@ def _constants(name: str, value: object) -> Constant | tuple[Constant, ...]:
         several = [*value] if isinstance(value, Sequence) else sorted(value, key=repr)
         if not several:
             raise QueryError(f"`:{name}` is an empty list", hint="a list for IN has one value or more")
-        return tuple(_constant(name, one) for one in several)
+        return tuple(_constant(name, element) for element in several)
     return _constant(name, value)
 
 
@@ -162,11 +166,13 @@ def _constant(name: str, value: object) -> Constant:
                 raise QueryError(f"`:{name}`: the text has half a character in it")
             return ex.Literal(str.__str__(value))
         case datetime():
-            return ex.Timestamp(ns_of(value) + _beyond(value, "nanosecond"))
+            return ex.Timestamp(ns_of(value) + _extra_nanoseconds(value, "nanosecond"))
         case date():
             return ex.Timestamp(ns_of(datetime(value.year, value.month, value.day)))
         case timedelta():
-            return ex.Duration(Fraction(value // timedelta(microseconds=1) * 1000 + _beyond(value, "nanoseconds")))
+            return ex.Duration(
+                Fraction(value // timedelta(microseconds=1) * 1000 + _extra_nanoseconds(value, "nanoseconds"))
+            )
     number = _number(name, value)
     if number is None:
         kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
@@ -174,10 +180,10 @@ def _constant(name: str, value: object) -> Constant:
     return number
 
 
-def _beyond(value: object, name: str) -> int:
+def _extra_nanoseconds(value: object, name: str) -> int:
     """Return the nanoseconds beyond microseconds that times of pandas have."""
-    found = getattr(value, name, 0)
-    return int(found) if isinstance(found, int) else 0
+    nanoseconds = getattr(value, name, 0)
+    return int(nanoseconds) if isinstance(nanoseconds, int) else 0
 
 
 def _number(name: str, value: object) -> ex.Literal | None:
@@ -212,11 +218,11 @@ def _number(name: str, value: object) -> ex.Literal | None:
 
 
 def _decimal(name: str, exact: Fraction) -> ex.Literal:
-    rest = exact.denominator
+    factor = exact.denominator
     for prime in (2, 5):
-        while rest % prime == 0:
-            rest //= prime
-    if rest != 1:
+        while factor % prime == 0:
+            factor //= prime
+    if factor != 1:
         raise QueryError(f"`:{name}` is {exact}, which no decimal number equals", hint="round it, as float(...) does")
     try:
         return number_literal(exact, None)
@@ -241,19 +247,19 @@ def parameter_of_text(text: str) -> object:
         return [parameter_of_text(item) for item in _ITEM.findall(inner)] if inner.strip() else []
     if text.lower() in _WORDS:
         return ex.Literal(_WORDS[text.lower()])
-    if found := _NUMBER.fullmatch(text):
-        sign = -1 if found[1] == "-" else 1
-        exact = exact_number(found[2]) * sign
-        if found[2].isdecimal() and -_LARGEST <= exact < _LARGEST:
+    if token := _NUMBER.fullmatch(text):
+        sign = -1 if token[1] == "-" else 1
+        exact = exact_number(token[2]) * sign
+        if token[2].isdecimal() and -_LARGEST <= exact < _LARGEST:
             return ex.Literal(int(exact))
         try:
             return number_literal(exact, None)
         except OverflowError:
             raise QueryError(f"{text} is too large a number", code="query_size") from None
-    if found := _TEXT.fullmatch(text):
+    if token := _TEXT.fullmatch(text):
         return ex.Literal(text[1:-1].replace(text[0] * 2, text[0]))
-    if found := _MOMENT.fullmatch(text):
-        return ex.Timestamp(read_timestamp(found[1] or found[2] or ""))
+    if token := _MOMENT.fullmatch(text):
+        return ex.Timestamp(read_timestamp(token[1] or token[2] or ""))
     lengths = _LENGTH.findall(text)
     if lengths and not _LENGTH.sub("", text).strip() and all(unit.lower() in UNITS for _, unit in lengths):
         return ex.Duration(read_duration(lengths))

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from acep.pattern.expressions import Span
 from acep.pattern.spelling import is_reserved
-from acep.pattern.text.quantifiers import bounds, quantifier_of, repeated, with_quantifier
-from acep.pattern.text.syntax import Branch, branches, fail, name, quoted, span, tokens
+from acep.pattern.text.quantifiers import bounds, quantifier_of, repeat, with_quantifier
+from acep.pattern.text.syntax import Branch, branches, fail, name, quote, span, tokens
 from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Repeat, Sequence
 from acep.pattern.walk import binds
 
-__all__ = ["Places", "flat", "pattern"]
+__all__ = ["Places", "flatten", "pattern"]
 
 
 @dataclass
@@ -48,37 +48,37 @@ def pattern(branch: Branch, places: Places) -> Node:
 # ---- plain constructors, shared with the letter expressions
 
 
-def flat(kind: type[Sequence | Choice], items: list[Node]) -> Node:
+def flatten(kind: type[Sequence | Choice], items: list[Node]) -> Node:
     """Return items as one sequence or choice without others of its kind in it, or the item itself if there is one."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     for item in items:
-        found.extend(item.items if isinstance(item, kind) else (item,))
-    return found[0] if len(found) == 1 else kind(tuple(found))
+        nodes.extend(item.items if isinstance(item, kind) else (item,))
+    return nodes[0] if len(nodes) == 1 else kind(tuple(nodes))
 
 
 # ---- SASE+
 
 
 def _alternatives(branch: Branch, places: Places) -> Node:
-    found: list[Node] = []
+    alternatives: list[Node] = []
     options = branches(branch)
     for option in options:
         node = _sequence(option, places)
         if len(options) > 1 and not binds(node):
             raise fail("an alternative needs a component that is not negated", option)
-        found.append(node)
-    return flat(Choice, found)
+        alternatives.append(node)
+    return flatten(Choice, alternatives)
 
 
 def _sequence(branch: Branch, places: Places) -> Node:
-    return flat(Sequence, [_item(b, places) for b in branches(branch)])
+    return flatten(Sequence, [_item(b, places) for b in branches(branch)])
 
 
 def _item(branch: Branch, places: Places) -> Node:
     match branch.data:
         case "component":
             (kind,) = branches(branch, "type")
-            return _declared(branch, _types(kind), kind, places)
+            return _declare_component(branch, _types(kind), kind, places)
         case "group":
             return _group(branch, places)
         case "set":
@@ -104,42 +104,42 @@ def _types(branch: Branch) -> tuple[str, ...]:
     return () if tokens(branch)[0].type == "ANY" else (name(branch),)
 
 
-def _declared(branch: Branch, types: tuple[str, ...], kind: Branch, places: Places) -> Node:
+def _declare_component(branch: Branch, types: tuple[str, ...], kind: Branch, places: Places) -> Node:
     """Return a component from its types and the variable and quantifiers behind them."""
     quantifier = quantifier_of(branch)
-    found = branches(branch, "variable")
-    if not found:
+    variables = branches(branch, "variable")
+    if not variables:
         return with_quantifier(Component(places.declare(name(kind), span(kind)), types), quantifier)
-    variable = found[0]
-    named = branches(variable, "name")[0]
-    var = name(named)
-    if is_reserved(var) and tokens(named)[0].type == "NAME":
+    variable = variables[0]
+    variable_name = branches(variable, "name")[0]
+    var = name(variable_name)
+    if is_reserved(var) and tokens(variable_name)[0].type == "NAME":
         hint = f"choose another name, or write `{var}` in backquotes"
-        raise fail(f"{quoted(var)} is a word of the language", named, hint, code="query_name")
-    component = Component(places.declare(var, span(named)), types)
+        raise fail(f"{quote(var)} is a word of the language", variable_name, hint, code="query_name")
+    component = Component(places.declare(var, span(variable_name)), types)
     second = quantifier_of(variable)
     if quantifier is None or second is None:
         if quantifier is second and branches(variable, "brackets"):
-            hint = f"write + after the type, or {quoted(var)} without []"
-            raise fail(f"{quoted(var + '[]')} is not repeated", branch, hint, code="query_syntax")
+            hint = f"write + after the type, or {quote(var)} without []"
+            raise fail(f"{quote(var + '[]')} is not repeated", branch, hint, code="query_syntax")
         return with_quantifier(component, quantifier or second)
     if tokens(quantifier) != ["+"] or second.data == "sign":
         raise fail("two repetitions of one component", second, "keep one of them")
     low, high = bounds(second)
     # `T+ t[]{3}` means three or more: the plus requires at least one event and allows more.
-    return repeated(component, max(1, low), None if second.data == "exactly" else high, ())
+    return repeat(component, max(1, low), None if second.data == "exactly" else high, ())
 
 
 def _group(branch: Branch, places: Places) -> Node:
     inner = branches(branch, "alternatives")[0]
     if branches(branch, "variable"):
-        return _declared(branch, tuple(dict.fromkeys(_union(inner))), inner, places)
+        return _declare_component(branch, tuple(dict.fromkeys(_union(inner))), inner, places)
     return _repetition(branch, _alternatives(inner, places), places)
 
 
 def _union(branch: Branch) -> tuple[str, ...]:
     """Return the types of ``(A|B)`` before a variable; none if one of them is ANY."""
-    found: list[str] = []
+    union: list[str] = []
     for option in branches(branch):
         items = branches(option)
         parts = branches(items[0])
@@ -151,8 +151,8 @@ def _union(branch: Branch) -> tuple[str, ...]:
             raise fail("only types can stand in parentheses before a variable", option, "(A|B) x", code="query_syntax")
         if not types:
             return ()
-        found.extend(types)
-    return tuple(found)
+        union.extend(types)
+    return tuple(union)
 
 
 def _set(branch: Branch, places: Places) -> Node:
@@ -164,8 +164,8 @@ def _set(branch: Branch, places: Places) -> Node:
         if not isinstance(node, Component) and not (isinstance(node, Repeat) and isinstance(node.item, Component)):
             raise fail("a set holds components only", item, "{A a, B+ b[]}")
         members.append(node)
-    whole: Node = members[0] if len(members) == 1 else EventSet(tuple(members))
-    return _repetition(branch, whole, places)
+    event_set: Node = members[0] if len(members) == 1 else EventSet(tuple(members))
+    return _repetition(branch, event_set, places)
 
 
 def _member(branch: Branch, places: Places) -> Node:
@@ -173,7 +173,7 @@ def _member(branch: Branch, places: Places) -> Node:
     if branch.data == "component" and not branches(branch, "variable"):
         (kind,) = branches(branch, "type")
         if tokens(kind)[0].type == "NAME" and name(kind) in places.mentioned:
-            return _declared(branch, (), kind, places)
+            return _declare_component(branch, (), kind, places)
     return _item(branch, places)
 
 

@@ -13,9 +13,9 @@ from acep.pattern.list_parts import CONTAINS, contains_name
 from acep.pattern.spelling import expression_text
 from acep.pattern.text.lalr_parser import Tree
 from acep.pattern.text.literals import LITERALS
-from acep.pattern.text.parameters import constant, given_values
+from acep.pattern.text.parameters import constant, list_of_parameter
 from acep.pattern.text.references import aggregate, previous, scalar
-from acep.pattern.text.syntax import Branch, Leaf, branches, fail, quoted, span, tokens
+from acep.pattern.text.syntax import Branch, Leaf, branches, fail, quote, span, tokens
 from acep.pattern.text.user_calls import OwnCall, check_own
 from acep.pattern.tree import Strategy
 from acep.pattern.walk import leaves_of
@@ -65,7 +65,7 @@ _COMPARE = {
 
 def conjuncts(branch: Branch) -> tuple[list[ex.Expr], list[Branch]]:
     """Return the conjuncts of a condition, split at its top-level ANDs, and the attributes of its ``[attr]``."""
-    found: list[ex.Expr] = []
+    conditions: list[ex.Expr] = []
     ties: list[Branch] = []
     stack: list[Leaf] = [branch]
     while stack:
@@ -75,8 +75,8 @@ def conjuncts(branch: Branch) -> tuple[list[ex.Expr], list[Branch]]:
         elif isinstance(leaf, Tree) and leaf.data == "tie":
             ties.extend(branches(leaf))
         else:
-            found.append(expression(leaf))
-    return found, ties
+            conditions.append(expression(leaf))
+    return conditions, ties
 
 
 def expression(leaf: Leaf) -> ex.Expr:
@@ -88,19 +88,21 @@ def expression(leaf: Leaf) -> ex.Expr:
 # ---- operators
 
 
-def _balanced(op: str, operands: Sequence[ex.Expr], where: ex.Span) -> ex.Expr:
+def _build_balanced(op: str, operands: Sequence[ex.Expr], where: ex.Span) -> ex.Expr:
     """Return a chain of ANDs or ORs as a balanced tree, so that a long chain is not deeply nested."""
     if len(operands) == 1:
         return operands[0]
     half = (len(operands) + 1) // 2
-    return ex.Binary(op, _balanced(op, operands[:half], where), _balanced(op, operands[half:], where), where)
+    return ex.Binary(
+        op, _build_balanced(op, operands[:half], where), _build_balanced(op, operands[half:], where), where
+    )
 
 
-def _logical(branch: Branch) -> ex.Expr:
-    return _balanced(branch.data, [expression(c) for c in branch.children], span(branch))
+def _build_logical(branch: Branch) -> ex.Expr:
+    return _build_balanced(branch.data, [expression(c) for c in branch.children], span(branch))
 
 
-def _chain(branch: Branch) -> ex.Expr:
+def _build_chain(branch: Branch) -> ex.Expr:
     """Build a chain such as ``a - b + c`` from the left."""
     start = span(branch).start
     result = expression(branch.children[0])
@@ -109,16 +111,16 @@ def _chain(branch: Branch) -> ex.Expr:
     return result
 
 
-def _comparison(branch: Branch) -> ex.Expr:
+def _build_comparison(branch: Branch) -> ex.Expr:
     left, op, right = branch.children
     return ex.Binary(_COMPARE.get(str(op), str(op)), expression(left), expression(right), span(branch))
 
 
-def _negated(branch: Branch) -> ex.Expr:
+def _build_not(branch: Branch) -> ex.Expr:
     return ex.Unary("not", expression(branch.children[0]), span(branch))
 
 
-def _signed(branch: Branch) -> ex.Expr:
+def _build_sign(branch: Branch) -> ex.Expr:
     sign, operand = branch.children
     value = expression(operand)
     if sign == "+":
@@ -130,39 +132,39 @@ def _signed(branch: Branch) -> ex.Expr:
     return ex.Unary("-", value, span(branch))
 
 
-def _in(branch: Branch) -> ex.Expr:
+def _build_in(branch: Branch) -> ex.Expr:
     operand, *parts = branch.children
     values: list[ex.Expr] = []
     for part in parts:
         if isinstance(part, Tree) and part.data == "parameter":
-            values += given_values(part)
+            values += list_of_parameter(part)
         else:
             values.append(expression(part))
     return ex.In(expression(operand), tuple(values), branch.data == "not_in", span(branch))
 
 
-def _between(branch: Branch) -> ex.Expr:
+def _build_between(branch: Branch) -> ex.Expr:
     operand, low, high = (expression(c) for c in branch.children)
     return ex.Between(operand, low, high, branch.data == "not_between", span(branch))
 
 
-def _like(branch: Branch) -> ex.Expr:
+def _build_like(branch: Branch) -> ex.Expr:
     operand, pattern = (expression(c) for c in branch.children)
     if not isinstance(pattern, ex.Literal) or not isinstance(pattern.value, str):
         raise fail("LIKE needs a text in quotes", branch.children[1], "x LIKE 'A%'", code="query_type")
     return ex.Like(operand, pattern.value, branch.data == "not_like", span(branch))
 
 
-def _is_null(branch: Branch) -> ex.Expr:
+def _build_is_null(branch: Branch) -> ex.Expr:
     return ex.IsNull(expression(branch.children[0]), branch.data == "is_not_null", span(branch))
 
 
-def _tie(branch: Branch) -> ex.Expr:
+def _build_tie(branch: Branch) -> ex.Expr:
     hint = "in parentheses, as in [k] AND (a.x > 1 OR a.y > 1), or a comparison in its place: a.x = b.x"
     raise fail("`[attribute]` stands alone, joined by AND", branch, hint)
 
 
-def _case(branch: Branch) -> ex.Expr:
+def _build_case(branch: Branch) -> ex.Expr:
     """Return CASE as a call of conditions and values in turn, with the value of ELSE last."""
     operand = expression(branch.children[0]) if branch.data == "simple" else None
     args: list[ex.Expr] = []
@@ -176,49 +178,49 @@ def _case(branch: Branch) -> ex.Expr:
     return ex.Call(CASE, tuple(args), span(branch))
 
 
-def _cast(branch: Branch) -> ex.Expr:
-    function, *named = tokens(branch)
+def _build_cast(branch: Branch) -> ex.Expr:
+    function, *type_words = tokens(branch)
     if function.lower() != "cast":
         hint = "it stands in CAST(x AS type)"
-        raise fail(f"`AS` has no place in {quoted(function)}", named[0], hint, code="query_syntax")
-    name = " ".join(str(word).lower() for word in named)
+        raise fail(f"`AS` has no place in {quote(function)}", type_words[0], hint, code="query_syntax")
+    name = " ".join(str(word).lower() for word in type_words)
     if name not in CAST_TYPES:
         hint = _NO_CAST.get(name) or f"the types are {', '.join(dict.fromkeys(CAST_TYPES.values()))}"
-        raise fail(f"CAST has no type {quoted(' '.join(named))}", named[0], hint, code="query_type")
+        raise fail(f"CAST has no type {quote(' '.join(type_words))}", type_words[0], hint, code="query_type")
     return ex.Call(f"cast {CAST_TYPES[name]}", (expression(branches(branch)[0]),), span(branch))
 
 
-def _distinct(branch: Branch) -> ex.Expr:
+def _build_distinct(branch: Branch) -> ex.Expr:
     function, word = tokens(branch)
     if function.lower() != "count":
         raise fail("DISTINCT belongs in `count`", word, "write count(DISTINCT a[].x)", code="query_syntax")
     return aggregate(branch, ex.COUNT_DISTINCT, branches(branch))
 
 
-def _call(branch: Branch) -> ex.Expr:
+def _build_call(branch: Branch) -> ex.Expr:
     (token,) = tokens(branch)
     args = branches(branch)
     if isinstance(branch, OwnCall):
-        own = ex.Call(branch.function.name, tuple(expression(a) for a in args), span(branch), branch.function)
-        check_own(own)
-        return own
+        user_call = ex.Call(branch.function.name, tuple(expression(a) for a in args), span(branch), branch.function)
+        check_own(user_call)
+        return user_call
     function = _ALIASES.get(token.lower(), token.lower())
     if function == "prev":
         return previous(branch, args)
     if function in AGGREGATES and (function not in _SCALAR or len(args) < 2):
         return aggregate(branch, function, args)
     if function == CONTAINS:
-        return _contains(branch, args)
+        return _build_contains(branch, args)
     function = _SCALAR.get(function, function)
     if function not in FUNCTIONS:
-        known = [*FUNCTIONS, *AGGREGATES, "prev", CONTAINS]
-        hint = _ELSEWHERE.get(function) or slip(function[:60], known) or f"the functions are {', '.join(sorted(known))}"
-        raise fail(f"unknown function {quoted(token)}", token, hint, code="query_name")
-    least, most, _, _ = FUNCTIONS[function]
-    if not least <= len(args) <= most:
-        wanted = str(least) if least == most else f"{least} {'or' if most == least + 1 else 'to'} {most}"
+        names = [*FUNCTIONS, *AGGREGATES, "prev", CONTAINS]
+        hint = _ELSEWHERE.get(function) or slip(function[:60], names) or f"the functions are {', '.join(sorted(names))}"
+        raise fail(f"unknown function {quote(token)}", token, hint, code="query_name")
+    low, high, _, _ = FUNCTIONS[function]
+    if not low <= len(args) <= high:
+        count = str(low) if low == high else f"{low} {'or' if high == low + 1 else 'to'} {high}"
         raise fail(
-            f"`{function}` takes {wanted} argument{'s' if wanted != '1' else ''}, not {len(args)}",
+            f"`{function}` takes {count} argument{'s' if count != '1' else ''}, not {len(args)}",
             branch,
             code="query_type",
         )
@@ -228,15 +230,15 @@ def _call(branch: Branch) -> ex.Expr:
     return call
 
 
-def _contains(branch: Branch, args: Sequence[Branch]) -> ex.Expr:
+def _build_contains(branch: Branch, args: Sequence[Branch]) -> ex.Expr:
     """Return the attribute that says whether a list contains a constant."""
     hint = "contains(a.tags, 'x')"
     if len(args) != 2:
         raise fail(
             f"`{CONTAINS}` takes a list and a constant, not {len(args)} arguments", branch, hint, code="query_type"
         )
-    of, value = (expression(arg) for arg in args)
-    if not isinstance(of, ex.Attribute):
+    source, value = (expression(arg) for arg in args)
+    if not isinstance(source, ex.Attribute):
         raise fail(f"`{CONTAINS}` looks into a list of one event", args[0], hint, code="query_type")
     if not isinstance(value, ex.Literal) or value.value is None:
         raise fail(
@@ -245,7 +247,7 @@ def _contains(branch: Branch, args: Sequence[Branch]) -> ex.Expr:
             f"{hint}; it is computed before matching, from one event",
             code="query_type",
         )
-    return replace(of, name=contains_name(of.name, expression_text(value)), span=span(branch))
+    return replace(source, name=contains_name(source.name, expression_text(value)), span=span(branch))
 
 
 def _check_regexp(call: ex.Call) -> None:
@@ -261,33 +263,33 @@ def _check_regexp(call: ex.Call) -> None:
     if pattern.span is None:
         check_pattern(pattern.value)
         return
-    with ex.placed(pattern.span):
+    with ex.locate_errors(pattern.span):
         check_pattern(pattern.value)
 
 
 _BUILD: dict[str, Callable[[Branch], ex.Expr]] = {
-    "or": _logical,
-    "and": _logical,
-    "negated": _negated,
-    "comparison": _comparison,
-    "in": _in,
-    "not_in": _in,
-    "between": _between,
-    "not_between": _between,
-    "like": _like,
-    "not_like": _like,
-    "is_null": _is_null,
-    "is_not_null": _is_null,
-    "sum": _chain,
-    "product": _chain,
-    "sign_of": _signed,
+    "or": _build_logical,
+    "and": _build_logical,
+    "negated": _build_not,
+    "comparison": _build_comparison,
+    "in": _build_in,
+    "not_in": _build_in,
+    "between": _build_between,
+    "not_between": _build_between,
+    "like": _build_like,
+    "not_like": _build_like,
+    "is_null": _build_is_null,
+    "is_not_null": _build_is_null,
+    "sum": _build_chain,
+    "product": _build_chain,
+    "sign_of": _build_sign,
     **LITERALS,
     "parameter": constant,
     "reference": scalar,
-    "tie": _tie,
-    "call": _call,
-    "cast": _cast,
-    "distinct": _distinct,
-    "searched": _case,
-    "simple": _case,
+    "tie": _build_tie,
+    "call": _build_call,
+    "cast": _build_cast,
+    "distinct": _build_distinct,
+    "searched": _build_case,
+    "simple": _build_case,
 }

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from acep.pattern.text.syntax import Branch, branches, fail, tokens
 from acep.pattern.tree import Component, Node, Repeat
 
-__all__ = ["HIGHEST", "bounds", "quantifier_of", "repeated", "with_quantifier"]
+__all__ = ["HIGHEST", "bounds", "quantifier_of", "repeat", "with_quantifier"]
 
 HIGHEST = 10_000
 """The greatest bound of a repetition."""
@@ -15,16 +15,16 @@ HIGHEST = 10_000
 
 def quantifier_of(branch: Branch) -> Branch | None:
     """Return the quantifier behind a component, group or set; ``None`` if there is none."""
-    found = branches(branch, "sign", "exactly", "at_least", "from_to", "at_most")
-    return found[0] if found else None
+    quantifiers = branches(branch, "sign", "exactly", "at_least", "from_to", "at_most")
+    return quantifiers[0] if quantifiers else None
 
 
 def with_quantifier(node: Node, quantifier: Branch | None, mentioned: Collection[str] = ()) -> Node:
     """Return a node, repeated as its quantifier says. ``mentioned`` are the variables of expressions."""
-    return node if quantifier is None else repeated(node, *bounds(quantifier), mentioned)
+    return node if quantifier is None else repeat(node, *bounds(quantifier), mentioned)
 
 
-def repeated(item: Node, low: int, high: int | None, mentioned: Collection[str]) -> Node:
+def repeat(item: Node, low: int, high: int | None, mentioned: Collection[str]) -> Node:
     """Return a repetition, simplified if this does not change its meaning.
 
     A repetition of a repetition of one component becomes a single one if every count between its bounds is possible and
@@ -38,8 +38,8 @@ def repeated(item: Node, low: int, high: int | None, mentioned: Collection[str])
         exact = inner.low == inner.high and low == high
         optional = (inner.low, inner.high) == (0, 1) and (high is None or (low, high) == (0, 1))
         if (unbounded and (high is None or low >= 1)) or exact or optional:
-            most = None if inner.high is None or high is None else inner.high * high
-            return Repeat(inner.item, inner.low * low, most)
+            product = None if inner.high is None or high is None else inner.high * high
+            return Repeat(inner.item, inner.low * low, product)
     return Repeat(item, low, high)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from acep.pattern import expressions as ex
-from acep.pattern.text.syntax import Branch, branches, fail, name, quoted, span, tokens
+from acep.pattern.text.syntax import Branch, branches, fail, name, quote, span, tokens
 
 __all__ = ["aggregate", "path", "previous", "scalar"]
 
@@ -77,7 +77,7 @@ def _index(branch: Branch, var: str) -> tuple[ex.Index, str | None]:
         case [owner, length] if length.upper() == "LEN" and types == ["NAME", "NAME"]:
             if owner != var:
                 raise fail(
-                    f"{quoted(f'{var}[{owner}.LEN]')}: the index speaks of another variable",
+                    f"{quote(f'{var}[{owner}.LEN]')}: the index speaks of another variable",
                     places[0],
                     f"write {var}[{var}.LEN]",
                 )
@@ -101,14 +101,14 @@ def scalar(branch: Branch) -> ex.Expr:
     """Return the expression of a reference that is used as a value."""
     ref = _reference(branch)
     if ref.scope is not None:
-        shown = f"{ref.var}[]" if ref.scope == "all" else f"{ref.var}[..i-1]"
-        hint = f"use it in an aggregate, such as avg({shown}.{ref.name or 'x'})"
-        raise fail(f"{quoted(shown)} stands for many events", branch, hint)
+        reference = f"{ref.var}[]" if ref.scope == "all" else f"{ref.var}[..i-1]"
+        hint = f"use it in an aggregate, such as avg({reference}.{ref.name or 'x'})"
+        raise fail(f"{quote(reference)} stands for many events", branch, hint)
     if ref.name is None:
         hint = f"write an attribute of it, {ref.var}.x; or, if it is one, its variable before it, a.{ref.var}"
         if ref.index is not None:
             hint = "write an attribute behind it, as in a[1].x"
-        raise fail(f"{quoted(ref.var)} is not a value", branch, hint, code="query_type")
+        raise fail(f"{quote(ref.var)} is not a value", branch, hint, code="query_type")
     if ref.index is None and ref.name == "LEN" and _plain(branch):
         return ex.Length(ref.var, ref.span)
     return ex.Attribute(ref.var, ref.index, ref.name, ref.span)
@@ -129,22 +129,22 @@ def previous(branch: Branch, args: list[Branch]) -> ex.Expr:
         )
     if len(args) == 1:
         return ex.Attribute(ref.var, "i-1", ref.name, span(branch))
-    back = str(tokens(args[1])[0]) if args[1].data == "number" else ""
-    if not back.isdecimal() or not 1 <= int(back[:9]) <= MOST_BACK:
+    steps = str(tokens(args[1])[0]) if args[1].data == "number" else ""
+    if not steps.isdecimal() or not 1 <= int(steps[:9]) <= MOST_BACK:
         raise fail(
             "`prev` goes back by a number of events",
             args[1],
             f"1 to {MOST_BACK}, as in prev(a.x, 2)",
             code="query_type",
         )
-    return ex.Attribute(ref.var, f"i-{int(back)}", ref.name, span(branch))
+    return ex.Attribute(ref.var, f"i-{int(steps)}", ref.name, span(branch))
 
 
 def aggregate(branch: Branch, function: str, args: list[Branch]) -> ex.Expr:
     """Return an aggregate: ``avg(a[].x)`` and ``avg(a.x)`` use all events, ``avg(a[..i-1].x)`` the earlier ones."""
     if len(args) != 1 or args[0].data != "reference":
-        shown = "count(DISTINCT a[].x)" if function == ex.COUNT_DISTINCT else f"{function}(a[].x)"
-        hint = shown if function in ex.WHOLE_ONLY else f"{shown} or {function}(a[..i-1].x)"
+        usage = "count(DISTINCT a[].x)" if function == ex.COUNT_DISTINCT else f"{function}(a[].x)"
+        hint = usage if function in ex.WHOLE_ONLY else f"{usage} or {function}(a[..i-1].x)"
         raise fail(f"`{function}` goes over the events of one variable", branch, hint)
     ref = _reference(args[0])
     if ref.index is not None:

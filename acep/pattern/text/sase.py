@@ -12,17 +12,17 @@ from fractions import Fraction
 
 from acep.errors import QueryError, suggest
 from acep.pattern.check import check_query, check_surplus, checked_errors, checked_surplus, checked_weights
-from acep.pattern.expressions import Expr, Span, placed
+from acep.pattern.expressions import Expr, Span, locate_errors
 from acep.pattern.spelling import value_name
-from acep.pattern.text.parameters import Parameters, fill, given_window
+from acep.pattern.text.parameters import Parameters, fill, window_of_parameter
 from acep.pattern.text.patterns import Places, pattern
 from acep.pattern.text.predicates import FUNCTION_NAMES, conjuncts, expression
 from acep.pattern.text.references import path
-from acep.pattern.text.syntax import Branch, amounts, branches, fail, name, quoted, read, span, tokens
+from acep.pattern.text.syntax import Branch, amounts, branches, fail, name, quote, read, span, tokens
 from acep.pattern.text.user_calls import Functions, fill_functions
 from acep.pattern.times import checked_window, read_duration, read_window
 from acep.pattern.tree import Output, Query, SkipTarget, Source, Strategy, Within
-from acep.pattern.walk import mentioned, negated_variables
+from acep.pattern.walk import negated_variables, variables_in
 
 __all__ = ["parse"]
 
@@ -76,24 +76,26 @@ def parse(
 def _query(branch: Branch, text: str, errors: Fraction, weights: Weights) -> Query:
     sources = tuple(_source(s, text) for part in branches(branch, "sources") for s in branches(part))
     clauses = _clauses(branch)
-    strategy, bound, where, ties = _where(clauses.get("where"))
+    strategy, bound, where, ties = _read_where(clauses.get("where"))
     having = expression(clauses["having"].children[0]) if "having" in clauses else None
-    returns = _returns(clauses.get("returns"))
-    spoken = {v for e in (*where, *([having] if having else []), *(e for _, e in returns)) for v in mentioned(e)}
-    places = Places(spoken)
-    whole = branches(branch, "alternatives")[0]
-    node = pattern(whole, places)
+    returns = _read_returns(clauses.get("returns"))
+    variables_read = {
+        v for e in (*where, *([having] if having else []), *(e for _, e in returns)) for v in variables_in(e)
+    }
+    places = Places(variables_read)
+    pattern_branch = branches(branch, "alternatives")[0]
+    node = pattern(pattern_branch, places)
     for var, where_it_is in bound:
         if var not in places.declared:
-            raise fail(f"unknown variable {quoted(var)}", where_it_is, suggest(var, places.declared), code="query_name")
-    output, skip = _output(clauses.get("output"), places.declared, negated_variables(node))
+            raise fail(f"unknown variable {quote(var)}", where_it_is, suggest(var, places.declared), code="query_name")
+    output, skip = _read_output(clauses.get("output"), places.declared, negated_variables(node))
     query = Query(
         text=text,
         pattern=node,
         strategy=strategy,
         where=tuple(where),
-        ties=tuple(dict.fromkeys(_tied(tie, places.declared) for tie in ties)),
-        within=_within(clauses.get("within")),
+        ties=tuple(dict.fromkeys(_name_of_tie(tie, places.declared) for tie in ties)),
+        within=_read_window(clauses.get("within")),
         having=having,
         returns=returns,
         output=output,
@@ -102,7 +104,7 @@ def _query(branch: Branch, text: str, errors: Fraction, weights: Weights) -> Que
         errors=errors,
         weights=checked_weights(weights, tuple(places.declared)),
     )
-    with placed(span(whole)):
+    with locate_errors(span(pattern_branch)):
         check_query(query, places.declared)
     return query
 
@@ -114,18 +116,18 @@ def _source(branch: Branch, text: str) -> Source:
 
 def _clauses(branch: Branch) -> dict[str, Branch]:
     """Return the clauses by name, each at most once."""
-    found: dict[str, Branch] = {}
+    clauses: dict[str, Branch] = {}
     for clause in branches(branch, "where", "within", "having", "returns", "output_as"):
         kind = clause.data.removesuffix("_as")
-        if kind in found:
+        if kind in clauses:
             word = "RETURN" if kind == "returns" else kind.upper()
             hint = "join conditions by AND" if kind in ("where", "having") else None
             raise fail(f"a second {word} clause", clause, hint, code="query_syntax")
-        found[kind] = clause
-    return found
+        clauses[kind] = clause
+    return clauses
 
 
-def _tied(tie: Branch, declared: Collection[str]) -> str:
+def _name_of_tie(tie: Branch, declared: Collection[str]) -> str:
     """Return the attribute of ``[attr]``; ``[dev.id]`` is a field, never an attribute of a variable."""
     head, *inner = (branches(step)[0] for step in branches(tie))
     if inner and tokens(head)[0].type == "NAME" and name(head) in declared:
@@ -134,7 +136,7 @@ def _tied(tie: Branch, declared: Collection[str]) -> str:
     return path(tie)
 
 
-def _where(branch: Branch | None) -> tuple[Strategy, list[tuple[str, Span]], list[Expr], list[Branch]]:
+def _read_where(branch: Branch | None) -> tuple[Strategy, list[tuple[str, Span]], list[Expr], list[Branch]]:
     """Return the strategy, the variables it names, the conjuncts and the ties."""
     strategy, bound, where, ties = Strategy.SKIP_TILL_ANY_MATCH, list[tuple[str, Span]](), list[Expr](), list[Branch]()
     for part in branches(branch) if branch is not None else []:
@@ -148,35 +150,35 @@ def _where(branch: Branch | None) -> tuple[Strategy, list[tuple[str, Span]], lis
     return strategy, bound, where, ties
 
 
-def _within(branch: Branch | None) -> Within | None:
+def _read_window(branch: Branch | None) -> Within | None:
     if branch is None:
         return None
     (length,) = branches(branch)
     amount, *units = tokens(length) if not branches(length) else [None, *tokens(length)]
-    with placed(span(branch)):
+    with locate_errors(span(branch)):
         if amount is None:
-            return given_window(branches(length)[0], bool(units))
+            return window_of_parameter(branches(length)[0], bool(units))
         if len(units) > 1:
             return checked_window(Within(read_duration(amounts(length)), "ns"))
         return read_window(amount, units[0] if units else None)
 
 
-def _returns(branch: Branch | None) -> tuple[tuple[str, Expr], ...]:
-    found: dict[str, Expr] = {}
+def _read_returns(branch: Branch | None) -> tuple[tuple[str, Expr], ...]:
+    returns: dict[str, Expr] = {}
     for part in branches(branch) if branch is not None else []:
         value, *label = part.children
         expr = expression(value)
         called = name(branches(part)[1]) if label else value_name(expr)
         if called is None:
             raise fail("this value needs a name", value, "write AS and a name behind it", code="query_syntax")
-        if called in found:
+        if called in returns:
             hint = None if label else "write AS and another name behind it"
-            raise fail(f"RETURN names {quoted(called)} twice", label[0] if label else value, hint, code="query_name")
-        found[called] = expr
-    return tuple(found.items())
+            raise fail(f"RETURN names {quote(called)} twice", label[0] if label else value, hint, code="query_name")
+        returns[called] = expr
+    return tuple(returns.items())
 
 
-def _output(
+def _read_output(
     branch: Branch | None, declared: Collection[str], negated: Collection[str]
 ) -> tuple[Output, SkipTarget | None]:
     """Return the choice among matches, and where the next one may begin if it is not after the last event."""
@@ -194,8 +196,8 @@ def _output(
     (variable,) = branches(branches(clause)[0], "name")
     if name(variable) not in declared:
         hint = suggest(name(variable), declared)
-        raise fail(f"unknown variable {quoted(name(variable))}", variable, hint, code="query_name")
+        raise fail(f"unknown variable {quote(name(variable))}", variable, hint, code="query_name")
     if name(variable) in negated:
         hint = "skip to a variable that binds events"
-        raise fail(f"{quoted(name(variable))} is negated, so that no match binds it", variable, hint)
+        raise fail(f"{quote(name(variable))} is negated, so that no match binds it", variable, hint)
     return Output[output], SkipTarget("first" if target == ["TO_FIRST"] else "last", name(variable))

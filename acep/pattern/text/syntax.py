@@ -21,7 +21,7 @@ __all__ = [
     "branches",
     "fail",
     "name",
-    "quoted",
+    "quote",
     "read",
     "span",
     "tokens",
@@ -50,11 +50,11 @@ def read(name: str, text: str) -> Branch:
         )
     try:
         tree = parser(name).parse(text)
-    except ReadingError as found:
+    except ReadingError as error:
         # The module that explains mistakes is imported only if there is one.
         from acep.pattern.text.mistakes import explain
 
-        raise explain(text, found.at, found.token, found.accepted) from None
+        raise explain(text, error.position, error.token, error.accepted) from None
     _check_depth(tree)
     return tree
 
@@ -76,10 +76,10 @@ def span(leaf: Leaf) -> Span:
 
 
 def fail(
-    message: str, at: Leaf | Span | None = None, hint: str | None = None, code: Code = "query_invalid"
+    message: str, part: Leaf | Span | None = None, hint: str | None = None, code: Code = "query_invalid"
 ) -> QueryError:
     """Return a :class:`QueryError` at a place; the front end adds the text."""
-    return error_at(message, at if isinstance(at, Span) or at is None else span(at), hint, code)
+    return error_at(message, part if isinstance(part, Span) or part is None else span(part), hint, code)
 
 
 def branches(branch: Branch, *names: str) -> list[Branch]:
@@ -109,14 +109,14 @@ def unquote(token: Token) -> str:
     return str(token)
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """Return a name for a message: shortened, in backquotes."""
     return f"`{name if len(name) <= 40 else name[:37] + '...'}`"
 
 
 def name(branch: Branch) -> str:
     """Return the text of a subtree with one name, type or label. Raises :class:`QueryError` if it is empty."""
-    found = unquote(tokens(branch)[0])
-    if not found:
+    unquoted = unquote(tokens(branch)[0])
+    if not unquoted:
         raise fail("an empty name", branch, "write something between the quotes", code="query_syntax")
-    return found
+    return unquoted

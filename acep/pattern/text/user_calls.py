@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from acep.errors import QueryError, slip
 from acep.pattern import expressions as ex
 from acep.pattern.text.lalr_parser import Tree
-from acep.pattern.text.syntax import Branch, fail, quoted, tokens
+from acep.pattern.text.syntax import Branch, fail, quote, tokens
 from acep.pattern.user_functions import Function
 from acep.pattern.walk import children, leaves_of, levels
 
@@ -27,8 +27,9 @@ class OwnCall(Tree):
         self.function = function
 
 
-def fill_functions(tree: Branch, functions: object, known: Sequence[str]) -> None:
-    """Give each call of one of the user's own functions in a tree the function. ``known``: names of the language.
+def fill_functions(tree: Branch, functions: object, language_names: Sequence[str]) -> None:
+    """Give each call of one of the user's own functions in a tree the function. ``language_names`` are the functions
+    of the language.
 
     Raises :class:`QueryError` unless ``functions`` is a list of functions with names of their own.
     """
@@ -36,34 +37,34 @@ def fill_functions(tree: Branch, functions: object, known: Sequence[str]) -> Non
     if isinstance(functions, str) or not isinstance(functions, Sequence):
         raise QueryError(f"functions={functions!r} is no list of functions", hint=hint)
     by_name: dict[str, Function] = {}
-    for one in functions:
-        if not isinstance(one, Function):
-            raise QueryError(f"functions: {one!r} is no function of queries", hint=hint)
-        if one.name.lower() in known:
-            raise QueryError(f"functions: `{one.name}` is a function of the language", hint="give it another name")
-        if by_name.setdefault(one.name, one) is not one:
-            raise QueryError(f"functions: two are called `{one.name}`", hint="give one of them another name")
+    for function in functions:
+        if not isinstance(function, Function):
+            raise QueryError(f"functions: {function!r} is no function of queries", hint=hint)
+        if function.name.lower() in language_names:
+            raise QueryError(f"functions: `{function.name}` is a function of the language", hint="give it another name")
+        if by_name.setdefault(function.name, function) is not function:
+            raise QueryError(f"functions: two are called `{function.name}`", hint="give one of them another name")
     stack = [tree] if by_name else []
     while stack:
         parent = stack.pop()
-        for place, branch in enumerate(parent.children):
+        for index, branch in enumerate(parent.children):
             if isinstance(branch, Tree):
                 stack.append(branch)
                 if branch.data != "call":
                     continue
                 name = tokens(branch)[0]
-                if (own := by_name.get(str(name))) is not None:
-                    parent.children[place] = OwnCall(branch, own)
-                elif name.lower() not in known and (near := slip(name[:60], [*by_name])):
-                    raise fail(f"unknown function {quoted(name)}", name, near, code="query_name")
+                if (user_function := by_name.get(str(name))) is not None:
+                    parent.children[index] = OwnCall(branch, user_function)
+                elif name.lower() not in language_names and (near := slip(name[:60], [*by_name])):
+                    raise fail(f"unknown function {quote(name)}", name, near, code="query_name")
 
 
 def check_own(call: ex.Call) -> None:
     """Raise :class:`QueryError` (without the text) unless a call of the user's own function is of one event."""
     for part in (inner for arg in call.args for inner, _ in levels(arg, children)):
-        if isinstance(part, ex.Call) and part.own is not None:
+        if isinstance(part, ex.Call) and part.user_function is not None:
             raise ex.error_at(f"`{part.name}` is called inside `{call.name}`", part, "write one function for both")
-    of = {(leaf.var, leaf.index) if isinstance(leaf, ex.Attribute) else None for leaf in leaves_of(call)}
-    if len(of) != 1 or None in of:
+    events = {(leaf.var, leaf.index) if isinstance(leaf, ex.Attribute) else None for leaf in leaves_of(call)}
+    if len(events) != 1 or None in events:
         hint = "it is computed by column before matching; compare its values of two events"
         raise ex.error_at(f"`{call.name}` takes attributes of one event", call, hint)

@@ -24,21 +24,21 @@ def with_bound(query: Query, repetition: Repeat) -> ChangedQuery:
     ('{0,5}', 5)
     """
     high = max(FEW_TIMES, repetition.low)
-    pattern = _replaced(query.pattern, repetition, replace(repetition, high=high))
+    pattern = _replace_node(query.pattern, repetition, replace(repetition, high=high))
     return ChangedQuery(f"{{{repetition.low},{high}}}", replace(query, pattern=pattern))
 
 
-def _replaced(node: Node, old: Node, new: Node) -> Node:
+def _replace_node(node: Node, old: Node, new: Node) -> Node:
     """Return a pattern with ``new`` in the place of its node ``old``."""
     if node is old:
         return new
     match node:
         case Repeat(item=item):
-            return replace(node, item=_replaced(item, old, new))
+            return replace(node, item=_replace_node(item, old, new))
         case Sequence(items=items) | Choice(items=items):
-            return replace(node, items=tuple(_replaced(item, old, new) for item in items))
+            return replace(node, items=tuple(_replace_node(item, old, new) for item in items))
         case EventSet(items=items):
-            return EventSet(tuple(_replaced(item, old, new) for item in items))  # type: ignore[misc]
+            return EventSet(tuple(_replace_node(item, old, new) for item in items))  # type: ignore[misc]
     return node
 
 

@@ -17,7 +17,7 @@ __all__ = [
     "ChangedQuery",
     "Declared",
     "Finding",
-    "Looked",
+    "QueryView",
     "Remark",
     "declarations",
     "tokens_of",
@@ -70,7 +70,7 @@ class Declared:
 
 
 @dataclass(frozen=True)
-class Looked:
+class QueryView:
     """A query with its plan and the places of its variables."""
 
     plan: Plan
@@ -103,12 +103,12 @@ def declarations(tokens: list[Token], number: int) -> dict[str, Declared]:
     """Return the declarations of the ``number``-th pattern of a text, by variable; inner queries come first."""
     starts = [i for i, token in enumerate(tokens) if token.type == "_PATTERN"]
     begin = starts[number] + 1 if number < len(starts) else 0
-    found: dict[str, Declared] = {}
+    declared: dict[str, Declared] = {}
     for i in range(begin, len(tokens)):
         token = tokens[i]
         if token.type == "_WHERE":
             break
         bare = i > 0 and tokens[i - 1] in ("{", ",")
-        place = Span(token.start_pos, token.end_pos)
-        found.setdefault(unquote(token), Declared(place, bare))
-    return found
+        span = Span(token.start_pos, token.end_pos)
+        declared.setdefault(unquote(token), Declared(span, bare))
+    return declared

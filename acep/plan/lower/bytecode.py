@@ -16,7 +16,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE, EXACT, FUNCTIONS, TIME_PARTS, in_ticks
 from acep.pattern.functions.casts import CASTS, TIMESTAMP_TEXT
 from acep.plan.decimals import EXCHANGED
-from acep.plan.lower.bytecode_values import WHOLE, Constant, Mixed, Operand, Single, Values, Vector, constant
+from acep.plan.lower.bytecode_values import INTEGERS, Constant, Mixed, Operand, Single, Values, Vector, constant
 from acep.plan.lower.bytecode_words import READS, CannotLower, Op, bits_of
 from acep.plan.schema import Kind
 
@@ -74,26 +74,28 @@ def lower_expression(
     index = {replace(leaf, span=None): i for i, leaf in enumerate(leaves)}
     lowering = _ExpressionLowering(index, tuple(kinds), tick_ns, values)
     result = values.single(lowering.lower(expr))
-    at = values.truth(result) if result.kind is Kind.BOOL else values.word(result)
-    code, slots = values.words.program(at)
+    number = values.truth(result) if result.kind is Kind.BOOL else values.word(result)
+    code, slots = values.words.program(number)
     return BlockProgram(code, slots, len(leaves), result.kind)
 
 
 def program_lines(program: BlockProgram) -> tuple[str, ...]:
     """Return a readable listing of a program, one operation a line."""
     lines: list[str] = []
-    code, at = program.code, 0
+    code, position = program.code, 0
     while True:
-        op = Op(code[at])
+        op = Op(code[position])
         if op is Op.RETURN:
-            return (*lines, f"RETURN s{code[at + 1]}")
-        first = at + 2 + READS[op]
-        own = {Op.LEAF: 1, Op.CONST: 1, Op.PART: 3, **dict.fromkeys(_OF_PLACES, 1)}.get(op, 0)
+            return (*lines, f"RETURN s{code[position + 1]}")
+        first = position + 2 + READS[op]
+        n_immediates = {Op.LEAF: 1, Op.CONST: 1, Op.PART: 3, **dict.fromkeys(_OF_PLACES, 1)}.get(op, 0)
         if op in (Op.IN_I, Op.IN_F):
-            own = 1 + code[first]
-        words = [f"s{slot}" for slot in code[at + 2 : first]] + [str(word) for word in code[first : first + own]]
-        lines.append(" ".join([f"s{code[at + 1]} =", op.name, *words]))
-        at = first + own
+            n_immediates = 1 + code[first]
+        words = [f"s{slot}" for slot in code[position + 2 : first]] + [
+            str(word) for word in code[first : first + n_immediates]
+        ]
+        lines.append(" ".join([f"s{code[position + 1]} =", op.name, *words]))
+        position = first + n_immediates
 
 
 @dataclass(frozen=True)
@@ -118,9 +120,9 @@ class _ExpressionLowering:
             case ex.Unary(op="-", operand=x):
                 return values.spread(self._minus, self.lower(x))
             case ex.Unary(operand=x):
-                return values.negated(self._condition(x))
+                return values.negate(self._condition(x))
             case ex.Binary(op="and", left=left, right=right):
-                return values.both(self._condition(left), self._condition(right))
+                return values.all_of(self._condition(left), self._condition(right))
             case ex.Binary(op="or", left=left, right=right):
                 return values.any_of(self._condition(left), self._condition(right))
             case ex.Binary(op=op, left=left, right=right) if op in EXCHANGED:
@@ -130,16 +132,16 @@ class _ExpressionLowering:
             case ex.Call():
                 return self._call(expr)
             case ex.In(operand=x, values=parts, negated=negated):
-                found = self._in(self.lower(x), [self.lower(part) for part in parts])
-                return values.negated(found) if negated else found
+                is_in = self._lower_in(self.lower(x), [self.lower(part) for part in parts])
+                return values.negate(is_in) if negated else is_in
             case ex.Between(operand=x, low=low, high=high, negated=negated):
                 inner = self.lower(x)
                 above = values.compare(">=", inner, self.lower(low))
-                inside = values.both(above, values.compare("<=", inner, self.lower(high)))
-                return values.negated(inside) if negated else inside
+                inside = values.all_of(above, values.compare("<=", inner, self.lower(high)))
+                return values.negate(inside) if negated else inside
             case ex.IsNull(operand=x, negated=negated):
                 missing = values.missing(self.lower(x))
-                return values.negated(missing) if negated else missing
+                return values.negate(missing) if negated else missing
             case ex.Like(operand=x, pattern=pattern, negated=negated):
                 text = self.lower(x)
                 if isinstance(text, Constant):
@@ -150,7 +152,7 @@ class _ExpressionLowering:
         kind = self.kinds[number]
         if kind is Kind.NULL:
             return constant(None)
-        column = self.values.words.give(Op.LEAF, own=(number,))
+        column = self.values.words.give(Op.LEAF, immediates=(number,))
         if kind is Kind.BOOL:
             column = self.values.words.give(Op.TRUTH, column)
         return Vector(column, kind)
@@ -168,7 +170,7 @@ class _ExpressionLowering:
         return self.values.give(*((Kind.FLOAT, Op.NEG_F) if x.kind is Kind.FLOAT else (Kind.INT, Op.NEG_I)), x)
 
     def _number(self, x: Single, what: str) -> None:
-        if x.kind not in (*WHOLE, Kind.FLOAT):
+        if x.kind not in (*INTEGERS, Kind.FLOAT):
             raise CannotLower(f"{what} of a {x.kind.value}")
 
     def _case(self, call: ex.Call) -> Operand:
@@ -176,7 +178,7 @@ class _ExpressionLowering:
         result = self.lower(call.args[-1])
         for when, then in zip(call.args[-3::-2], call.args[-2::-2], strict=True):
             condition = self._condition(when)
-            holds = values.both(values.negated(values.missing(condition)), condition)
+            holds = values.all_of(values.negate(values.missing(condition)), condition)
             result = values.choose(holds, self.lower(then), result)
         return result
 
@@ -192,7 +194,7 @@ class _ExpressionLowering:
             return reduce(lambda x, y: self.values.extreme(call.name, x, y), args)
         if call.name == "coalesce":
             return reduce(self.values.coalesce, args)
-        return self.values.spread(lambda *each: self._strict(call.name, each), *args)
+        return self.values.spread(lambda *singles: self._strict(call.name, singles), *args)
 
     def _exact(self, call: ex.Call) -> Operand:
         """Lower an exact function of decimals, whose last arguments are numbers of decimal places."""
@@ -200,23 +202,23 @@ class _ExpressionLowering:
         args = [self.lower(arg) for arg in call.args[:reads]]
         places = [arg.value for arg in call.args[reads:] if isinstance(arg, ex.Literal) and isinstance(arg.value, int)]
 
-        def given(*args: Single) -> Single:
+        def lower_single(*args: Single) -> Single:
             if any(isinstance(x, Constant) and x.value is None for x in args):
                 return constant(None)
-            if args[0].kind not in WHOLE or args[-1].kind not in (*WHOLE, Kind.FLOAT):
+            if args[0].kind not in INTEGERS or args[-1].kind not in (*INTEGERS, Kind.FLOAT):
                 raise CannotLower(f"{call.name} of a {args[0].kind.value} and a {args[-1].kind.value}")
             if call.name == "decimal order" and args[1].kind is Kind.FLOAT:
                 if places[1]:
                     raise CannotLower("a float with decimal places")
-                return self.values.give(Kind.INT, Op.ORDER_M, *args, own=(places[0],))
+                return self.values.give(Kind.INT, Op.ORDER_M, *args, immediates=(places[0],))
             if call.name == "decimal order":
-                return self.values.give(Kind.INT, Op.ORDER_I, *args, own=(places[1] - places[0],))
+                return self.values.give(Kind.INT, Op.ORDER_I, *args, immediates=(places[1] - places[0],))
             if call.name == "decimal quotient":
-                return self.values.give(Kind.FLOAT, Op.QUOTIENT, *args, own=(places[0],))
+                return self.values.give(Kind.FLOAT, Op.QUOTIENT, *args, immediates=(places[0],))
             op = Op[f"{call.name.removeprefix('decimal ').upper()}_I"]
-            return self.values.give(Kind.INT, op, *args, own=(places[0],))
+            return self.values.give(Kind.INT, op, *args, immediates=(places[0],))
 
-        return self.values.spread(given, *args)
+        return self.values.spread(lower_single, *args)
 
     def _strict(self, name: str, args: tuple[Single, ...]) -> Single:
         """Lower a function that is null where any argument is null."""
@@ -239,51 +241,53 @@ class _ExpressionLowering:
             if any(x.kind is Kind.NULL for x in floats):
                 return constant(None)
             return self.values.give(Kind.FLOAT, _OF_FLOATS[name], *floats)
-        whole = args[0].kind in WHOLE
+        is_integer = args[0].kind in INTEGERS
         if name in ("floor", "ceil"):
-            return args[0] if whole else self.values.give(Kind.INT, Op[name.upper()], *args)
+            return args[0] if is_integer else self.values.give(Kind.INT, Op[name.upper()], *args)
         if name == "round" and len(args) == 1:
-            if whole:
+            if is_integer:
                 return args[0]
             args = (args[0], constant(0))
-        kind = Kind.INT if whole or name == "sign" else Kind.FLOAT
-        return self.values.give(kind, Op[f"{name.upper()}_{'I' if whole else 'F'}"], *args)
+        kind = Kind.INT if is_integer or name == "sign" else Kind.FLOAT
+        return self.values.give(kind, Op[f"{name.upper()}_{'I' if is_integer else 'F'}"], *args)
 
     def _part(self, name: str, moment: Single) -> Single:
-        if moment.kind not in WHOLE:
+        if moment.kind not in INTEGERS:
             raise CannotLower(f"{name} of a {moment.kind.value}")
         assert self.tick_ns is not None
         us = Fraction(self.tick_ns) / 1000
         if max(us.numerator, us.denominator) >= _MOST_TICK:
             raise CannotLower("a tick of a length beyond 64 bits")
-        own = (TIME_PARTS.index(name), us.numerator, us.denominator)
-        return self.values.give(Kind.INT, Op.PART, moment, own=own)
+        immediates = (TIME_PARTS.index(name), us.numerator, us.denominator)
+        return self.values.give(Kind.INT, Op.PART, moment, immediates=immediates)
 
-    def _in(self, x: Operand, parts: list[Operand]) -> Single:
+    def _lower_in(self, x: Operand, parts: list[Operand]) -> Single:
         """Lower ``x IN (parts)``. Constant parts are tested by one operation."""
         values = self.values
         if isinstance(x, Constant) and x.value is None:
             return x
-        found: Single = constant(False)
+        is_in: Single = constant(False)
         if isinstance(x, Vector) and x.kind is not Kind.BOOL:
-            known = [p for p in parts if isinstance(p, Constant) and p.value is not None]
-            if len(known) > 1:
-                found = self._in_constants(x, known)
+            constants = [p for p in parts if isinstance(p, Constant) and p.value is not None]
+            if len(constants) > 1:
+                is_in = self._lower_in_constants(x, constants)
                 parts = [p for p in parts if not isinstance(p, Constant) or p.value is None]
         for part in parts:
-            found = values.any_of(found, values.compare("=", x, part))
-        return found
+            is_in = values.any_of(is_in, values.compare("=", x, part))
+        return is_in
 
-    def _in_constants(self, x: Vector, known: list[Constant]) -> Single:
+    def _lower_in_constants(self, x: Vector, constants: list[Constant]) -> Single:
         # A number that is no value of x's kind equals no row, so it is left out. Nulls in x still give null.
         if x.kind is Kind.STRING:
-            words = [bits for c in known if isinstance(text := c.value, str) for bits in [self.values.code(text)]]
+            words = [bits for c in constants if isinstance(text := c.value, str) for bits in [self.values.code(text)]]
         elif x.kind is Kind.FLOAT:
-            words = [bits_of(float(n)) for c in known if isinstance(n := c.value, (int, float)) and _float_has(n)]
+            words = [bits_of(float(n)) for c in constants if isinstance(n := c.value, (int, float)) and _float_has(n)]
         else:
-            words = [int(n) for c in known if isinstance(n := c.value, (int, float)) and _integer_has(n)]
-        own = tuple(sorted(set(words)))
-        return self.values.give(Kind.BOOL, Op.IN_F if x.kind is Kind.FLOAT else Op.IN_I, x, own=(len(own), *own))
+            words = [int(n) for c in constants if isinstance(n := c.value, (int, float)) and _integer_has(n)]
+        members = tuple(sorted(set(words)))
+        return self.values.give(
+            Kind.BOOL, Op.IN_F if x.kind is Kind.FLOAT else Op.IN_I, x, immediates=(len(members), *members)
+        )
 
 
 def _integer_has(number: float) -> bool:

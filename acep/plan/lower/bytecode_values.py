@@ -19,10 +19,10 @@ from acep.plan.decimals import EXCHANGED, HIGHEST, LOWEST
 from acep.plan.lower.bytecode_words import CannotLower, Op, Words, bits_of
 from acep.plan.schema import Kind
 
-__all__ = ["WHOLE", "Constant", "Mixed", "Operand", "Single", "Values", "Vector", "constant"]
+__all__ = ["INTEGERS", "Constant", "Mixed", "Operand", "Single", "Values", "Vector", "constant"]
 
-WHOLE: Final = (Kind.INT, Kind.TIMESTAMP)
-NUMBERS: Final = (*WHOLE, Kind.FLOAT)
+INTEGERS: Final = (Kind.INT, Kind.TIMESTAMP)
+NUMBERS: Final = (*INTEGERS, Kind.FLOAT)
 _NAMES: Final = {"=": "EQ", "!=": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
 _ARITHMETIC: Final = {"+": "ADD", "-": "SUB", "*": "MUL", "/": "DIV", "%": "MOD"}
 
@@ -37,9 +37,9 @@ class Constant:
 
 @dataclass(frozen=True)
 class Vector:
-    """A computed value of the program, identified by its number ``at``."""
+    """A computed value of the program, identified by its number ``number``."""
 
-    at: int
+    number: int
     kind: Kind
 
 
@@ -95,7 +95,7 @@ class Values:
     def word(self, x: Single) -> int:
         """Return the number of a value as 64-bit words."""
         if isinstance(x, Vector):
-            return self.words.number_of(x.at) if x.kind is Kind.BOOL else x.at
+            return self.words.number_of(x.number) if x.kind is Kind.BOOL else x.number
         match x.value:
             case None:
                 return self.words.give(Op.NONE)
@@ -103,24 +103,24 @@ class Values:
                 bits = self.code(text)
             case float(number):
                 bits = bits_of(number)
-            case whole:
-                bits = int(whole)
+            case integer:
+                bits = int(integer)
                 if not LOWEST <= bits <= HIGHEST:
-                    raise CannotLower(f"the integer {whole} is beyond 64 bits")
-        return self.words.give(Op.CONST, own=(bits,))
+                    raise CannotLower(f"the integer {integer} is beyond 64 bits")
+        return self.words.give(Op.CONST, immediates=(bits,))
 
     def truth(self, x: Single) -> int:
         """Return the number of a condition as truth values."""
         self._check_condition(x)
-        return x.at if isinstance(x, Vector) else self.words.give(Op.TRUTH, self.word(x))
+        return x.number if isinstance(x, Vector) else self.words.give(Op.TRUTH, self.word(x))
 
     def _check_condition(self, x: Single) -> None:
         if x.kind not in (Kind.BOOL, Kind.NULL):
             raise CannotLower(f"a {x.kind.value} is no condition")
 
-    def give(self, kind: Kind, op: Op, *reads: Single, own: tuple[int, ...] = ()) -> Vector:
+    def give(self, kind: Kind, op: Op, *reads: Single, immediates: tuple[int, ...] = ()) -> Vector:
         """Add an operation on words and return its result as a vector of ``kind``."""
-        return Vector(self.words.give(op, *[self.word(x) for x in reads], own=own), kind)
+        return Vector(self.words.give(op, *[self.word(x) for x in reads], immediates=immediates), kind)
 
     def single(self, x: Operand) -> Single:
         """Convert a value to one column: a float column if its integers are one constant that is exact as a float."""
@@ -134,22 +134,22 @@ class Values:
 
     # Conditions.
 
-    def both(self, x: Single, y: Single) -> Single:
+    def all_of(self, x: Single, y: Single) -> Single:
         """Return x AND y."""
-        return self._joined(Op.AND, x, y, decisive=False)
+        return self._join(Op.AND, x, y, decisive=False)
 
     def any_of(self, x: Single, y: Single) -> Single:
         """Return x OR y."""
-        return self._joined(Op.OR, x, y, decisive=True)
+        return self._join(Op.OR, x, y, decisive=True)
 
-    def _joined(self, op: Op, x: Single, y: Single, *, decisive: bool) -> Single:
-        for one, other in ((x, y), (y, x)):
-            if isinstance(one, Constant) and one.value is not None:
-                self._check_condition(one)
-                return constant(decisive) if one.value is decisive else other
+    def _join(self, op: Op, x: Single, y: Single, *, decisive: bool) -> Single:
+        for operand, other in ((x, y), (y, x)):
+            if isinstance(operand, Constant) and operand.value is not None:
+                self._check_condition(operand)
+                return constant(decisive) if operand.value is decisive else other
         return Vector(self.words.give(op, self.truth(x), self.truth(y)), Kind.BOOL)
 
-    def negated(self, x: Single) -> Single:
+    def negate(self, x: Single) -> Single:
         """Return NOT x."""
         if isinstance(x, Constant):
             self._check_condition(x)
@@ -162,13 +162,13 @@ class Values:
             return constant(x.value is None)
         if isinstance(x, Mixed):
             return self.conditional(x.floating, self.missing(x.floats), self.missing(x.ints))
-        return Vector(self.words.give(Op.UNKNOWN if x.kind is Kind.BOOL else Op.IS_NULL, x.at), Kind.BOOL)
+        return Vector(self.words.give(Op.UNKNOWN if x.kind is Kind.BOOL else Op.IS_NULL, x.number), Kind.BOOL)
 
     def conditional(self, condition: Single, x: Single, y: Single) -> Single:
         """Return the condition x where ``condition`` (never null) holds, else the condition y."""
         if isinstance(condition, Constant):
             return x if condition.value else y
-        return self.any_of(self.both(condition, x), self.both(self.negated(condition), y))
+        return self.any_of(self.all_of(condition, x), self.all_of(self.negate(condition), y))
 
     # Values of several kinds.
 
@@ -192,23 +192,23 @@ class Values:
             return NULL
         if kinds[0] is Kind.BOOL:
             return self.conditional(condition, x, y)
-        if Kind.FLOAT in kinds and set(kinds) & set(WHOLE):
+        if Kind.FLOAT in kinds and set(kinds) & set(INTEGERS):
             return self._choose_parts(condition, x, y)
         chosen = self.words.give(Op.SELECT, self.truth(condition), self.word(x), self.word(y))
         return Vector(chosen, _one_kind(*kinds))
 
     def _choose_parts(self, condition: Single, x: Operand, y: Operand) -> Operand:
-        def one(a: Single | None, b: Single | None) -> Single:
+        def choose_part(a: Single | None, b: Single | None) -> Single:
             if a is None or b is None:
-                there = a if b is None else b
-                assert there is not None
-                return there
+                single = a if b is None else b
+                assert single is not None
+                return single
             part = self.choose(condition, a, b)
             assert not isinstance(part, Mixed)
             return part
 
         (i, f, g), (j, h, k) = _parts(x), _parts(y)
-        return Mixed(one(i, j), one(f, h), self.conditional(condition, g, k))
+        return Mixed(choose_part(i, j), choose_part(f, h), self.conditional(condition, g, k))
 
     def compare(self, op: str, x: Operand, y: Operand) -> Single:
         """Compare two values, exactly for all kinds of numbers."""
@@ -224,29 +224,29 @@ class Values:
                 return self.fold(ex.Binary(op, ex.Literal(x.value), ex.Literal(y.value)))
             return self._compare(EXCHANGED[op], y, x)
         if x.kind is Kind.STRING and y.kind is Kind.STRING:
-            return self._ordered(op, "I" if op in ("=", "!=") else "S", x, y)
+            return self._compare_same_kind(op, "I" if op in ("=", "!=") else "S", x, y)
         if x.kind is Kind.BOOL and y.kind is Kind.BOOL:
-            return self._ordered(op, "I", x, y)
+            return self._compare_same_kind(op, "I", x, y)
         if x.kind not in NUMBERS or y.kind not in NUMBERS:
             raise CannotLower(f"a {x.kind.value} compared with a {y.kind.value}")
         if isinstance(y, Constant):
-            return self._bounded(op, x, y)
+            return self._compare_constant(op, x, y)
         if x.kind is Kind.FLOAT:
             if y.kind is Kind.FLOAT:
-                return self._ordered(op, "F", x, y)
+                return self._compare_same_kind(op, "F", x, y)
             op, x, y = EXCHANGED[op], y, x
-        return self._ordered(op, "M" if y.kind is Kind.FLOAT else "I", x, y)
+        return self._compare_same_kind(op, "M" if y.kind is Kind.FLOAT else "I", x, y)
 
-    def _ordered(self, op: str, suffix: str, x: Single, y: Single) -> Vector:
+    def _compare_same_kind(self, op: str, suffix: str, x: Single, y: Single) -> Vector:
         if op in (">", ">=") and suffix != "M":
             op, x, y = EXCHANGED[op], y, x
         return self.give(Kind.BOOL, Op[f"{_NAMES[op]}_{suffix}"], x, y)
 
-    def _bounded(self, op: str, x: Vector, y: Constant) -> Single:
+    def _compare_constant(self, op: str, x: Vector, y: Constant) -> Single:
         """Compare a number with a constant, converted to an equivalent bound of the same kind as the number."""
         suffix, find = ("F", _float_bound) if x.kind is Kind.FLOAT else ("I", _whole_bound)
         op, bound = find(op, y.value)
-        return self._ordered(op, suffix, x, constant(bound))
+        return self._compare_same_kind(op, suffix, x, constant(bound))
 
     # Numbers.
 
@@ -254,7 +254,7 @@ class Values:
         """Convert a number to a float, rounded like Python's ``float``; null if it is too large."""
         if x.kind in (Kind.FLOAT, Kind.NULL):
             return x
-        if x.kind not in WHOLE:
+        if x.kind not in INTEGERS:
             raise CannotLower(f"a {x.kind.value} where a number is needed")
         if isinstance(x, Constant):
             assert isinstance(x.value, int)
@@ -273,13 +273,13 @@ class Values:
             return NULL
         if x.kind not in NUMBERS or y.kind not in NUMBERS:
             raise CannotLower(f"`{op}` of a {x.kind.value} and a {y.kind.value}")
-        whole = x.kind in WHOLE and y.kind in WHOLE
-        moment = whole and op in ("+", "-") and (x.kind is Kind.TIMESTAMP) != (y.kind is Kind.TIMESTAMP)
+        is_integer = x.kind in INTEGERS and y.kind in INTEGERS
+        moment = is_integer and op in ("+", "-") and (x.kind is Kind.TIMESTAMP) != (y.kind is Kind.TIMESTAMP)
         if isinstance(x, Constant) and isinstance(y, Constant):
             return self.fold(
                 ex.Binary(op, ex.Literal(x.value), ex.Literal(y.value)), Kind.TIMESTAMP if moment else None
             )
-        if whole:
+        if is_integer:
             kind = Kind.TIMESTAMP if moment else Kind.FLOAT if op == "/" else Kind.INT
             return self.give(kind, Op[f"{_ARITHMETIC[op]}_I"], x, y)
         x, y = self.as_float(x), self.as_float(y)
@@ -293,7 +293,7 @@ class Values:
             return y if is_null(x) else x
         if isinstance(x, Mixed) or isinstance(y, Mixed) or (x.kind is Kind.FLOAT) != (y.kind is Kind.FLOAT):
             better = self.compare("<" if name == "least" else ">", y, x)
-            take = self.any_of(self.missing(x), self.both(self.negated(self.missing(y)), better))
+            take = self.any_of(self.missing(x), self.all_of(self.negate(self.missing(y)), better))
             return self.choose(take, y, x)
         suffix = {Kind.FLOAT: "F", Kind.STRING: "S"}.get(x.kind, "I")
         return self._same_kind(Op[f"{'MIN' if name == 'least' else 'MAX'}_{suffix}"], x, y)
@@ -308,12 +308,12 @@ class Values:
 
     def _same_kind(self, op: Op, x: Single, y: Single) -> Single:
         kind = _one_kind(x.kind, y.kind)
-        made = self.give(kind, op, x, y)
-        return Vector(self.words.give(Op.TRUTH, made.at), kind) if kind is Kind.BOOL else made
+        vector = self.give(kind, op, x, y)
+        return Vector(self.words.give(Op.TRUTH, vector.number), kind) if kind is Kind.BOOL else vector
 
 
 def _one_kind(*kinds: Kind) -> Kind:
-    if len(set(kinds)) > 1 and not set(kinds) <= set(WHOLE):
+    if len(set(kinds)) > 1 and not set(kinds) <= set(INTEGERS):
         raise CannotLower(f"a {kinds[0].value} and a {kinds[-1].value} as one value")
     return Kind.TIMESTAMP if Kind.TIMESTAMP in kinds else kinds[0]
 
@@ -332,7 +332,11 @@ def _whole_bound(op: str, value: ex.Value) -> tuple[str, int]:
     always, never = ("<=", HIGHEST), ("<", LOWEST)
     if value != value:
         return always if op == "!=" else never
-    below, above = (math.floor(value), math.ceil(value)) if abs(value) != math.inf else (_far(value), _far(value))
+    below, above = (
+        (math.floor(value), math.ceil(value))
+        if abs(value) != math.inf
+        else (_beyond_integers(value), _beyond_integers(value))
+    )
     if op in ("=", "!="):
         if below == above and LOWEST <= below <= HIGHEST:
             return op, below
@@ -345,7 +349,7 @@ def _whole_bound(op: str, value: ex.Value) -> tuple[str, int]:
     return op, bound
 
 
-def _far(value: float) -> int:
+def _beyond_integers(value: float) -> int:
     return int(math.copysign(2**64, value))
 
 

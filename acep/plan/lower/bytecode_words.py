@@ -72,41 +72,41 @@ class Words:
     """A builder of programs. Each value is computed once; equal values share a number."""
 
     def __init__(self) -> None:
-        self._made: list[tuple[Op, tuple[int, ...], tuple[int, ...]]] = []
-        self._known: dict[tuple[Op, tuple[int, ...], tuple[int, ...]], int] = {}
+        self._operations: list[tuple[Op, tuple[int, ...], tuple[int, ...]]] = []
+        self._numbers: dict[tuple[Op, tuple[int, ...], tuple[int, ...]], int] = {}
 
-    def give(self, op: Op, *reads: int, own: tuple[int, ...] = ()) -> int:
-        """Return the number of an operation's result, given the numbers of its operands and its own arguments."""
+    def give(self, op: Op, *reads: int, immediates: tuple[int, ...] = ()) -> int:
+        """Return the number of an operation's result, given the numbers of its operands and its constants."""
         assert len(reads) == READS[op]
-        made = (op, reads, own)
-        if made not in self._known:
-            self._known[made] = len(self._made)
-            self._made.append(made)
-        return self._known[made]
+        operation = (op, reads, immediates)
+        if operation not in self._numbers:
+            self._numbers[operation] = len(self._operations)
+            self._operations.append(operation)
+        return self._numbers[operation]
 
     def number_of(self, truth: int) -> int:
         """Return the number of a truth value as 1 or 0. For the truth value of an input this is the input itself."""
-        op, reads, _ = self._made[truth]
-        if op is Op.TRUTH and self._made[reads[0]][0] is Op.LEAF:
+        op, reads, _ = self._operations[truth]
+        if op is Op.TRUTH and self._operations[reads[0]][0] is Op.LEAF:
             return reads[0]
         return self.give(Op.NUMBER, truth)
 
     def program(self, result: int) -> tuple[tuple[int, ...], int]:
         """Return the words that compute ``result``, without unneeded values, and the number of slots."""
         order = self._in_order_of_need(result)
-        last = {read: number for number in order for read in self._made[number][1]}
+        last = {read: number for number in order for read in self._operations[number][1]}
         code: list[int] = []
         slot: dict[int, int] = {}
         free: list[int] = []
         slots = 0
         for number in order:
-            op, reads, own = self._made[number]
+            op, reads, immediates = self._operations[number]
             # Operand slots are freed after this, so a result never overwrites its own operand.
             if free:
                 slot[number] = heapq.heappop(free)
             else:
                 slot[number], slots = slots, slots + 1
-            code += [op, slot[number], *(slot[r] for r in reads), *own]
+            code += [op, slot[number], *(slot[r] for r in reads), *immediates]
             for read in set(reads):
                 if last[read] == number:
                     heapq.heappush(free, slot[read])
@@ -121,7 +121,7 @@ class Words:
         stack = [result]
         while stack:
             number = stack[-1]
-            missing = [read for read in reversed(self._made[number][1]) if read not in order]
+            missing = [read for read in reversed(self._operations[number][1]) if read not in order]
             if missing:
                 stack += missing
             else:

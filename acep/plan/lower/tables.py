@@ -12,17 +12,17 @@ from itertools import accumulate, pairwise
 from typing import Literal
 
 from acep.automaton.arcs import Arc
-from acep.automaton.graph import OF_REGISTER, rebound
+from acep.automaton.graph import OF_REGISTER, rebind
 from acep.automaton.registers import Assign, Check, Frame, Ignore, Register, Step, ValueSource, assemble
-from acep.automaton.versions import joined, programs_of
+from acep.automaton.versions import join_versions, programs_of
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled
 from acep.pattern.tree import Strategy
-from acep.plan.compile import Plan, assembled
+from acep.plan.compile import Plan, assemble_with_endings
 from acep.plan.derive import derive
 from acep.plan.dominance import demands_of
 from acep.plan.lower.tables_completion import Negations, completes, needs_firsts, write_output
-from acep.plan.lower.tables_writer import EVENT, ONE, EventClass, NotNativeError, SharedTables, Triple, Writer
+from acep.plan.lower.tables_writer import EVENT, PRESENCE, EventClass, NotNativeError, SharedTables, Triple, Writer
 from acep.plan.monotone import Demand
 from acep.plan.rising import having_rises
 from acep.plan.schema import Kind
@@ -40,9 +40,9 @@ LIMIT = 2**63
 MOST_OF_FRAME = 6
 MOST_KNOWN = 1_000  # programs that are known beyond twice those in use
 
-SLOT, TOTAL, AVERAGE, MEAN, FRAME = range(ONE + 1, ONE + 6)
+SLOT, TOTAL, AVERAGE, MEAN, FRAME = range(PRESENCE + 1, PRESENCE + 6)
 EQUAL, GREATER, LESS = range(1, 4)
-COPY, LAST, NTH, COUNT, SUM, ADD, LEAST, GREATEST, NONNULL, FRAMES, POSITION, ASSIGN = range(12)
+COPY, LAST, NTH, COUNT, SUM, ADD, MINIMUM, MAXIMUM, NONNULL, FRAMES, POSITION, ASSIGN = range(12)
 
 RegisterKind = Literal["int", "float", "text"]
 _Placed = tuple[int, int, tuple[Triple, ...], list[int]]
@@ -84,26 +84,30 @@ class _TableLowering:
         _check(plan)
         self.plan = plan
         self.shared = shared
-        wholes = [*([plan.having] if plan.having else []), *(c for _, c in plan.returns)]
-        parts = [plan.predicates, *plan.negated, wholes, plan.transfers]
-        whole = [c.expr for p in parts for c in p]
-        fresh, derived = derive([e for e in whole if id(e) not in shared.known], plan.schema, plan.schema.tick_ns)
-        coming = iter(fresh)
-        everything = [e if id(e) in shared.known else next(coming) for e in whole]
+        results = [*([plan.having] if plan.having else []), *(c for _, c in plan.returns)]
+        parts = [plan.predicates, *plan.negated, results, plan.transfers]
+        originals = [c.expr for p in parts for c in p]
+        rewritten, derived = derive(
+            [e for e in originals if id(e) not in shared.programs_by_id], plan.schema, plan.schema.tick_ns
+        )
+        coming = iter(rewritten)
+        everything = [e if id(e) in shared.programs_by_id else next(coming) for e in originals]
         ends = list(accumulate(map(len, parts), initial=0))
-        predicates, *negated, self.wholes, transfers = (tuple(everything[i:j]) for i, j in pairwise(ends))
+        predicates, *negated, self.results, transfers = (tuple(everything[i:j]) for i, j in pairwise(ends))
         self.writer = Writer(plan, shared, derived, code_of_text)
         self.program = plan.program
         if derived and plan.query.graph:
-            self.program = rebound(plan.program, predicates, transfers)
+            self.program = rebind(plan.program, predicates, transfers)
         elif derived and plan.parts:
-            own = [assemble(p.automaton, p.arcs, tuple(predicates[n] for n in p.predicates)) for p in plan.parts]
-            arcs, self.program, _ = joined(plan.parts, programs_of(plan.parts, own), negated)
+            version_programs = [
+                assemble(p.automaton, p.arcs, tuple(predicates[n] for n in p.predicates)) for p in plan.parts
+            ]
+            arcs, self.program, _ = join_versions(plan.parts, programs_of(plan.parts, version_programs), negated)
             if arcs != plan.arcs:
                 raise NotNativeError("its versions differ in what they derive from texts")
         elif derived:
             endless = plan.window.span is None
-            self.program = assembled(plan.automaton, plan.arcs, predicates, negated, endless=endless)
+            self.program = assemble_with_endings(plan.automaton, plan.arcs, predicates, negated, endless=endless)
         self.layouts = [self._layout(layout) for layout in self.program.layouts]
         self.checks: dict[tuple[object, ...], int] = {}
         self.frames = 0
@@ -111,28 +115,29 @@ class _TableLowering:
         self.predicates = self._programs(plan.predicates, predicates)
         self.negated = [expr for conditions in negated for expr in conditions]
         self.transfers = self._programs(plan.transfers, transfers)
-        if len(shared.known) > 2 * len(whole) + MOST_KNOWN:
-            shared.known = {id(e): shared.known[id(e)] for e in whole if id(e) in shared.known}
+        if len(shared.programs_by_id) > 2 * len(originals) + MOST_KNOWN:
+            used = {id(e) for e in originals}
+            shared.programs_by_id = {key: program for key, program in shared.programs_by_id.items() if key in used}
         self.assigned = self.arcs = 0
-        self.negations = Negations(self.writer, negated, self.wholes)
+        self.negations = Negations(self.writer, negated, self.results)
         self.firsts = needs_firsts(plan)
         self.takes: list[list[tuple[int, int]]] = [[] for _ in plan.arcs.states]
 
     def _programs(self, parts: Sequence[Compiled], expressions: Sequence[ex.Expr]) -> list[int]:
-        """Return the programs of expressions, of which those that read no derived column are known from then on."""
-        found = []
+        """Return the programs of expressions, of which those that read no derived column are cached from then on."""
+        numbers = []
         for part, expr in zip(parts, expressions, strict=True):
-            known = self.shared.known.get(id(part.expr))
-            number = self.writer.program(expr)[0] if known is None else known[1]
+            cached = self.shared.programs_by_id.get(id(part.expr))
+            number = self.writer.program(expr)[0] if cached is None else cached[1]
             if self.plan.dynamic and expr is part.expr:
-                self.shared.known[id(expr)] = expr, number
-            found.append(number)
-        return found
+                self.shared.programs_by_id[id(expr)] = expr, number
+            numbers.append(number)
+        return numbers
 
     def _program(self, number: int) -> int:
         """Return the program of a predicate, or of a condition of a negation."""
-        at = number - len(self.predicates)
-        return self.predicates[number] if at < 0 else self.writer.program(self.negated[at])[0]
+        index = number - len(self.predicates)
+        return self.predicates[number] if index < 0 else self.writer.program(self.negated[index])[0]
 
     def _layout(self, registers: tuple[Register, ...]) -> dict[Register, int]:
         return dict(zip(registers, accumulate(map(self._width, registers), initial=0), strict=False))
@@ -153,7 +158,7 @@ class _TableLowering:
         if source.kind == "event":
             return EVENT, self.writer.column(source.name), 0
         if source.kind == "one":
-            return ONE, self.writer.column(source.name) if source.name else -1, 0
+            return PRESENCE, self.writer.column(source.name) if source.name else -1, 0
         if source.kind == "frame":
             return FRAME, loops.index(source.registers[0]), source.index
         if any(r not in layout for r in source.registers):
@@ -183,12 +188,12 @@ class _TableLowering:
             sources.append(triple)
         return only, turn if only >= 0 else 0, tuple(sources), [layout[r] for r in check.loops]
 
-    def _numbered(self, check: Check, layout: dict[Register, int]) -> list[int]:
+    def _number_check(self, check: Check, layout: dict[Register, int]) -> list[int]:
         """Return a list with the number of a check on registers; an empty list if it always holds."""
-        found = self._check(check, layout)
-        if found is None:
+        check_parts = self._check(check, layout)
+        if check_parts is None:
             return []
-        only, turn, sources, loops = found
+        only, turn, sources, loops = check_parts
         program = self._program(check.predicate)
         key = (program, only, turn, sources, tuple(loops))
         if key not in self.checks:
@@ -203,23 +208,24 @@ class _TableLowering:
     def tables(self) -> PlanTables:
         plan, shared = self.plan, self.shared
         costs, window = plan.automaton.costs, plan.window
-        for state, here in zip(plan.arcs.states, self.program.steps, strict=True):
-            self.writer.put("state_rest", costs.budget + 1 if state.rest is None else min(state.rest, costs.budget + 1))
+        for state, steps in zip(plan.arcs.states, self.program.steps, strict=True):
+            beyond = costs.budget + 1
+            self.writer.put("state_rest", beyond if state.cost_to_end is None else min(state.cost_to_end, beyond))
             self.writer.put("state_slots", self._size(state.number))
             layout = self.layouts[state.number]
             ending = self.program.ending[state.number]
-            self.writer.add("state_ending", [n for c in ending for n in self._numbered(c, layout)])
+            self.writer.add("state_ending", [n for c in ending for n in self._number_check(c, layout)])
             for accept in state.accepts:
                 self.writer.put("accept_cost", min(accept.cost, costs.budget + 1))
-                self.writer.add("accept_crossings", self.negations.crossed(accept.crossings))
+                self.writer.add("accept_crossings", self.negations.number_crossings(accept.crossings))
             self.writer.add("accept", [0] * len(state.accepts))
-            for step in here:
+            for step in steps:
                 self._arc(step)
-            self.writer.add("arc", [0] * len(here))
+            self.writer.add("arc", [0] * len(steps))
             ignoring = self.program.ignoring[state.number] if self.program.ignoring else ()
             for ignored in ignoring:
-                own, bound = self._split(ignored.checks, layout)
-                self.writer.put("ignore_class", self.writer.event_class((), own))
+                event_checks, bound = self._split(ignored.checks, layout)
+                self.writer.put("ignore_class", self.writer.event_class((), event_checks))
                 self.writer.add("ignore_binding", bound)
                 self._lifetime("ignore", ignored)
             self.writer.add("ignore", [0] * len(ignoring))
@@ -230,7 +236,7 @@ class _TableLowering:
                 self.writer.put("end_class", self.writer.event_class(types, on_event))
                 self.writer.add("end_checks", bound)
             self.writer.add("end", [0] * len(ended))
-        having, returns = (self.wholes[0], self.wholes[1:]) if plan.having else (None, self.wholes)
+        having, returns = (self.results[0], self.results[1:]) if plan.having else (None, self.results)
         return_kinds = write_output(self.writer, self.negations, having, returns)
         if plan.query.graph is not None:
             return_kinds = tuple(Kind.INT if kind is Kind.NULL else kind for kind in plan.return_kinds)
@@ -262,28 +268,32 @@ class _TableLowering:
         mergeable = not any(arrays["state_slots"]) and not arrays["check_program"] and not completes(plan)
         mergeable = mergeable and not plan.dynamic and (plan.query.graph is None or _is_plain(plan))
         registers = tuple(
-            tuple(self._described(r, slot) for r, slot in here.items() if r.kind != "frames" and self._width(r) == 1)
-            for here in self.layouts
+            tuple(
+                self._describe(r, slot)
+                for r, slot in state_layout.items()
+                if r.kind != "frames" and self._width(r) == 1
+            )
+            for state_layout in self.layouts
         )
         return PlanTables(arrays, mergeable, return_kinds, registers, tuple(map(tuple, self.takes)))
 
-    def _described(self, r: Register, slot: int) -> tuple[int, str, str, RegisterKind]:
+    def _describe(self, r: Register, slot: int) -> tuple[int, str, str, RegisterKind]:
         kind = Kind.INT if r.kind in ("count", "nonnull") else self.writer.kind(_column(r))
         return slot, r.var, r.name, "float" if kind is Kind.FLOAT else "text" if kind is Kind.STRING else "int"
 
     def demands(self) -> dict[str, tuple[int, ...]]:
         """Return the demands on the registers of a dominating partial match, by slot."""
-        found: list[int] = []
-        at = [0]
-        for state, here in enumerate(demands_of(self.plan, self.program, self.expressions, self.writer.kind)):
+        all_words: list[int] = []
+        offsets = [0]
+        for state, state_demands in enumerate(demands_of(self.plan, self.program, self.expressions, self.writer.kind)):
             words = [0, 0] * self._size(state)
-            for register, demand in here.items():
+            for register, demand in state_demands.items():
                 first = self.layouts[state][register]
                 for slot in range(first, first + self._width(register)):
                     words[2 * slot : 2 * slot + 2] = self._relation(register, demand), demand.bound
-            found += words
-            at.append(len(found))
-        return {"demands": tuple(found), "demands_at": tuple(at)}
+            all_words += words
+            offsets.append(len(all_words))
+        return {"demands": tuple(all_words), "demands_at": tuple(offsets)}
 
     def _relation(self, register: Register, demand: Demand) -> int:
         """Return the value of ``Relation`` in nodes_dominance.hpp."""
@@ -295,19 +305,19 @@ class _TableLowering:
     def _arc(self, step: Step) -> None:
         arc = step.arc
         old = {r: i for r, i in self.layouts[arc.source].items() if r.var not in step.forgets}
-        own, binding = self._split(step.binding, old)
+        on_event, binding = self._split(step.binding, old)
         self.writer.put("arc_number", self.arcs if arc.number < 0 else arc.number)
         self.arcs += 1
         self.writer.put("arc_target", arc.target)
         self.writer.put("arc_var", self.plan.variables.index(arc.var))
-        taken = self.writer.event_class(arc.types, own)
+        taken = self.writer.event_class(arc.types, on_event)
         self.takes[arc.source].append((taken, arc.target))
         self.writer.put("arc_class", taken)
         self.writer.put("arc_blocking", int(arc.blocking))
         self._lifetime("arc", arc)
         self.writer.add("arc_gaps", [x for gap in arc.gaps for x in gap])
         before = self.layouts[arc.source]
-        self.writer.add("arc_leaving", [n for c in step.leaving for n in self._numbered(c, before)])
+        self.writer.add("arc_leaving", [n for c in step.leaving for n in self._number_check(c, before)])
         self.writer.add("arc_binding", binding)
         frames = {f.register: f for f in step.frames}
         assigns = {a.register: a for a in step.assigns}
@@ -316,10 +326,10 @@ class _TableLowering:
             for r, slot in self.layouts[arc.target].items()
         ]
         if self.firsts:
-            held = self._size(arc.source) - 1 if arc.source else -1
-            puts.append([(POSITION, self._size(arc.target) - 1, held, -1, -1, 0)])
+            old_slot = self._size(arc.source) - 1 if arc.source else -1
+            puts.append([(POSITION, self._size(arc.target) - 1, old_slot, -1, -1, 0)])
         self.writer.add("arc_puts", [x for put in puts for p in put for x in p])
-        crossings = self.negations.crossed(arc.crossings)
+        crossings = self.negations.number_crossings(arc.crossings)
         self.writer.put("arc_history", self.negations.history(crossings, arc.resets))
         self.writer.add("arc_crossings", crossings)
         self.writer.add("arc_resets", arc.resets)
@@ -335,7 +345,7 @@ class _TableLowering:
 
     def _assign(self, assign: Assign, slot: int, old: dict[Register, int]) -> list[tuple[int, ...]]:
         """Return the write of a register of a hand-written automaton."""
-        sources = [self._source(one, old, ()) for one in assign.sources]
+        sources = [self._source(source, old, ()) for source in assign.sources]
         self.writer.put("assign_program", self.transfers[assign.transfer])
         self.writer.add("assign_sources", [x for s in sources if s is not None for x in s])
         self.assigned += 1
@@ -345,18 +355,18 @@ class _TableLowering:
         self, checks: tuple[Check, ...], layout: dict[Register, int]
     ) -> tuple[list[tuple[int, tuple[Triple, ...]]], list[int]]:
         """Return the checks of an event alone, and the numbers of those of registers."""
-        own: list[tuple[int, tuple[Triple, ...]]] = []
+        on_event: list[tuple[int, tuple[Triple, ...]]] = []
         binding: list[int] = []
         for check in checks:
-            found = self._check(check, layout)
-            if found is None:
+            check_parts = self._check(check, layout)
+            if check_parts is None:
                 continue
-            only, _, sources, loops = found
-            if only < 0 and not loops and all(s[0] in (EVENT, ONE) for s in sources):
-                own.append((self._program(check.predicate), sources))
+            only, _, sources, loops = check_parts
+            if only < 0 and not loops and all(s[0] in (EVENT, PRESENCE) for s in sources):
+                on_event.append((self._program(check.predicate), sources))
             else:
-                binding += self._numbered(check, layout)
-        return own, binding
+                binding += self._number_check(check, layout)
+        return on_event, binding
 
     def _write(
         self, r: Register, slot: int, arc: Arc, old: dict[Register, int], frames: dict[Register, Frame]
@@ -395,7 +405,7 @@ class _TableLowering:
             case "sum":
                 return [(SUM if self._is_total(r) else ADD, slot, before, column, -1, 0)]
         order = {Kind.FLOAT: 1, Kind.STRING: 2}.get(kind, 0)
-        return [(LEAST if r.kind == "min" else GREATEST, slot, before, column, -1, order)]
+        return [(MINIMUM if r.kind == "min" else MAXIMUM, slot, before, column, -1, order)]
 
 
 def _check(plan: Plan) -> None:
@@ -404,7 +414,7 @@ def _check(plan: Plan) -> None:
     costs = plan.automaton.costs
     if max(costs.budget, costs.scale, costs.surplus or 0) >= MOST_BUDGET:
         raise NotNativeError("its weights have no small common denominator")
-    arcs = sum(len(here) for one in plan.parts or (plan,) for here in one.arcs.arcs)
+    arcs = sum(len(state_arcs) for part in plan.parts or (plan,) for state_arcs in part.arcs.arcs)
     if len(plan.variables) >= 2**16 - 1 or arcs >= 2**16 - 1:
         raise NotNativeError("it has 65,535 arcs or more")
 
@@ -416,6 +426,6 @@ def _column(r: Register) -> str:
 
 def _is_plain(plan: Plan) -> bool:
     """Return whether all matches end in one state, and no arc is ignorable or valid only for a time."""
-    lasting = all(arc.since is None and arc.until is None for here in plan.arcs.arcs for arc in here)
+    lasting = all(arc.since is None and arc.until is None for state_arcs in plan.arcs.arcs for arc in state_arcs)
     ends = sum(bool(state.accepts) for state in plan.arcs.states)
     return lasting and not any(plan.program.ignoring) and ends == 1

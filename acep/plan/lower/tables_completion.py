@@ -29,7 +29,7 @@ CHOICES = (
 )
 """The outputs of each number of ``Choice`` in tables.hpp."""
 
-LENGTH, NTH, LAST, COUNT, SUM, ADD, LEAST, GREATEST, AVERAGE, MEAN, EACH, PREVIOUS, DISTINCT, SPREAD = range(14)
+LENGTH, NTH, LAST, COUNT, SUM, ADD, MINIMUM, MAXIMUM, AVERAGE, MEAN, EACH, PREVIOUS, DISTINCT, SPREAD = range(14)
 """Ways in which a reference to the events of a variable gets its value (``How`` in tables.hpp)."""
 
 LIMIT = 2**63
@@ -67,23 +67,23 @@ class Negations:
     ``conjuncts``: for each negation, the conditions on the event that violates it. ``wholes`` are HAVING and RETURN.
     """
 
-    def __init__(self, writer: Writer, conjuncts: Sequence[Sequence[ex.Expr]], wholes: Sequence[ex.Expr]) -> None:
+    def __init__(self, writer: Writer, conjuncts: Sequence[Sequence[ex.Expr]], results: Sequence[ex.Expr]) -> None:
         self.writer = writer
-        self.kept = _Kept(writer)
+        self.kept_columns = _Kept(writer)
         self.numbers: dict[Crossing, int] = {}
         self.histories: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         plan = writer.plan
-        for name in _kept_first(plan, wholes):
-            self.kept.place(name)
+        for name in _kept_first(plan, results):
+            self.kept_columns.place(name)
         self.never: set[int] = set()  # negations that no event can violate
         for variables in plan.automaton.groups:
             writer.add("group_variables", [plan.variables.index(v) for v in variables if v in plan.variables])
-        for number, (negation, these) in enumerate(zip(plan.automaton.negations, conjuncts, strict=True)):
-            self._negation(number, negation, these)
+        for number, (negation, negation_conjuncts) in enumerate(zip(plan.automaton.negations, conjuncts, strict=True)):
+            self._negation(number, negation, negation_conjuncts)
 
-    def crossed(self, crossings: Sequence[Crossing]) -> list[int]:
+    def number_crossings(self, crossings: Sequence[Crossing]) -> list[int]:
         """Return the numbers of crossings, without those of negations that no event can violate."""
-        found = []
+        numbers = []
         for crossing in crossings:
             if crossing.negation in self.never:
                 continue
@@ -91,8 +91,8 @@ class Negations:
                 self.numbers[crossing] = len(self.numbers)
                 self.writer.put("crossing_negation", crossing.negation)
                 self.writer.add("crossing_entered", crossing.entered)
-            found.append(self.numbers[crossing])
-        return found
+            numbers.append(self.numbers[crossing])
+        return numbers
 
     def history(self, crossings: Sequence[int], resets: Sequence[int]) -> int:
         """Return a number that identifies the crossings and resets before an event; 0 if there never are negations."""
@@ -104,48 +104,48 @@ class Negations:
         writer, plan = self.writer, self.writer.plan
         alone: list[tuple[int, tuple[Triple, ...]]] = []
         general = []
-        own = _Kept(writer)
+        negation_columns = _Kept(writer)
         for expr in conjuncts:
             leaves = leaves_of(expr)
-            if any(_nowhere(leaf, negation.var, plan) for leaf in leaves):
+            if any(_exists_never(leaf, negation.var, plan) for leaf in leaves):
                 self.never.add(number)
             elif all(isinstance(leaf, ex.Attribute) and leaf.var == negation.var for leaf in leaves):
                 columns = [writer.column(leaf.name) for leaf in leaves if isinstance(leaf, ex.Attribute)]
                 alone.append((writer.program(expr)[0], tuple((EVENT, c, 0) for c in columns)))
             else:
-                general.append(self._conjunct(expr, negation.var, own))
+                general.append(self._conjunct(expr, negation.var, negation_columns))
         writer.put("negation_class", writer.event_class(negation.types, alone))
         budget = plan.automaton.costs.budget
         writer.put("negation_weight", -1 if negation.weight is None else min(negation.weight, budget + 1))
         writer.put("negation_since", -LIMIT if negation.since is None else min(negation.since, LIMIT - 1))
         writer.add("negation_around", negation.groups)
-        writer.add("negation_columns", list(own.columns))
+        writer.add("negation_columns", list(negation_columns.columns))
         writer.add("negation_conjuncts", general)
 
-    def _conjunct(self, expr: ex.Expr, negated: str, own: _Kept) -> int:
+    def _conjunct(self, expr: ex.Expr, negated: str, negation_columns: _Kept) -> int:
         """Write a condition on the event and bound events, evaluated as in ``bindings._holds``; return its number."""
         writer, plan = self.writer, self.writer.plan
         leaves = leaves_of(expr)
-        each, numbered = indexes(leaves, plan.kleene)
-        loops = {var: i for i, var in enumerate(each)}
+        each_event, numbered = indexes(leaves, plan.kleene)
+        loops = {var: i for i, var in enumerate(each_event)}
         refs: list[int] = []
         for leaf in leaves:
-            kept = own if leaf.var == negated else self.kept
-            refs += _ref(writer, kept, leaf, CANDIDATE if leaf.var == negated else None, loops)
+            kept_columns = negation_columns if leaf.var == negated else self.kept_columns
+            refs += _ref(writer, kept_columns, leaf, CANDIDATE if leaf.var == negated else None, loops)
         writer.put("conjunct_program", writer.program(expr)[0])
         writer.add("conjunct_refs", refs)
-        writer.add("conjunct_loops", [x for v, low in each.items() for x in (plan.variables.index(v), low)])
-        least = [(plan.variables.index(v), n) for v, n in numbered.items() if v != negated]
-        writer.add("conjunct_least", [x for pair in least for x in pair])
+        writer.add("conjunct_loops", [x for v, low in each_event.items() for x in (plan.variables.index(v), low)])
+        min_counts = [(plan.variables.index(v), n) for v, n in numbered.items() if v != negated]
+        writer.add("conjunct_least", [x for pair in min_counts for x in pair])
         return len(writer.plain["conjunct_program"]) - 1
 
 
-def _kept_first(plan: Plan, wholes: Sequence[ex.Expr]) -> list[str]:
+def _kept_first(plan: Plan, results: Sequence[ex.Expr]) -> list[str]:
     """Return the columns that a query which may change keeps before those of negations: more of these may come, and
     values that are kept do not change their places."""
     if not plan.parts:
         return []
-    leaves = [leaf for expr in wholes for leaf in leaves_of(expr) if not isinstance(leaf, ex.Length)]
+    leaves = [leaf for expr in results for leaf in leaves_of(expr) if not isinstance(leaf, ex.Length)]
     return [leaf.name for leaf in leaves if leaf.name is not None] + _order_by(plan)
 
 
@@ -163,11 +163,12 @@ def write_output(
     """Write HAVING, RETURN and the choice of the output; return the kinds of the values of RETURN."""
     plan = writer.plan
     kinds = []
-    wholes = ([having] if having is not None else []) + list(returns)
-    for number, expr in enumerate(wholes):
+    results = ([having] if having is not None else []) + list(returns)
+    for number, expr in enumerate(results):
         program, kind = writer.program(expr)
         writer.put("having" if having is not None and number == 0 else "returns", program)
-        writer.add("whole_refs", [x for leaf in leaves_of(expr) for x in _ref(writer, negations.kept, leaf, None, {})])
+        refs = [_ref(writer, negations.kept_columns, leaf, None, {}) for leaf in leaves_of(expr)]
+        writer.add("whole_refs", [x for ref in refs for x in ref])
         kinds.append(kind)
     (choice,) = (number for number, outputs in enumerate(CHOICES) if plan.query.output in outputs)
     writer.put("choice", choice)
@@ -177,13 +178,13 @@ def write_output(
     for name in plan.variables:
         writer.put("variable_rank", sorted(plan.variables).index(name))
     for name in _order_by(plan):
-        writer.put("order_by", negations.kept.place(name))
-    for column in negations.kept.columns:
+        writer.put("order_by", negations.kept_columns.place(name))
+    for column in negations.kept_columns.columns:
         writer.put("kept", column)
     return tuple(kinds[1:] if having is not None else kinds)
 
 
-def _ref(writer: Writer, kept: _Kept, leaf: ex.Leaf, var: int | None, loops: dict[str, int]) -> list[int]:
+def _ref(writer: Writer, kept_columns: _Kept, leaf: ex.Leaf, var: int | None, loops: dict[str, int]) -> list[int]:
     """Return a reference as (variable, how, place, n, loop, has default, default); the default replaces a null."""
     loop, default = -1, None
     name = leaf.name if not isinstance(leaf, ex.Length) else None
@@ -195,10 +196,10 @@ def _ref(writer: Writer, kept: _Kept, leaf: ex.Leaf, var: int | None, loops: dic
             how = LENGTH
         case ex.Attribute(index=index, name=name):
             if loop >= 0:
-                back = steps_back(index)
-                if back > 1:
+                steps = steps_back(index)
+                if steps > 1:
                     raise NotNativeError("a condition on a negation refers to an event before the previous one")
-                how = PREVIOUS if back else EACH
+                how = PREVIOUS if steps else EACH
             elif isinstance(index, int):
                 how, n = NTH, index
             else:
@@ -210,22 +211,22 @@ def _ref(writer: Writer, kept: _Kept, leaf: ex.Leaf, var: int | None, loops: dic
         case ex.Aggregate(function=function):
             assert leaf.name is not None
             kind = writer.kind(leaf.name)
-            whole = kind is not Kind.FLOAT
+            is_integer = kind is not Kind.FLOAT
             order = {Kind.FLOAT: 1, Kind.STRING: 2}.get(kind, 0)
             how, n = {
                 "first": (NTH, 1),
                 "last": (LAST, 0),
-                "sum": (SUM if whole else ADD, 0),
-                "avg": (AVERAGE if whole else MEAN, writer.plan.schema.scale(leaf.name) or 0),
-                "min": (LEAST, order),
-                "max": (GREATEST, order),
+                "sum": (SUM if is_integer else ADD, 0),
+                "avg": (AVERAGE if is_integer else MEAN, writer.plan.schema.scale(leaf.name) or 0),
+                "min": (MINIMUM, order),
+                "max": (MAXIMUM, order),
                 ex.COUNT_DISTINCT: (DISTINCT, 0),
-                "stddev": (SPREAD, 0 if whole else 2),
-                "stddev_pop": (SPREAD, 1 if whole else 3),
+                "stddev": (SPREAD, 0 if is_integer else 2),
+                "stddev_pop": (SPREAD, 1 if is_integer else 3),
             }[function]
-    place = -1 if name is None else kept.place(name)
+    column = -1 if name is None else kept_columns.place(name)
     number = writer.plan.variables.index(leaf.var) if var is None else var
-    return [number, how, place, n, loop, int(default is not None), default or 0]
+    return [number, how, column, n, loop, int(default is not None), default or 0]
 
 
 def _word(value: bool | float | str, writer: Writer) -> int:
@@ -234,7 +235,7 @@ def _word(value: bool | float | str, writer: Writer) -> int:
     return bits_of(value) if isinstance(value, float) else int(value)
 
 
-def _nowhere(leaf: ex.Leaf, negated: str, plan: Plan) -> bool:
+def _exists_never(leaf: ex.Leaf, negated: str, plan: Plan) -> bool:
     """Return whether no such event exists: the second of the negated variable, or one of another negation."""
     if leaf.var != negated:
         return leaf.var not in plan.variables

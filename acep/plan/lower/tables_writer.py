@@ -13,9 +13,9 @@ from acep.plan.derive import Derived
 from acep.plan.lower.bytecode import BlockProgram, CannotLower, lower_expression
 from acep.plan.schema import Kind
 
-__all__ = ["EVENT", "ONE", "EventClass", "NotNativeError", "SharedTables", "Triple", "Writer"]
+__all__ = ["EVENT", "PRESENCE", "EventClass", "NotNativeError", "SharedTables", "Triple", "Writer"]
 
-EVENT, ONE = range(2)
+EVENT, PRESENCE = range(2)
 """Sources of a condition on a single event: a column of the event, and 1 (0 where a column is null)."""
 
 Triple = tuple[int, int, int]
@@ -58,7 +58,8 @@ class EventClass:
 class SharedTables:
     """The parts of tables that the plans of one stream share.
 
-    ``known``: the programs of expressions of plans that change, by their identity; each is held with its expression.
+    ``programs_by_id``: the programs of expressions of plans that change, by their identity; each is kept with its
+    expression.
     ``computed``: the columns that the user's own functions give.
     ``columns``: for each column its name, and its derivation if it is derived. ``keys``: for each partition
     table its columns, and whether it must count positions.
@@ -68,24 +69,24 @@ class SharedTables:
     programs: dict[BlockProgram, int] = field(default_factory=dict)
     classes: dict[EventClass, int] = field(default_factory=dict)
     keys: dict[tuple[int, ...], bool] = field(default_factory=dict)
-    known: dict[int, tuple[ex.Expr, int]] = field(default_factory=dict)
+    programs_by_id: dict[int, tuple[ex.Expr, int]] = field(default_factory=dict)
     computed: dict[str, Computed] = field(default_factory=dict)
 
-    def copied(self) -> SharedTables:
+    def copy(self) -> SharedTables:
         """Return a copy that may change on its own."""
         return SharedTables(
             dict(self.columns),
             dict(self.programs),
             dict(self.classes),
             dict(self.keys),
-            dict(self.known),
+            dict(self.programs_by_id),
             dict(self.computed),
         )
 
     def column(self, name: str, derived: dict[str, Derived]) -> int:
         """Return the number of a column; assign a new number if necessary."""
         self.columns.setdefault(name, derived.get(name))
-        return next(number for number, one in enumerate(self.columns) if one == name)
+        return next(number for number, column in enumerate(self.columns) if column == name)
 
 
 class _Lists:
@@ -93,11 +94,11 @@ class _Lists:
 
     def __init__(self) -> None:
         self.items: list[int] = []
-        self.at = [0]
+        self.offsets = [0]
 
     def add(self, values: Sequence[int]) -> None:
         self.items.extend(values)
-        self.at.append(len(self.items))
+        self.offsets.append(len(self.items))
 
 
 class Writer:
@@ -108,7 +109,7 @@ class Writer:
     ) -> None:
         self.plan = plan
         self.shared = shared
-        shared.computed |= {one.name: one for one in plan.computed}
+        shared.computed |= {column.name: column for column in plan.computed}
         self.derived = derived
         self.code_of_text = code_of_text
         self.lists: dict[str, _Lists] = {}
@@ -116,23 +117,23 @@ class Writer:
 
     def kind(self, name: str) -> Kind:
         """Return the kind of a column's words: INT for a column that contains only nulls."""
-        kind = self._held(name)
+        kind = self._column_kind(name)
         return Kind.INT if kind is Kind.NULL else kind
 
-    def _held(self, name: str) -> Kind:
-        return self.derived[name].kind if name in self.derived else self.plan.schema.held(name)
+    def _column_kind(self, name: str) -> Kind:
+        return self.derived[name].kind if name in self.derived else self.plan.schema.engine_kind(name)
 
     def _leaf_kind(self, leaf: ex.Leaf) -> Kind:
         match leaf:
             case ex.Attribute(name=name):
-                return self._held(name)
+                return self._column_kind(name)
             case ex.Length() | ex.Aggregate(function="count" | "count distinct"):
                 return Kind.INT
             case ex.Aggregate(function="avg" | "stddev" | "stddev_pop"):
                 return Kind.FLOAT
             case ex.Aggregate(name=name):
                 assert name is not None
-                return self._held(name)
+                return self._column_kind(name)
 
     def column(self, name: str) -> int:
         """Return the number of a column."""
@@ -168,12 +169,12 @@ class Writer:
 
     def arrays(self) -> dict[str, tuple[int, ...]]:
         """Return all arrays, also the empty ones that the native core asks for."""
-        found = {name: tuple(values) for name, values in self.plain.items()}
+        tables = {name: tuple(values) for name, values in self.plain.items()}
         for name, values in self.lists.items():
-            found |= {name: tuple(values.items), f"{name}_at": tuple(values.at)}
+            tables |= {name: tuple(values.items), f"{name}_at": tuple(values.offsets)}
         for name in (*PLAIN, *COMPLETION):
-            found.setdefault(name, ())
+            tables.setdefault(name, ())
         for name in (*LISTS, *COMPLETION_LISTS):
-            found.setdefault(name, ())
-            found.setdefault(f"{name}_at", (0,))
-        return found
+            tables.setdefault(name, ())
+            tables.setdefault(f"{name}_at", (0,))
+        return tables

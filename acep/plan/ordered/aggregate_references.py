@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
-from acep.pattern.expressions import Span, error_at, placed
+from acep.pattern.expressions import Span, error_at, locate_errors
 from acep.pattern.walk import leaves_of
 from acep.plan.ordered.aggregate_calls import IN_CONDITIONS, AggregateCall, read_aggregate
 from acep.plan.ordered.row_references import LABEL, NUMBER, RowAggregate
@@ -90,7 +90,7 @@ def reference_of(leaf: _Leaf, node: Any, is_final: bool) -> RowAggregate:
     if function == "string_agg":
         parts[0] = replace(parts[0], expr=_as_text(leaf, parts[0]))
     if function in _OF_FLOATS:
-        with placed(span):
+        with locate_errors(span):
             parts[0] = replace(parts[0], expr=_as_float(leaf, parts[0]))
     columns = [column_of_argument(leaf, part) for part in parts]
     variables = named[0] if named else None
@@ -119,7 +119,7 @@ def _as_text(leaf: _Leaf, argument: RowArgument) -> ex.Expr:
 def _as_float(leaf: _Leaf, argument: RowArgument) -> ex.Expr:
     """Return the argument of an aggregate of floats: a decimal is made one."""
     column = column_of_argument(leaf, argument)
-    is_decimal = column != LABEL and leaf.clause.columns.typed(column).kind == "decimal"
+    is_decimal = column != LABEL and leaf.clause.columns.typed_column(column).kind == "decimal"
     return ex.Call("cast float", (argument.expr,), argument.expr.span) if is_decimal else argument.expr
 
 

@@ -125,8 +125,8 @@ def _contains(leaf: _Leaf, array: _Array, node: Any, span: Span) -> ex.Expr:
     rows = _rows_of(leaf, argument, array.is_final, span)
     nothing, zero = ex.Literal(None), ex.Literal(0)
     has_null = ex.Binary("<", counts[1], rows, span)
-    ways = (ex.Binary(">", counts[0], zero, span), ex.Literal(True), has_null, nothing, ex.Literal(False))
-    return _if_any(rows, ex.Call(CASE, ways, span), span)
+    branches = (ex.Binary(">", counts[0], zero, span), ex.Literal(True), has_null, nothing, ex.Literal(False))
+    return _if_any(rows, ex.Call(CASE, branches, span), span)
 
 
 def _comparison(leaf: _Leaf, node: Any, span: Span) -> ex.Expr | None:
@@ -142,13 +142,13 @@ def _comparison(leaf: _Leaf, node: Any, span: Span) -> ex.Expr | None:
         raise error_at(f"an array has at most {MOST_ELEMENTS} elements here", span, code="query_size")
     argument = _argument(leaf, array, span)
     rows = _rows_of(leaf, argument, array.is_final, span)
-    same: ex.Expr = ex.Binary("=", rows, ex.Literal(len(written.expressions)), span)
+    is_equal: ex.Expr = ex.Binary("=", rows, ex.Literal(len(written.expressions)), span)
     converter = SqlConverter(leaf.source, leaf.find, leaf.clause.is_date)
-    for place, element in enumerate(written.expressions):
-        value = leaf.value_at(argument, Navigation("", argument.variables, True, place, 0, array.is_final), span)
-        same = ex.Binary("and", same, ex.Binary("=", value, converter.convert(element), span), span)
-    same = _if_any(rows, same, span)
-    return same if type(node).__name__ == "EQ" else ex.Unary("not", same, span)
+    for index, element in enumerate(written.expressions):
+        value = leaf.value_at(argument, Navigation("", argument.variables, True, index, 0, array.is_final), span)
+        is_equal = ex.Binary("and", is_equal, ex.Binary("=", value, converter.convert(element), span), span)
+    is_equal = _if_any(rows, is_equal, span)
+    return is_equal if type(node).__name__ == "EQ" else ex.Unary("not", is_equal, span)
 
 
 def _joined_texts(leaf: _Leaf, node: Any, span: Span) -> ex.Expr | None:

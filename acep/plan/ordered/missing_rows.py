@@ -63,7 +63,7 @@ class _Copy:
         while pending:
             place = pending.pop()
             if place not in self.following:
-                self.following[place] = self._after(place)
+                self.following[place] = self._successors(place)
                 pending += self.following[place]
         self.alive = self._alive()
 
@@ -71,7 +71,7 @@ class _Copy:
     def first(self) -> tuple[int, int, bool]:
         return (0, 0, False)
 
-    def _after(self, place: tuple[int, int, bool]) -> list[tuple[int, int, bool]]:
+    def _successors(self, place: tuple[int, int, bool]) -> list[tuple[int, int, bool]]:
         """Return the places that a place leads to, the preferred one first."""
         state, missing, is_there = place
         kind, following, other = self.pattern.states[state]
@@ -124,9 +124,13 @@ class _Copy:
                 else:
                     builder.states[number] = row or (int(StateKind.JUMP), absent or 0, 0)
             else:
-                ways = [target for target in targets if target is not None]
-                kind = kind if len(ways) == len(targets) else StateKind.JUMP
-                builder.states[number] = (int(kind), ways[0], ways[-1] if kind == StateKind.SPLIT else 0)
+                live_targets = [target for target in targets if target is not None]
+                kind = kind if len(live_targets) == len(targets) else StateKind.JUMP
+                builder.states[number] = (
+                    int(kind),
+                    live_targets[0],
+                    live_targets[-1] if kind == StateKind.SPLIT else 0,
+                )
         return numbers[self.first]
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
-from acep.pattern.expressions import Span, error_at, placed
+from acep.pattern.expressions import Span, error_at, locate_errors
 from acep.pattern.sql.clause_tree import (
     Clause,
     MatchSpan,
@@ -69,7 +69,7 @@ class OrderedPlan:
     ``names`` are the columns of the table, ``computed`` those that are computed of a row, ``mapped`` those of a mapped
     row and its label, ``dates`` those of dates, ``windows`` those of
     aggregates over partitions. ``width``: the window in ticks, or in units of the first key of ORDER
-    BY. ``skip_to``: the variables of SKIP TO. ``spelled``: the variables by folded names, as CLASSIFIER gives them.
+    BY. ``skip_to``: the variables of SKIP TO. ``spellings``: the variables by folded names, as CLASSIFIER gives them.
     """
 
     clause: Clause
@@ -84,7 +84,7 @@ class OrderedPlan:
     references: tuple[RowReference, ...]
     reference_types: tuple[Typed | None, ...]
     measures: tuple[PlannedMeasure, ...]
-    spelled: tuple[tuple[str, str], ...]
+    spellings: tuple[tuple[str, str], ...]
     skip_to: frozenset[str] | None
     width: MatchSpan | None
     dates: frozenset[str]
@@ -139,15 +139,15 @@ def attribute_names(expr: ex.Expr) -> tuple[str, ...]:
 
 
 def make_plan(
-    clause: Clause, names: tuple[str, ...], schema: Schema, dates: frozenset[str] = frozenset(), called: str = ""
+    clause: Clause, names: tuple[str, ...], schema: Schema, dates: frozenset[str] = frozenset(), input_name: str = ""
 ) -> OrderedPlan:
     """Make the plan of a clause over columns ``names`` of a schema whose times are instants; ``dates`` are days.
-    ``called``: what the table is called in the clause.
+    ``input_name``: what the table is called in the clause.
 
     Raises :class:`QueryError` with the place of the first part that does not fit.
     """
     try:
-        return _plan(clause, ClauseColumns(names, schema, set(dates), called=called))
+        return _plan(clause, ClauseColumns(names, schema, set(dates), input_name=input_name))
     except QueryError as error:
         error.located(clause.text)
         raise
@@ -167,8 +167,8 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
     leaves.time_key = order[0].column if order else None
     sources = (*clause.partition, *(key.expression for key in clause.order))
     for column, source in zip((*partition, *(key.column for key in order)), sources, strict=True):
-        with placed(source.span):
-            columns.typed(column)  # the values of a key can be compared
+        with locate_errors(source.span):
+            columns.typed_column(column)  # the values of a key can be compared
     converted = [(d.variable.casefold(), leaves.convert(d.condition, d.variable.casefold()))
                  for d in clause.definitions]  # fmt: skip
     if clause.errors:
@@ -201,7 +201,7 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
         skip_to = leaves.variable_set(clause.skip.variable, clause.skip.span)
     plan = OrderedPlan(
         clause, columns.names, schema, tuple(columns.computed.items()), tuple(columns.mapped.items()), partition, order,
-        allow_missing(_compiled(clause), clause.errors),
+        allow_missing(_compile_pattern(clause), clause.errors),
         conditions, tuple(leaves.references), types, measures, tuple(variables.items()), skip_to,
         checked_window(clause, order[0].column if order else None, columns), frozenset(columns.dates),
         tuple(columns.windows.items()),
@@ -210,17 +210,17 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
     return plan
 
 
-def _compiled(clause: Clause) -> PatternStates:
+def _compile_pattern(clause: Clause) -> PatternStates:
     """Return the states of the pattern; an error is about all of it."""
     spans = [variable.span for variable in variables_of(clause.pattern)]
     if not spans:
         return compile_pattern(clause.pattern)
-    with placed(Span(min(span.start for span in spans), max(span.end for span in spans))):
+    with locate_errors(Span(min(span.start for span in spans), max(span.end for span in spans))):
         return compile_pattern(clause.pattern)
 
 
 def _placed_type(reference: RowReference, span: Span, columns: ClauseColumns) -> Typed | None:
-    with placed(span):
+    with locate_errors(span):
         return type_of_reference(reference, columns)
 
 

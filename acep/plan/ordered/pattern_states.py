@@ -142,8 +142,8 @@ class StateBuilder:
             case Concatenation(items=items):
                 return self._build_row(items, empty, full, is_excluded)[0]
             case Alternation(items=items):
-                ways = [self.build(way, empty, full, is_excluded) for way in items]
-                return self._prefer(ways)
+                starts = [self.build(alternative, empty, full, is_excluded) for alternative in items]
+                return self._prefer(starts)
             case Permutation(items=items):
                 return self._build_permutation(items, empty, full, is_excluded)
             case Exclusion(item=inner):
@@ -151,10 +151,10 @@ class StateBuilder:
             case Quantified():
                 return self._build_repeated(item, empty, full, is_excluded)
 
-    def _prefer(self, ways: list[int]) -> int:
-        state = ways[-1]
-        for way in reversed(ways[:-1]):
-            state = self.add(StateKind.SPLIT, way, state)
+    def _prefer(self, starts: list[int]) -> int:
+        state = starts[-1]
+        for start in reversed(starts[:-1]):
+            state = self.add(StateKind.SPLIT, start, state)
         return state
 
     def _build_row(self, items: Iterable[RowPattern], empty: int, full: int, is_excluded: bool) -> tuple[int, int]:
@@ -176,15 +176,15 @@ class StateBuilder:
             low, high = min(low, 1), 1
         end_empty, end_full = empty, full
         if high is None:
-            again = self.add(StateKind.SPLIT)  # where a row has been mapped before this iteration
-            more = self.build(body, full, again, is_excluded)
-            ways = (full, more) if is_reluctant else (more, full)
-            self.states[again] = (int(StateKind.SPLIT), *ways)
+            split = self.add(StateKind.SPLIT)  # where a row has been mapped before this iteration
+            more = self.build(body, full, split, is_excluded)
+            targets = (full, more) if is_reluctant else (more, full)
+            self.states[split] = (int(StateKind.SPLIT), *targets)
             if low == 0 and empty != full:
-                empty = self._split(self.build(body, empty, again, is_excluded), empty, is_reluctant)
+                empty = self._split(self.build(body, empty, split, is_excluded), empty, is_reluctant)
             else:
-                empty = again
-            full = again
+                empty = split
+            full = split
         else:
             for _ in range(high - low):
                 more_full = self.build(body, end_full, full, is_excluded)

@@ -113,8 +113,8 @@ class _DistanceAutomaton:
 
     def __post_init__(self) -> None:
         states = self.plan.arcs.states
-        every = [step for steps in self.plan.program.steps for step in steps]
-        self.steps = [step for step in every if step.arc.weight == 0 and states[step.arc.target].rest == 0]
+        all_steps = [step for steps in self.plan.program.steps for step in steps]
+        self.steps = [step for step in all_steps if step.arc.weight == 0 and states[step.arc.target].cost_to_end == 0]
         self.distances, self.of_first = {0: {}}, {0: frozenset()}
 
     def follow(self) -> None:
@@ -126,10 +126,10 @@ class _DistanceAutomaton:
                 if step.arc.source != source:
                     continue
                 target = step.arc.target
-                distances, of_first = self._after(step), self._of_first_after(step)
+                distances, of_first = self._distances_after(step), self._of_first_after(step)
                 distances_so_far = self.distances.get(target)
                 if distances_so_far is not None:
-                    distances = _joined(distances_so_far, distances)
+                    distances = _unite_distances(distances_so_far, distances)
                     of_first &= self.of_first[target]
                 if distances != distances_so_far or of_first != self.of_first[target]:
                     self.distances[target], self.of_first[target] = distances, of_first
@@ -150,12 +150,16 @@ class _DistanceAutomaton:
         layout = self.plan.program.layouts[arc.target]
         return frozenset(register for register in layout if register.kind in PLACES and is_first(register))
 
-    def _after(self, step: Step) -> Distances:
+    def _distances_after(self, step: Step) -> Distances:
         """Return the distances after a step."""
-        before = _without(self.distances[step.arc.source], step.forgets)
+        before = _without_variables(self.distances[step.arc.source], step.forgets)
         after: Distances = {}
         for register in self.plan.program.layouts[step.arc.target]:
-            distance = _bound(register, before) if register.var == step.arc.var else _passed(register, before)
+            distance = (
+                _distance_after_own(register, before)
+                if register.var == step.arc.var
+                else _distance_after_other(register, before)
+            )
             if distance is not None:
                 after[register] = distance
         return after
@@ -201,7 +205,9 @@ class _DistanceAutomaton:
                     if self.plan.query.strategy.contiguous:
                         continue
                     raise _NotIntervalsError(f"the negation `{negation.var}` compares events")
-                conditions.append(RowCondition(_renamed(predicate.expr, slots), tuple(dict.fromkeys(slots.values()))))
+                conditions.append(
+                    RowCondition(_rename_leaves(predicate.expr, slots), tuple(dict.fromkeys(slots.values())))
+                )
             tests.append(RowFilter(negation.types, tuple(conditions)))
         return tests
 
@@ -218,7 +224,7 @@ class _DistanceAutomaton:
         """Return the rows that a step may bind."""
         before, of_first = self.distances[step.arc.source], self.of_first[step.arc.source]
         leaving = self.conditions(step.leaving, before, of_first, after=1)
-        binding = self.conditions(step.binding, _without(before, step.forgets), of_first, after=1)
+        binding = self.conditions(step.binding, _without_variables(before, step.forgets), of_first, after=1)
         return RowFilter(step.arc.types, (*leaving, *binding))
 
     def conditions(
@@ -243,11 +249,11 @@ class _DistanceAutomaton:
             conditions.append(self._condition(check, expr, places))
         return tuple(conditions)
 
-    def _tied(self, check: Check) -> str:
+    def _refusal(self, check: Check) -> str:
         """Return the reason that a check is against passes over rows."""
         from acep.pattern.printing import expression_text  # only what is refused is shown
 
-        text = expression_text(self.plan.predicates[check.predicate].told)
+        text = expression_text(self.plan.predicates[check.predicate].written)
         return f"the condition `{text}` compares events that are not at a fixed distance"
 
     def _place(
@@ -270,10 +276,10 @@ class _DistanceAutomaton:
         for leaf, source in zip(self.plan.predicates[check.predicate].leaves, check.sources, strict=True):
             place = places[source]
             if place is None or check.loops:
-                raise _NotIntervalsError(self._tied(check))
+                raise _NotIntervalsError(self._refusal(check))
             name, distance = place
             slots[leaf] = _slot(name, distance)
-        return RowCondition(_renamed(expr, slots), tuple(dict.fromkeys(slots.values())))
+        return RowCondition(_rename_leaves(expr, slots), tuple(dict.fromkeys(slots.values())))
 
 
 def _slot(name: str, distance: int) -> tuple[str, str, int]:
@@ -287,11 +293,11 @@ def _is_counter(register: Register) -> bool:
     return register.kind == "count"
 
 
-def _without(distances: Distances, variables: tuple[str, ...]) -> Distances:
+def _without_variables(distances: Distances, variables: tuple[str, ...]) -> Distances:
     return {register: distance for register, distance in distances.items() if register.var not in variables}
 
 
-def _joined(one_way: Distances, other_way: Distances) -> Distances:
+def _unite_distances(one_way: Distances, other_way: Distances) -> Distances:
     """Return the distances of a state that is reached in two ways."""
     return {
         register: one_way[register] if one_way.get(register) == other_way.get(register) else VARYING
@@ -299,7 +305,7 @@ def _joined(one_way: Distances, other_way: Distances) -> Distances:
     }
 
 
-def _passed(register: Register, before: Distances) -> int | None:
+def _distance_after_other(register: Register, before: Distances) -> int | None:
     """Return the distance of a register after an event of another variable."""
     distance = before.get(register)
     if distance is None or distance == VARYING or _is_counter(register):
@@ -307,19 +313,19 @@ def _passed(register: Register, before: Distances) -> int | None:
     return distance + 1
 
 
-def _bound(register: Register, before: Distances) -> int | None:
+def _distance_after_own(register: Register, before: Distances) -> int | None:
     """Return the distance of a register after an event of its variable; ``None`` if it is unbound."""
     match register.kind:
         case "last":
             return 0
         case "back":
-            return _passed(register.newer, before)
+            return _distance_after_other(register.newer, before)
         case "count":
             count = before.get(register, 0)
             return VARYING if count == VARYING else count + 1
         case "nth":
             if register in before:
-                return _passed(register, before)
+                return _distance_after_other(register, before)
             count = 0 if register.number == 1 else before.get(Register("count", register.var), 0)
             return VARYING if count == VARYING else 0 if count == register.number - 1 else None
     return VARYING
@@ -339,8 +345,8 @@ def _place_of(source: ValueSource, distances: Distances, after: int) -> tuple[st
     return register.name, distance + after
 
 
-def _renamed(expr: ex.Expr, slots: Mapping[ex.Leaf, tuple[str, str, int]]) -> ex.Expr:
+def _rename_leaves(expr: ex.Expr, slots: Mapping[ex.Leaf, tuple[str, str, int]]) -> ex.Expr:
     """Return an expression whose references are attributes with the names of their slots."""
     if isinstance(expr, ex.Attribute | ex.Length | ex.Aggregate):
         return ex.Attribute("", None, slots[expr][0])
-    return with_children(expr, [_renamed(part, slots) for part in children(expr)])
+    return with_children(expr, [_rename_leaves(part, slots) for part in children(expr)])

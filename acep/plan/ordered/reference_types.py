@@ -53,7 +53,7 @@ def type_of_reference(reference: RowReference, columns: ClauseColumns) -> Typed 
 def _column_type(reference: Navigation | RowAggregate, columns: ClauseColumns) -> Typed | None:
     assert reference.column is not None
     try:
-        typed = columns.typed(reference.column)
+        typed = columns.typed_column(reference.column)
     except QueryError:
         if isinstance(reference, Navigation) and reference.column in columns.names:
             return None  # of a type that is not computed with
@@ -67,7 +67,7 @@ def _need_kind(reference: RowAggregate, columns: ClauseColumns, kinds: tuple[str
     assert reference.column is not None
     if reference.column == LABEL:
         raise QueryError(f"{reference.function} of CLASSIFIER has no meaning", code="query_type")
-    typed = columns.typed(reference.column)
+    typed = columns.typed_column(reference.column)
     if typed.kind not in kinds:
         words = {"bool": "a condition", "string": "text"}
         needed = words.get(kinds[0], "a number")

@@ -149,14 +149,14 @@ def latest_start(expr: ex.Expr, plan: Plan) -> LatestStart:
             (expr.op, expr.left, expr.right),
             (MIRRORED[expr.op], expr.right, expr.left),
         ):
-            if not leaves_of(bound) and (condition := _bounded(op, side, bound)) is not None:
+            if not leaves_of(bound) and (condition := _start_for_bound(op, side, bound)) is not None:
                 return condition
         if _grows_with_run(expr, plan):
             return LatestStart(StartKind.SPAN, _of_ends(expr))
     raise NotRunsError("its HAVING may fail for a run and hold for a part of it")
 
 
-def _bounded(op: str, side: ex.Expr, bound: ex.Expr) -> LatestStart | None:
+def _start_for_bound(op: str, side: ex.Expr, bound: ex.Expr) -> LatestStart | None:
     """Return an aggregate that is compared with a constant as a condition; ``None`` if it may fail for a longer run."""
     up = op in (">", ">=")
     match side:

@@ -69,9 +69,9 @@ def _to_decimal(converter: SqlConverter, value: Any, target: Any, node: Any, spa
     return ex.Call(TO_DECIMAL, (converter.convert(value), ex.Literal(precision), ex.Literal(scale)), span)
 
 
-def _trycast(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_trycast(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     return cast(converter, node, span)
 
 
-CAST_NODES: dict[str, Callable[[SqlConverter, Any, Span], ex.Expr]] = {"Cast": cast, "TryCast": _trycast}
+CAST_NODES: dict[str, Callable[[SqlConverter, Any, Span], ex.Expr]] = {"Cast": cast, "TryCast": _convert_trycast}
 """The conversions of sqlglot's nodes, by their names."""

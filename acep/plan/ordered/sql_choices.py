@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 __all__ = ["CHOICE_NODES"]
 
 
-def _nullsafeeq(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
-    return _same(converter, node, span)
+def _convert_nullsafeeq(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+    return _convert_sides(converter, node, span)
 
 
-def _nullsafeneq(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
-    return ex.Unary("not", _same(converter, node, span), span)
+def _convert_nullsafeneq(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+    return ex.Unary("not", _convert_sides(converter, node, span), span)
 
 
-def _same(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_sides(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     left, right = (converter.convert(part) for part in converter.parts(node, "this", "expression"))
     return _is_same(left, right, span)
 
 
-def _case(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_case(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     operand, ifs, default = converter.parts(node, "this", "ifs", "default")
     arguments: list[ex.Expr] = []
-    for way in ifs:
-        condition, value = converter.parts(way, "this", "true")
+    for branch in ifs:
+        condition, value = converter.parts(branch, "this", "true")
         test = converter.convert(condition)
         if operand is not None:
             test = ex.Binary("=", converter.convert(operand), test, span)
@@ -41,23 +41,23 @@ def _case(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     return ex.Call(CASE, (*arguments, otherwise), span)
 
 
-def _if(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_if(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     condition, value, default = converter.parts(node, "this", "true", "false")
     otherwise = ex.Literal(None, span) if default is None else converter.convert(default)
     return ex.Call(CASE, (converter.convert(condition), converter.convert(value), otherwise), span)
 
 
-def _nullif(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_nullif(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     value, other = (converter.convert(part) for part in converter.parts(node, "this", "expression"))
     return ex.Call(CASE, (ex.Binary("=", value, other, span), ex.Literal(None, span), value), span)
 
 
-def _nvl2(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_nvl2(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     value, result, default = (converter.convert(part) for part in converter.parts(node, "this", "true", "false"))
     return ex.Call(CASE, (ex.IsNull(value, True, span), result, default), span)
 
 
-def _decodecase(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_decodecase(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     """Convert DECODE of Oracle: pairs of a value and a result; nulls are equal."""
     value, *parts = (converter.convert(part) for part in converter.parts(node, "expressions")[0])
     arguments: list[ex.Expr] = []
@@ -75,12 +75,12 @@ def _is_same(left: ex.Expr, right: ex.Expr, span: Span) -> ex.Expr:
 
 
 CHOICE_NODES: dict[str, Callable[[SqlConverter, Any, Span], ex.Expr]] = {
-    "Case": _case,
-    "DecodeCase": _decodecase,
-    "If": _if,
-    "NullSafeEQ": _nullsafeeq,
-    "NullSafeNEQ": _nullsafeneq,
-    "Nullif": _nullif,
-    "Nvl2": _nvl2,
+    "Case": _convert_case,
+    "DecodeCase": _convert_decodecase,
+    "If": _convert_if,
+    "NullSafeEQ": _convert_nullsafeeq,
+    "NullSafeNEQ": _convert_nullsafeneq,
+    "Nullif": _convert_nullif,
+    "Nvl2": _convert_nvl2,
 }
 """The conversions of sqlglot's nodes, by their names."""

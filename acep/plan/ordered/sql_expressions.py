@@ -96,7 +96,7 @@ class SqlConverter:
         if kind in ("Add", "Sub") and (moved := add_months_of(self, node, span)) is not None:
             return moved
         if kind in _JOINS:
-            return self._joined(_JOINS[kind], self._operands(node), span)
+            return self._join_pairs(_JOINS[kind], self._operands(node), span)
         if kind in _COMPARISONS or kind in _ARITHMETIC:
             left, right = self.parts(node, "this", "expression")
             sign = _COMPARISONS.get(kind) or _ARITHMETIC[kind]
@@ -110,7 +110,7 @@ class SqlConverter:
             return ex.Call(name, tuple(self.convert(argument) for argument in arguments), span)
         if (convert := _NODES.get(kind)) is not None:
             return convert(self, node, span)
-        method = getattr(self, f"_{kind.lower()}", None)
+        method = getattr(self, f"_convert_{kind.lower()}", None)
         if kind in ("Subquery", "Select", "Exists") or (kind == "In" and node.args.get("query") is not None):
             names = {"Exists": "EXISTS, a subquery,", "In": "IN with a subquery"}
             raise self.refuse(node, names.get(kind, "a subquery"), "join its table to the rows before")
@@ -133,7 +133,7 @@ class SqlConverter:
                 operands.append(self.convert(part))
         return operands
 
-    def _joined(self, sign: str, operands: list[ex.Expr], span: Span) -> ex.Expr:
+    def _join_pairs(self, sign: str, operands: list[ex.Expr], span: Span) -> ex.Expr:
         """Join conditions two by two, so that many of them are not nested deep."""
         while len(operands) > 1:
             pairs = zip(operands[::2], operands[1::2], strict=False)
@@ -158,7 +158,7 @@ class SqlConverter:
 
     # Constants ----------------------------------------------------------------------------------------
 
-    def _literal(self, node: Any, span: Span) -> ex.Expr:
+    def _convert_literal(self, node: Any, span: Span) -> ex.Expr:
         text, is_text = self.parts(node, "this", "is_string")
         if is_text:
             return ex.Literal(text, span)
@@ -173,13 +173,13 @@ class SqlConverter:
         value = float(text)
         return ex.Literal(value, span, None if Fraction(value) == number else number)
 
-    def _boolean(self, node: Any, span: Span) -> ex.Expr:
+    def _convert_boolean(self, node: Any, span: Span) -> ex.Expr:
         return ex.Literal(bool(self.parts(node, "this")[0]), span)
 
-    def _null(self, node: Any, span: Span) -> ex.Expr:  # noqa: ARG002 - one signature
+    def _convert_null(self, node: Any, span: Span) -> ex.Expr:  # noqa: ARG002 - one signature
         return ex.Literal(None, span)
 
-    def _interval(self, node: Any, span: Span) -> ex.Expr:
+    def _convert_interval(self, node: Any, span: Span) -> ex.Expr:
         return length_of_time(self, node, span)
 
     def gives_date(self, expr: ex.Expr) -> bool:
@@ -188,64 +188,64 @@ class SqlConverter:
 
     # Operations ---------------------------------------------------------------------------------------
 
-    def _paren(self, node: Any, span: Span) -> ex.Expr:  # noqa: ARG002 - one signature
+    def _convert_paren(self, node: Any, span: Span) -> ex.Expr:  # noqa: ARG002 - one signature
         return self.convert(self.parts(node, "this")[0])
 
-    def _neg(self, node: Any, span: Span) -> ex.Expr:
+    def _convert_neg(self, node: Any, span: Span) -> ex.Expr:
         operand = self.convert(self.parts(node, "this")[0])
         if isinstance(operand, ex.Literal) and isinstance(operand.value, int | float):
             exact = None if operand.exact is None else -operand.exact
             return ex.Literal(-operand.value, span, exact)
         return ex.Unary("-", operand, span)
 
-    def _not(self, node: Any, span: Span) -> ex.Expr:
+    def _convert_not(self, node: Any, span: Span) -> ex.Expr:
         operand = self.convert(self.parts(node, "this")[0])
         if isinstance(operand, ex.IsNull | ex.In | ex.Between | ex.Like) and not operand.negated:
             kind = type(operand)
             return kind(**{**operand.__dict__, "negated": True})
         return ex.Unary("not", operand, span)
 
-    def _is(self, node: Any, span: Span) -> ex.Expr:
+    def _convert_is(self, node: Any, span: Span) -> ex.Expr:
         left, right = self.parts(node, "this", "expression")
         operand = self.convert(left)
         match type(right).__name__:
             case "Null":
                 return ex.IsNull(operand, False, span)
             case "Boolean":
-                same = ex.Binary("=", operand, ex.Literal(bool(right.this), span), span)
-                return ex.Call("coalesce", (same, ex.Literal(False, span)), span)
+                is_equal = ex.Binary("=", operand, ex.Literal(bool(right.this), span), span)
+                return ex.Call("coalesce", (is_equal, ex.Literal(False, span)), span)
         raise self.refuse(node, "this IS")
 
-    def _between(self, node: Any, span: Span) -> ex.Expr:
+    def _convert_between(self, node: Any, span: Span) -> ex.Expr:
         operand, low, high = self.parts(node, "this", "low", "high")
         value = self.convert(operand)
         lower, upper = (self.in_days(self.convert(bound), value) for bound in (low, high))
         return ex.Between(value, lower, upper, False, span)
 
-    def _in(self, node: Any, span: Span) -> ex.Expr:
+    def _convert_in(self, node: Any, span: Span) -> ex.Expr:
         operand, values = self.parts(node, "this", "expressions")
         if not values:
             raise self.refuse(node, "this IN", "a list of values, as in x IN (1, 2)")
         return ex.In(self.convert(operand), tuple(self.convert(value) for value in values), False, span)
 
-    def _coalesce(self, node: Any, span: Span) -> ex.Expr:
-        return self._of_several(node, "coalesce", span)
+    def _convert_coalesce(self, node: Any, span: Span) -> ex.Expr:
+        return self._call_of_several(node, "coalesce", span)
 
-    def _least(self, node: Any, span: Span) -> ex.Expr:
-        return self._of_several(node, "least", span)
+    def _convert_least(self, node: Any, span: Span) -> ex.Expr:
+        return self._call_of_several(node, "least", span)
 
-    def _greatest(self, node: Any, span: Span) -> ex.Expr:
-        return self._of_several(node, "greatest", span)
+    def _convert_greatest(self, node: Any, span: Span) -> ex.Expr:
+        return self._call_of_several(node, "greatest", span)
 
-    def _of_several(self, node: Any, name: str, span: Span) -> ex.Expr:
+    def _call_of_several(self, node: Any, name: str, span: Span) -> ex.Expr:
         first, following = self.parts(node, "this", "expressions")
         return ex.Call(name, tuple(self.convert(part) for part in (first, *(following or ()))), span)
 
-    def _extract(self, node: Any, span: Span) -> ex.Expr:
+    def _convert_extract(self, node: Any, span: Span) -> ex.Expr:
         part, moment = self.parts(node, "this", "expression")
         return extract_part(self, node, str(part.this).lower(), moment, span)
 
-    def _anonymous(self, node: Any, span: Span) -> ex.Expr:
+    def _convert_anonymous(self, node: Any, span: Span) -> ex.Expr:
         name, arguments = self.parts(node, "this", "expressions")
         called = str(name).lower()
         if called == "iff" and len(arguments or ()) == 3:
@@ -267,8 +267,8 @@ def refuse_other_parts(node: Any, names: tuple[str, ...], source: SqlExpression)
     """Raise :class:`QueryError` if a node has a part that is not among ``names``."""
     for name, value in node.args.items():
         if name not in names and name not in _SILENT and value not in (None, False, []):
-            shown = node.sql()[:60] if hasattr(node, "sql") else type(node).__name__
-            raise error_at(f"a part of `{shown}` is not supported ({name})", place_of(node, source), _COLUMN_HINT,
+            node_text = node.sql()[:60] if hasattr(node, "sql") else type(node).__name__
+            raise error_at(f"a part of `{node_text}` is not supported ({name})", place_of(node, source), _COLUMN_HINT,
                            code="query_syntax")  # fmt: skip
 
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["TEXT_NODES"]
 
 
-def _like(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_like(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     operand, pattern, negated = converter.parts(node, "this", "expression", "negate")
     return ex.Like(converter.convert(operand), _like_pattern(converter, pattern, None), bool(negated), span)
 
 
-def _escape(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_escape(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     like, sign = converter.parts(node, "this", "expression")
     if type(like).__name__ != "Like" or type(sign).__name__ != "Literal" or len(str(sign.this)) != 1:
         raise converter.refuse(node, "this ESCAPE", "one character, as in x LIKE '10!%' ESCAPE '!'")
@@ -42,12 +42,12 @@ def _like_pattern(converter: SqlConverter, node: Any, escape: str | None) -> str
     return "".join(pattern)
 
 
-def _concat(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_concat(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     (values,) = converter.parts(node, "expressions")
     return ex.Call("concat", tuple(_as_text(converter, value) for value in values), span)
 
 
-def _dpipe(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_dpipe(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     left, right = converter.parts(node, "this", "expression")
     return ex.Call("concat", (_as_text(converter, left), _as_text(converter, right)), span)
 
@@ -59,31 +59,31 @@ def _as_text(converter: SqlConverter, node: Any) -> ex.Expr:
     return value if is_text else ex.Call("sql text", (value,), value.span)
 
 
-def _substring(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_substring(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     parts = [part for part in converter.parts(node, "this", "start", "length") if part is not None]
     return ex.Call("substring", tuple(converter.convert(part) for part in parts), span)
 
 
-def _trim(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_trim(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     text, side, signs = converter.parts(node, "this", "position", "expression")
     names = {"LEADING": "sql ltrim", "TRAILING": "sql rtrim", None: "sql trim", "BOTH": "sql trim"}
     parts = tuple(converter.convert(part) for part in (text, signs) if part is not None)
     return ex.Call(names[None if side is None else str(side).upper()], parts, span)
 
 
-def _ilike(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_ilike(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     operand, pattern, negated = converter.parts(node, "this", "expression", "negate")
     lowered = ex.Call("lower", (converter.convert(operand),), span)
     return ex.Like(lowered, _like_pattern(converter, pattern, None).lower(), bool(negated), span)
 
 
-def _pad(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_pad(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     parts = converter.parts(node, "this", "expression", "fill_pattern", "is_left")
     name = "sql lpad" if parts[3] else "sql rpad"
     return ex.Call(name, tuple(converter.convert(part) for part in parts[:3] if part is not None), span)
 
 
-def _concatws(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_concatws(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     separator, *values = converter.parts(node, "expressions")[0]
     if not values:
         raise converter.refuse(node, "CONCAT_WS without values")
@@ -99,12 +99,12 @@ def _concatws(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     return ex.Call("substring", (ex.Call("concat", tuple(parts), span), size), span)
 
 
-def _regexplike(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_regexplike(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     parts = converter.parts(node, "this", "expression")
     return ex.Call("regexp_like", tuple(converter.convert(part) for part in parts), span)
 
 
-def _chr(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+def _convert_chr(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     """Convert CHR of a constant: engines differ above 255."""
     (codes,) = converter.parts(node, "expressions")
     text = str(codes[0].this) if len(codes) == 1 and type(codes[0]).__name__ == "Literal" else ""
@@ -114,16 +114,16 @@ def _chr(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
 
 
 TEXT_NODES: dict[str, Callable[[SqlConverter, Any, Span], ex.Expr]] = {
-    "Chr": _chr,
-    "Like": _like,
-    "ILike": _ilike,
-    "Escape": _escape,
-    "Concat": _concat,
-    "DPipe": _dpipe,
-    "Substring": _substring,
-    "Trim": _trim,
-    "Pad": _pad,
-    "ConcatWs": _concatws,
-    "RegexpLike": _regexplike,
+    "Chr": _convert_chr,
+    "Like": _convert_like,
+    "ILike": _convert_ilike,
+    "Escape": _convert_escape,
+    "Concat": _convert_concat,
+    "DPipe": _convert_dpipe,
+    "Substring": _convert_substring,
+    "Trim": _convert_trim,
+    "Pad": _convert_pad,
+    "ConcatWs": _convert_concatws,
+    "RegexpLike": _convert_regexplike,
 }
 """The conversions of sqlglot's nodes, by their names."""

@@ -135,23 +135,23 @@ def extract_part(converter: SqlConverter, node: Any, name: str, moment: Any, spa
 
 def _part_call(name: str) -> Callable[[SqlConverter, Any, list[Any], Span], ex.Expr]:
     return lambda converter, node, arguments, span: extract_part(
-        converter, node, name, _only(converter, node, arguments), span
+        converter, node, name, _only_argument(converter, node, arguments), span
     )
 
 
-def _only(converter: SqlConverter, node: Any, arguments: list[Any], count: int = 1) -> Any:
+def _only_argument(converter: SqlConverter, node: Any, arguments: list[Any], count: int = 1) -> Any:
     if len(arguments) != count:
         raise converter.refuse(node, f"{str(node.this).upper()} of {len(arguments)} arguments")
     return arguments[0]
 
 
-def _date_part(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
-    _only(converter, node, arguments, 2)
+def _convert_date_part(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
+    _only_argument(converter, node, arguments, 2)
     return extract_part(converter, node, unit_name(arguments[0]), arguments[1], span)
 
 
-def _date_trunc(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
-    _only(converter, node, arguments, 2)
+def _convert_date_trunc(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
+    _only_argument(converter, node, arguments, 2)
     places = (0, 1) if unit_name(arguments[0]) in _CUT_UNITS else (1, 0)
     unit = unit_name(arguments[places[0]])
     return _cut(converter, node, arguments[places[1]], unit, span)
@@ -163,17 +163,17 @@ def _cut(converter: SqlConverter, node: Any, moment: Any, unit: str, span: Span)
     return ex.Call("sql date_trunc", (converter.convert(moment), ex.Literal(unit)), span)
 
 
-def _trunc(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
+def _convert_trunc(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
     if len(arguments) == 2 and type(arguments[1]).__name__ == "Literal" and arguments[1].args.get("is_string"):
         name = str(arguments[1].this)
         return _cut(converter, node, arguments[0], _ORACLE_UNITS.get(name.upper(), name.lower()), span)
-    value = converter.convert(_only(converter, node, arguments))
+    value = converter.convert(_only_argument(converter, node, arguments))
     return ex.Call("sql trunc", (value,), span)
 
 
-def _add(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
+def _convert_add(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
     """Convert DATE_ADD(unit, n, time) of Trino, DATEADD of Snowflake, TIMESTAMPADD."""
-    _only(converter, node, arguments, 3)
+    _only_argument(converter, node, arguments, 3)
     unit, moment = unit_name(arguments[0]), converter.convert(arguments[2])
     amount = converter.convert(arguments[1])
     if unit in _LONG_UNITS:
@@ -186,9 +186,9 @@ def _add(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -
     return ex.Binary("+", moment, ex.Binary("*", amount, length), span)
 
 
-def _difference(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
+def _convert_difference(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
     """Convert DATE_DIFF(unit, a, b): days between dates are the same in all engines, others are not."""
-    _only(converter, node, arguments, 3)
+    _only_argument(converter, node, arguments, 3)
     first, last = (converter.convert(argument) for argument in arguments[1:])
     if unit_name(arguments[0]) == "day" and converter.gives_date(first) and converter.gives_date(last):
         days = ex.Binary("/", ex.Binary("-", last, first), ex.Duration(Fraction(DAY)))
@@ -196,9 +196,9 @@ def _difference(converter: SqlConverter, node: Any, arguments: list[Any], span: 
     raise converter.refuse(node, f"{str(node.this).upper()}", _DIFFERENCE_HINT)
 
 
-def _whole_units(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
+def _convert_whole_units(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
     """Convert TIMESTAMPDIFF(unit, a, b): the number of whole units, as Flink and Spark count."""
-    _only(converter, node, arguments, 3)
+    _only_argument(converter, node, arguments, 3)
     unit = unit_name(arguments[0]).removeprefix("sql_tsi_")
     if unit not in _WHOLE_UNITS:
         raise converter.refuse(node, f"TIMESTAMPDIFF in `{unit[:40]}`", f"there are {', '.join(_WHOLE_UNITS)}")
@@ -206,24 +206,26 @@ def _whole_units(converter: SqlConverter, node: Any, arguments: list[Any], span:
     return ex.Call("sql timestampdiff", (ex.Literal(unit), first, last), span)
 
 
-def _refused(hint: str) -> Callable[[SqlConverter, Any, list[Any], Span], ex.Expr]:
+def _refuser(hint: str) -> Callable[[SqlConverter, Any, list[Any], Span], ex.Expr]:
     def refuse(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:  # noqa: ARG001
         raise converter.refuse(node, f"{str(node.this).upper()}", hint)
 
     return refuse
 
 
-def _last_day(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
-    month = ex.Call("sql date_trunc", (converter.convert(_only(converter, node, arguments)), ex.Literal("month")))
+def _convert_last_day(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
+    month = ex.Call(
+        "sql date_trunc", (converter.convert(_only_argument(converter, node, arguments)), ex.Literal("month"))
+    )
     following = ex.Call("sql add_months", (month, ex.Literal(1)))
     return ex.Call("sql date", (ex.Binary("-", following, ex.Duration(Fraction(DAY))),), span)
 
 
-def _date(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
-    return ex.Call("sql date", (converter.convert(_only(converter, node, arguments)),), span)
+def _convert_date(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
+    return ex.Call("sql date", (converter.convert(_only_argument(converter, node, arguments)),), span)
 
 
-def _to_char(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
+def _convert_to_char(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
     value = converter.convert(arguments[0]) if arguments else None
     if value is not None and len(arguments) == 1 and not converter.gives_date(value):
         return ex.Call("sql text", (value,), span)
@@ -244,7 +246,7 @@ def _template(converter: SqlConverter, node: Any, argument: Any) -> str:
     return str(argument.this)
 
 
-def _read(as_date: bool) -> Callable[[SqlConverter, Any, list[Any], Span], ex.Expr]:
+def _time_reader(as_date: bool) -> Callable[[SqlConverter, Any, list[Any], Span], ex.Expr]:
     def read(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
         name = str(node.this).upper()
         is_constant = (
@@ -271,22 +273,22 @@ def _read(as_date: bool) -> Callable[[SqlConverter, Any, list[Any], Span], ex.Ex
 
 
 TIME_FUNCTIONS: dict[str, Callable[[SqlConverter, Any, list[Any], Span], ex.Expr]] = {
-    "add_months": _refused("engines differ at the end of a month: write d + INTERVAL '1' MONTH"),
-    "date": _date,
-    "date_format": _refused("write TO_CHAR(ts, 'YYYY-MM-DD')"),
-    "date_part": _date_part,
-    "date_sub": _refused("write d - INTERVAL '1' DAY"),
+    "add_months": _refuser("engines differ at the end of a month: write d + INTERVAL '1' MONTH"),
+    "date": _convert_date,
+    "date_format": _refuser("write TO_CHAR(ts, 'YYYY-MM-DD')"),
+    "date_part": _convert_date_part,
+    "date_sub": _refuser("write d - INTERVAL '1' DAY"),
     "epoch": _part_call("epoch"),
-    "last_day": _last_day,
-    "now": _refused("a result that depends on the clock is not given: write the time as a constant"),
-    "to_char": _to_char,
-    "to_date": _read(True),
-    "to_timestamp": _read(False),
-    **dict.fromkeys(("date_trunc", "timestamp_trunc"), _date_trunc),
-    **dict.fromkeys(("trunc", "truncate"), _trunc),
-    **dict.fromkeys(("date_add", "dateadd", "timestampadd", "timestamp_add"), _add),
-    "timestampdiff": _whole_units,
-    **dict.fromkeys(("date_diff", "datediff", "timestamp_diff"), _difference),
+    "last_day": _convert_last_day,
+    "now": _refuser("a result that depends on the clock is not given: write the time as a constant"),
+    "to_char": _convert_to_char,
+    "to_date": _time_reader(True),
+    "to_timestamp": _time_reader(False),
+    **dict.fromkeys(("date_trunc", "timestamp_trunc"), _convert_date_trunc),
+    **dict.fromkeys(("trunc", "truncate"), _convert_trunc),
+    **dict.fromkeys(("date_add", "dateadd", "timestampadd", "timestamp_add"), _convert_add),
+    "timestampdiff": _convert_whole_units,
+    **dict.fromkeys(("date_diff", "datediff", "timestamp_diff"), _convert_difference),
     **{
         name: _part_call(name)
         for name in ("quarter", "week", "weekofyear", "week_of_year", "dayofyear", "day_of_year", "isodow",

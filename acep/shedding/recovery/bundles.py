@@ -36,12 +36,13 @@ Ints = npt.NDArray[np.int64]
 Key = tuple[int, ...]
 
 CUT = 1024  # events between two checks for bundles to recover
-KEPT = 12  # windows of the stream that are kept
+KEPT_WINDOWS = 12  # windows of the stream that are kept
 LONG = 4  # windows of an unfinished bundle that are recovered at a time
 CARRIED = 16_384  # events whose unused share is carried over at most
 QUIET, ENOUGH = 8192, 8  # after QUIET events without a bundle too costly, 1 / ENOUGH of a full bank is plenty
 EAGER = 0.5  # share of the bank that a bundle's expected cost may take
-NUMBERS = ("bank", "lent", "spent", "given", "recovered", "unrecovered", "full", "denied")
+NUMBERS = ("bank", "lent", "spent", "n_given", "recovered", "unrecovered", "full", "denied")
+STORED_NAMES = {"n_given": "given"}  # names of numbers in stored state, where they differ
 
 
 @dataclass
@@ -55,15 +56,15 @@ class Recovery:
     bank: float = 0.0
     lent: bool = False
     spent: int = 0
-    given: int = 0
+    n_given: int = 0
     recovered: int = 0
     unrecovered: int = 0
-    worth: RecoveryCost = field(default_factory=RecoveryCost)
+    costs: RecoveryCost = field(default_factory=RecoveryCost)
     full: float = 0.0  # the most that the bank holds
     denied: int = 0  # number of events when a bundle was last too costly
     poor: bool = False
-    areas: dict[Key, PendingPartition] = field(default_factory=dict)
-    due: list[tuple[int, str, Key]] = field(default_factory=list)
+    partitions: dict[Key, PendingPartition] = field(default_factory=dict)
+    checks: list[tuple[int, str, Key]] = field(default_factory=list)
     marks: deque[tuple[int, int]] = field(default_factory=lambda: deque([(NEVER, 0)]))  # time, shed until then
     out: list[FoundColumns] = field(default_factory=list)
     session: PlanSession = field(init=False)
@@ -79,7 +80,7 @@ class Recovery:
         self.session, self.number, self.span = session, number, span
         self.recent = Recent(keys)
         table = list(session.key_tables).index(tuple(keys))
-        self.reconciliation = Reconciliation(table, len(keys), KEPT * span)
+        self.reconciliation = Reconciliation(table, len(keys), KEPT_WINDOWS * span)
         self.shedding_table = SheddingTable.flat(context).for_native_core(context)
 
     # The stream ------------------------------------------------------------------------------------
@@ -101,26 +102,26 @@ class Recovery:
             self.full = rate * self.share * CARRIED
             self.bank = min(self.bank + rate * self.share * events, max(self.full, self.bank))
 
-    def saw(self, rows: Pushed, events: int, found: FoundColumns, keys: Ints, shed: int) -> None:
+    def saw(self, rows: Pushed, events: int, matches: FoundColumns, keys: Ints, shed: int) -> None:
         """Add events, up to event number ``events``, and the matches found in them, with the words of their keys."""
         self.recent.add(rows)
-        self._wait(found, keys)
+        self._wait(matches, keys)
         if events % CUT == 0:
             clock = int(rows[0][-1])
             # Bundles that were open at the last check go on from there.
-            self.recent.cut(self.marks[-1][0] - KEPT * self.span)
+            self.recent.cut(self.marks[-1][0] - KEPT_WINDOWS * self.span)
             if self._settle(clock - 1, shed):
                 self.denied = events
             self.marks.append((clock, shed))
-            while len(self.marks) > 1 and self.marks[1][0] < clock - KEPT * self.span:
+            while len(self.marks) > 1 and self.marks[1][0] < clock - KEPT_WINDOWS * self.span:
                 self.marks.popleft()
             # With plenty in the bank, the share is of more use elsewhere.
             plenty = self.bank * ENOUGH >= self.full and events - self.denied >= QUIET
             self.lent = self.full > 0 and (plenty or self.bank >= self.full)
 
-    def finish(self, found: FoundColumns, keys: Ints, shed: int) -> None:
+    def finish(self, matches: FoundColumns, keys: Ints, shed: int) -> None:
         """End the stream and give out the remaining bundles."""
-        self._wait(found, keys)
+        self._wait(matches, keys)
         self.recent.cut(NEVER)
         self._settle(ALWAYS, shed)
         self.reconciliation.ended = True
@@ -132,213 +133,231 @@ class Recovery:
 
     # Bundles ---------------------------------------------------------------------------------------
 
-    def _wait(self, found: FoundColumns, keys: Ints) -> None:
-        if not len(found):
+    def _wait(self, matches: FoundColumns, keys: Ints) -> None:
+        if not len(matches):
             return
         if not self.recent.keys:
-            self._add((), found, found)
+            self._add((), matches, matches)
             return
-        distinct, places = np.unique(keys.reshape(len(found), -1), axis=0, return_inverse=True)
-        order = np.argsort(places.ravel(), kind="stable")
-        edges = np.searchsorted(places.ravel()[order], np.arange(len(distinct) + 1))
+        distinct, key_index = np.unique(keys.reshape(len(matches), -1), axis=0, return_inverse=True)
+        order = np.argsort(key_index.ravel(), kind="stable")
+        edges = np.searchsorted(key_index.ravel()[order], np.arange(len(distinct) + 1))
         for k, words in enumerate(distinct.tolist()):
-            own = found.take(order[edges[k] : edges[k + 1]])
-            self._add(tuple(words), own, own)
+            key_matches = matches.take(order[edges[k] : edges[k + 1]])
+            self._add(tuple(words), key_matches, key_matches)
 
-    def _add(self, key: Key, found: FoundColumns, first: FoundColumns) -> None:
-        area = self.areas.get(key)
-        if area is None:
-            area = self.areas[key] = PendingPartition(repr([column.at(slice(0, 1)).to_list() for column in first.keys]))
-        area.add(found)
-        self._schedule(key, area)
+    def _add(self, key: Key, matches: FoundColumns, first: FoundColumns) -> None:
+        pending = self.partitions.get(key)
+        if pending is None:
+            name = repr([column.at(slice(0, 1)).to_list() for column in first.keys])
+            pending = self.partitions[key] = PendingPartition(name)
+        pending.add(matches)
+        self._schedule(key, pending)
 
-    def _schedule(self, key: Key, area: PendingPartition) -> None:
-        if area.open or len(area.points):
-            base = area.until if area.open else int(area.points[0])
-            begin = area.last if area.open else base
+    def _schedule(self, key: Key, pending: PendingPartition) -> None:
+        if pending.open or len(pending.points):
+            base = pending.until if pending.open else int(pending.points[0])
+            begin = pending.last if pending.open else base
             assert begin is not None
             assert base is not None
-            due = min(area.chain(begin, self.span, ALWAYS), base + (LONG - 1) * self.span) + self.span
-        else:  # nothing waits: the area is forgotten then
-            due = (area.until or 0) + KEPT * self.span
-        if due != area.due:
-            area.due = due
-            heapq.heappush(self.due, (due, area.name, key))
+            check_time = min(pending.chain(begin, self.span, ALWAYS), base + (LONG - 1) * self.span) + self.span
+        else:  # nothing waits: the partition is forgotten then
+            check_time = (pending.until or 0) + KEPT_WINDOWS * self.span
+        if check_time != pending.check_time:
+            pending.check_time = check_time
+            heapq.heappush(self.checks, (check_time, pending.name, key))
 
     def _settle(self, now: int, shed: int) -> bool:
         """Give out the bundles due by ``now``, up to which all events have come. Return whether one was too costly."""
         self.poor = False
-        while self.due and self.due[0][0] <= now:
-            due, _, key = heapq.heappop(self.due)
-            area = self.areas.get(key)
-            if area is None or area.due != due:
+        while self.checks and self.checks[0][0] <= now:
+            check_time, _, key = heapq.heappop(self.checks)
+            pending = self.partitions.get(key)
+            if pending is None or pending.check_time != check_time:
                 continue
-            area.due = ALWAYS + 1
-            if not area.open and not len(area.points):
-                del self.areas[key]
+            pending.check_time = ALWAYS + 1
+            if not pending.open and not len(pending.points):
+                del self.partitions[key]
                 continue
-            self._bundle(key, area, now, shed)
-            self._schedule(key, area)
+            self._bundle(key, pending, now, shed)
+            self._schedule(key, pending)
         return self.poor
 
-    def _bundle(self, key: Key, area: PendingPartition, now: int, shed: int) -> None:
+    def _bundle(self, key: Key, pending: PendingPartition, now: int, shed: int) -> None:
         """Give out the matches of the earliest bundle of a partition, as far as it has come."""
         span = self.span
-        if area.open:
-            assert area.until is not None
-            assert area.last is not None
-            begin = first = area.until + 1
-            last = area.chain(area.last, span, now)
+        if pending.open:
+            assert pending.until is not None
+            assert pending.last is not None
+            begin = first = pending.until + 1
+            last = pending.chain(pending.last, span, now)
         else:
-            first = int(area.points[0])
+            first = int(pending.points[0])
             begin = first - span
-            last = area.chain(first, span, now)
-        after = area.until is not None and area.last is not None and first - area.last <= span and not area.open
+            last = pending.chain(first, span, now)
+        continues = (
+            pending.until is not None and pending.last is not None and first - pending.last <= span and not pending.open
+        )
         if self._nothing_shed(begin - span, shed):
-            done = min(last + span, now)
-            self._give(area, area.take(last), first, last, after)
-            area.until, area.open, area.whole = done, done < last + span, area.whole or not after
+            exact_until = min(last + span, now)
+            self._give(pending, pending.take(last), first, last, continues)
+            pending.until, pending.open, pending.is_complete = (
+                exact_until,
+                exact_until < last + span,
+                pending.is_complete or not continues,
+            )
             return
-        parts, done, reached, whole = self._recovered(key, area, begin, first, last, now, after)
-        if not whole:
-            self._lost(key, area, parts, first, max(last, min(reached, done)), done, after)
+        parts, exact_until, reached, is_complete = self._recovered(key, pending, begin, first, last, now, continues)
+        if not is_complete:
+            self._lost(key, pending, parts, first, max(last, min(reached, exact_until)), exact_until, continues)
             return
-        area.take(done)
+        pending.take(exact_until)
         lowest = min((int(part.end.min()) for part in parts if len(part)), default=first)
-        self._give(area, parts, lowest, reached, after)
+        self._give(pending, parts, lowest, reached, continues)
         for part in parts:
             self.reconciliation.told(key, part.end)
-        area.until, area.open, area.whole = done, done < reached + span, True
-        if not area.open:
+        pending.until, pending.open, pending.is_complete = exact_until, exact_until < reached + span, True
+        if not pending.open:
             self.recovered += 1
 
     def _nothing_shed(self, since: int, shed: int) -> bool:
         """Return whether nothing has been shed since a time."""
-        before = 0
+        shed_before = 0
         for clock, count in self.marks:
             if clock >= since:
                 break
-            before = count
-        return before == shed
+            shed_before = count
+        return shed_before == shed
 
     def _recovered(
-        self, key: Key, area: PendingPartition, begin: int, first: int, last: int, now: int, after: bool
+        self, key: Key, pending: PendingPartition, begin: int, first: int, last: int, now: int, continues: bool
     ) -> tuple[list[FoundColumns], int, int, bool]:
         """Return the matches of a bundle from ``begin`` on, the time up to which they are complete, the last match
         point, and whether none is missing (its events may be gone, its start given out, or the cost too high)."""
         span = self.span
-        if after:  # its beginning was given out incomplete
+        if continues:  # its beginning was given out incomplete
             return [], NEVER, last, False
-        wanted, begin = begin, self._floor(area, begin)
-        if begin > wanted and (area.open or not area.known_before(wanted, begin)):
+        wanted_begin, begin = begin, self._floor(pending, begin)
+        if begin > wanted_begin and (pending.open or not pending.known_before(wanted_begin, begin)):
             return [], NEVER, last, False
         events = self.recent.count(key, begin - span, min(last + span, now))
-        matches = sum(int(np.count_nonzero(part.end <= last)) for part in area.waiting)
+        matches = sum(int(np.count_nonzero(part.end <= last)) for part in pending.waiting)
         # With a full bank any bundle is tried, so that costs are learned anew.
-        if self.bank < self.full and self.worth.cost(events, matches) > self.bank * EAGER:
+        if self.bank < self.full and self.costs.cost(events, matches) > self.bank * EAGER:
             self.poor = True
             return [], NEVER, last, False
-        before = self.spent
-        found = self._widened(key, area, begin, first, last, now)
-        parts, done, _, enough = found
-        given = sum(len(part) for part in parts)
-        known = sum(int(np.count_nonzero(part.end <= done)) for part in area.waiting)
-        self.worth.learn(events, matches, self.spent - before, enough=enough, more=given > known)
-        return found
+        spent_before = self.spent
+        recovered = self._widened(key, pending, begin, first, last, now)
+        parts, exact_until, _, enough = recovered
+        n_recovered = sum(len(part) for part in parts)
+        n_known = sum(int(np.count_nonzero(part.end <= exact_until)) for part in pending.waiting)
+        self.costs.learn(events, matches, self.spent - spent_before, enough=enough, found_more=n_recovered > n_known)
+        return recovered
 
     def _widened(
-        self, key: Key, area: PendingPartition, begin: int, first: int, last: int, now: int
+        self, key: Key, pending: PendingPartition, begin: int, first: int, last: int, now: int
     ) -> tuple[list[FoundColumns], int, int, bool]:
         """Return the matches of a bundle, as :meth:`_recovered` does, searched a window at a time."""
         span = self.span
         run = self._again(key, begin, now, last)
-        parts = [] if run.found is None else [run.found]
-        if not run.enough or area.open:
-            return parts, run.done, run.last, run.enough
+        parts = [] if run.matches is None else [run.matches]
+        if not run.enough or pending.open:
+            return parts, run.exact_until, run.last, run.enough
         # Search backward, a window at a time, as long as an earlier match point is found.
-        lowest, known = min([first, *(int(part.end.min()) for part in parts if len(part))]), begin
-        while (wanted := lowest - span) < known:
-            start = self._floor(area, wanted)
-            if not area.known_before(wanted, start):
-                return parts, run.done, run.last, False
-            if start >= known:
+        lowest, searched_from = min([first, *(int(part.end.min()) for part in parts if len(part))]), begin
+        while (wanted_begin := lowest - span) < searched_from:
+            start = self._floor(pending, wanted_begin)
+            if not pending.known_before(wanted_begin, start):
+                return parts, run.exact_until, run.last, False
+            if start >= searched_from:
                 break
-            more = self._again(key, start, known - 1, ALWAYS)
-            if not more.enough:
-                return parts, run.done, run.last, False
-            known = start
-            if more.found is not None and len(more.found):
-                parts.append(more.found)
-                lowest = min(lowest, int(more.found.end.min()))
-        return parts, run.done, run.last, True
+            run_before = self._again(key, start, searched_from - 1, ALWAYS)
+            if not run_before.enough:
+                return parts, run.exact_until, run.last, False
+            searched_from = start
+            if run_before.matches is not None and len(run_before.matches):
+                parts.append(run_before.matches)
+                lowest = min(lowest, int(run_before.matches.end.min()))
+        return parts, run.exact_until, run.last, True
 
-    def _floor(self, area: PendingPartition, wanted: int) -> int:
-        """Return the earliest time, not before ``wanted``, from which matches not yet given out can be found."""
-        if area.until is not None:
-            wanted = max(wanted, area.until + 1)
-        return wanted if self.recent.floor is None else max(wanted, self.recent.floor + self.span)
+    def _floor(self, pending: PendingPartition, begin: int) -> int:
+        """Return the earliest time, not before ``begin``, from which matches not yet given out can be found."""
+        if pending.until is not None:
+            begin = max(begin, pending.until + 1)
+        return begin if self.recent.floor is None else max(begin, self.recent.floor + self.span)
 
     def _lost(
-        self, key: Key, area: PendingPartition, parts: list[FoundColumns], first: int, last: int, done: int, after: bool
+        self,
+        key: Key,
+        pending: PendingPartition,
+        parts: list[FoundColumns],
+        first: int,
+        last: int,
+        exact_until: int,
+        continues: bool,
     ) -> None:
-        """Give out the matches of a bundle that is not recovered: exact up to ``done``, then those found before."""
-        upto = area.take(max(last, done))
-        kept = [where(part, part.end > done) for part in upto]
-        exact = [where(part, part.end <= done) for part in parts if done > NEVER]
+        """Give out the matches of a bundle that is not recovered: exact up to ``exact_until``,
+        then those found before."""
+        waiting = pending.take(max(last, exact_until))
+        inexact = [where(part, part.end > exact_until) for part in waiting]
+        exact = [where(part, part.end <= exact_until) for part in parts if exact_until > NEVER]
         for part in exact:
             self.reconciliation.told(key, part.end)
         lowest = min((int(part.end.min()) for part in exact if len(part)), default=first)
-        self._give(area, exact + kept, lowest, last, after or area.open)
-        if not after:
+        self._give(pending, exact + inexact, lowest, last, continues or pending.open)
+        if not continues:
             self.unrecovered += 1
-        area.until, area.open, area.whole = max(last, done), False, False
+        pending.until, pending.open, pending.is_complete = max(last, exact_until), False, False
 
-    def _give(self, area: PendingPartition, parts: Sequence[FoundColumns], first: int, last: int, after: bool) -> None:
-        area.first = area.first if after or area.open else first
-        area.last = last
+    def _give(
+        self, pending: PendingPartition, parts: Sequence[FoundColumns], first: int, last: int, continues: bool
+    ) -> None:
+        pending.first = pending.first if continues or pending.open else first
+        pending.last = last
         for part in parts:
             if len(part):
-                self.given += len(part)
-                self.out.append(replace(part, bundle=np.full(len(part), area.first, np.int64), in_order=False))
+                self.n_given += len(part)
+                self.out.append(replace(part, bundle=np.full(len(part), pending.first, np.int64), in_order=False))
 
     def _again(self, key: Key, begin: int, stop: int, last: int) -> Rematch:
         """Return the matches that end from ``begin`` to ``stop``, exactly, but no later than a window after the
         last of them; ``last``: a known match point."""
         events = self.recent.of(key, begin - self.span, stop)
-        found = rematch(
+        run = rematch(
             self.session, self.number, self.shedding_table, events, begin, stop, last, self.span, int(self.bank)
         )
-        self.spent += found.spent
-        self.bank -= found.spent
-        self.poor |= not found.enough
-        return found
+        self.spent += run.spent
+        self.bank -= run.spent
+        self.poor |= not run.enough
+        return run
 
     # State -----------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data; all matches given out must have been taken."""
         return {
-            **{name: getattr(self, name) for name in NUMBERS},
+            **{STORED_NAMES.get(name, name): getattr(self, name) for name in NUMBERS},
             "settling": self.reconciliation.dump(),
-            "worth": to_plain(self.worth.sums),
-            "areas": to_plain([[list(key), area.dump()] for key, area in self.areas.items()]),
+            "worth": to_plain(self.costs.sums),
+            "areas": to_plain([[list(key), pending.dump()] for key, pending in self.partitions.items()]),
             "marks": [list(mark) for mark in self.marks],
             "recent": to_plain(self.recent.dump()),
         }
 
     def load(self, data: Any) -> None:
         """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
-        vars(self).update(numbers_like(self, NUMBERS, data))
+        numbers = {name: data[STORED_NAMES.get(name, name)] for name in NUMBERS}
+        vars(self).update(numbers_like(self, NUMBERS, numbers))
         if not (np.isfinite([self.bank, self.full]).all() and min(self.bank, self.spent) >= 0):
             raise ValueError("allowance")
         self.reconciliation.load(data["settling"])
-        self.worth = self.worth.with_sums(from_json(data["worth"]))
+        self.costs = self.costs.with_sums(from_json(data["worth"]))
         self.marks = deque((int(clock), int(count)) for clock, count in data["marks"])
         self.recent.load(from_json(data["recent"]), self.session.width)
-        self.areas, self.due = {}, []
-        for words, told in from_json(data["areas"]):
+        self.partitions, self.checks = {}, []
+        for words, state in from_json(data["areas"]):
             key = tuple(int(word) for word in words)
             if len(key) != len(self.recent.keys):
                 raise ValueError("partition")
-            area = self.areas[key] = PendingPartition.restored(told, self.session.plans[self.number].variables)
-            self._schedule(key, area)
+            pending = self.partitions[key] = PendingPartition.restored(state, self.session.plans[self.number].variables)
+            self._schedule(key, pending)

@@ -16,7 +16,7 @@ EVENTS, MATCHES = 32, 8  # bins, by binary logarithm
 FADE = 0.98  # factor of old sums with each new bundle
 PRIOR = 1.0  # bundles with missing matches that are assumed at first
 CUT_OFF = 2.0  # times the touches spent: assumed cost where they did not suffice
-KNOWN = 3.0  # bundles from which on a bin is relied on
+RELIABLE = 3.0  # bundles from which on a bin is relied on
 
 
 @dataclass
@@ -30,14 +30,14 @@ class RecoveryCost:
         """Return the touches likely to be needed for one bundle that has further matches: the mean of similar bundles,
         divided by the share of them that had more.
 
-        >>> worth = RecoveryCost()
-        >>> worth.learn(100, 1, 50, enough=True, more=False)
-        >>> worth.cost(100, 1), worth.cost(1000, 1)
+        >>> costs = RecoveryCost()
+        >>> costs.learn(100, 1, 50, enough=True, found_more=False)
+        >>> costs.cost(100, 1), costs.cost(1000, 1)
         (100.0, 800.0)
         """
         row, column = _bins(events, matches)
         tried, spent, gained = self.sums[:, row, column]
-        if tried < KNOWN:
+        if tried < RELIABLE:
             tried, spent, gained = self.sums[:, row].sum(axis=1)
         if tried < 1:
             tried, spent, gained = self.sums.sum(axis=(1, 2))
@@ -48,11 +48,11 @@ class RecoveryCost:
         likely = (gained + PRIOR) / (tried + PRIOR)
         return float(spent / tried / likely)
 
-    def learn(self, events: int, matches: int, spent: float, *, enough: bool, more: bool) -> None:
-        """Add a bundle that was tried; ``enough``: it was recovered, ``more``: with more matches than were known."""
+    def learn(self, events: int, matches: int, spent: float, *, enough: bool, found_more: bool) -> None:
+        """Add a bundle that was tried; ``enough``: it was recovered; ``found_more``: more matches than were known."""
         row, column = _bins(events, matches)
         self.sums[:, row, column] *= FADE
-        self.sums[:, row, column] += (1.0, spent if enough else CUT_OFF * spent, float(more or not enough))
+        self.sums[:, row, column] += (1.0, spent if enough else CUT_OFF * spent, float(found_more or not enough))
 
     def with_sums(self, sums: Any) -> RecoveryCost:
         """Return a copy with these sums. Raises :class:`ValueError` for invalid ones."""

@@ -16,7 +16,7 @@ __all__ = ["ALWAYS", "NEVER", "PendingPartition", "where"]
 Ints = npt.NDArray[np.int64]
 
 NEVER, ALWAYS = -(2**63) - 1, 2**63  # before and after all times
-STATE = ("name", "until", "first", "last", "open", "whole")
+STATE = ("name", "until", "first", "last", "open", "is_complete")
 
 
 @dataclass
@@ -25,8 +25,8 @@ class PendingPartition:
 
     ``waiting``: matches not given out. ``points``: their match points, ascending. ``until``: all matches that end
     up to there were given out (``None``: none were). ``first``, ``last``: match points of the last bundle given
-    out. ``open``: all of that bundle up to ``until`` was given out, and it may go on. ``whole``: up to ``until``
-    nothing is missing. ``name``: the key as text. ``due``: when the partition is to be checked.
+    out. ``open``: all of that bundle up to ``until`` was given out, and it may go on. ``is_complete``: up to ``until``
+    nothing is missing. ``name``: the key as text. ``check_time``: when the partition is to be checked.
     """
 
     name: str
@@ -36,8 +36,8 @@ class PendingPartition:
     first: int = 0
     last: int | None = None
     open: bool = False
-    whole: bool = True
-    due: int = ALWAYS
+    is_complete: bool = True
+    check_time: int = ALWAYS
 
     def chain(self, last: int, span: int, now: int) -> int:
         """Return the last waiting point up to ``now`` that is linked to ``last`` by gaps of at most ``span``."""
@@ -47,23 +47,23 @@ class PendingPartition:
             last = max(last, point)
         return last
 
-    def add(self, found: FoundColumns) -> None:
+    def add(self, matches: FoundColumns) -> None:
         """Add matches."""
-        self.waiting.append(found)
-        self.points = np.union1d(self.points, found.end)
+        self.waiting.append(matches)
+        self.points = np.union1d(self.points, matches.end)
 
     def take(self, last: int) -> list[FoundColumns]:
         """Remove and return the waiting matches up to a match point."""
         out = [where(part, part.end <= last) for part in self.waiting]
-        rest = [where(part, part.end > last) for part in self.waiting]
-        self.waiting = [part for part in rest if len(part)]
+        remaining = [where(part, part.end > last) for part in self.waiting]
+        self.waiting = [part for part in remaining if len(part)]
         self.points = self.points[self.points > last]
         return [part for part in out if len(part)]
 
-    def known_before(self, wanted: int, start: int) -> bool:
-        """Return whether no match is missed by searching from ``start`` instead of ``wanted``. It is so if
+    def known_before(self, begin: int, start: int) -> bool:
+        """Return whether no match is missed by searching from ``start`` instead of ``begin``. It is so if
         ``start`` is no later, or if it directly follows ``until`` and nothing is missing before."""
-        return start <= wanted or (self.whole and self.until is not None and start == self.until + 1)
+        return start <= begin or (self.is_complete and self.until is not None and start == self.until + 1)
 
     def dump(self) -> list[Any]:
         """Return the state as plain data with arrays."""
@@ -73,16 +73,24 @@ class PendingPartition:
     @classmethod
     def restored(cls, data: Any, variables: tuple[str, ...]) -> PendingPartition:
         """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
-        name, until, first, last, is_open, whole, waiting = data
+        name, until, first, last, is_open, is_complete, waiting = data
         times = [None if time is None else int(time) for time in (until, last)]
         if not isinstance(name, str) or (is_open is True and None in times):
             raise ValueError("bundle")
-        area = cls(name, [], until=times[0], first=int(first), last=times[1], open=is_open is True, whole=whole is True)
+        pending = cls(
+            name,
+            [],
+            until=times[0],
+            first=int(first),
+            last=times[1],
+            open=is_open is True,
+            is_complete=is_complete is True,
+        )
         if waiting is not None:
-            area.add(found_of(waiting, variables))
-        return area
+            pending.add(found_of(waiting, variables))
+        return pending
 
 
-def where(found: FoundColumns, here: npt.NDArray[np.bool_]) -> FoundColumns:
-    """Return the matches selected by ``here``."""
-    return found if here.all() else found.take(np.flatnonzero(here))
+def where(matches: FoundColumns, selected: npt.NDArray[np.bool_]) -> FoundColumns:
+    """Return the matches selected by ``selected``."""
+    return matches if selected.all() else matches.take(np.flatnonzero(selected))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.learning.estimation.recall import COLUMNS, KEPT, WHOLE
+from acep.learning.estimation.recall import COLUMNS, EXACT, FOUND_SHEDDING
 from acep.storage.plain_data import from_json, to_plain
 
 if TYPE_CHECKING:
@@ -55,13 +55,13 @@ class Reconciliation:
 
     def release(self, clock: int) -> tuple[Ints, int]:
         """Remove and return the rows that are decided by now, with the time up to which all are."""
-        until = clock if self.ended else clock - self.lag
-        ready = self.rows[:, WHEN] <= until
-        rows = self._marked(self.rows[ready], [key for key, one in zip(self.keys, ready, strict=True) if one])
-        self.keys = [key for key, one in zip(self.keys, ready, strict=True) if not one]
+        time = clock if self.ended else clock - self.lag
+        ready = self.rows[:, WHEN] <= time
+        rows = self._marked(self.rows[ready], [key for key, is_ready in zip(self.keys, ready, strict=True) if is_ready])
+        self.keys = [key for key, is_ready in zip(self.keys, ready, strict=True) if not is_ready]
         self.rows = self.rows[~ready]
-        self.recovered = deque((key, points) for key, points in self.recovered if int(points[-1]) > until)
-        return rows.ravel(), until
+        self.recovered = deque((key, points) for key, points in self.recovered if int(points[-1]) > time)
+        return rows.ravel(), time
 
     def so_far(self, core: NativeCore, points: Ints, clock: int) -> tuple[Ints, int]:
         """Do the same as :meth:`note` and then :meth:`release`, without changing anything."""
@@ -73,9 +73,9 @@ class Reconciliation:
         if self.width == 0:
             return [()] * len(rows)
         numbers, words = core.numbers(self.table), core.keys(self.table).reshape(-1, self.width)
-        at = np.minimum(np.searchsorted(numbers, rows[:, 0]), max(len(numbers) - 1, 0))
-        there = numbers[at] == rows[:, 0] if len(numbers) else np.zeros(len(rows), np.bool_)
-        return [tuple(words[k].tolist()) if known else self._none for k, known in zip(at, there, strict=True)]
+        index = np.minimum(np.searchsorted(numbers, rows[:, 0]), max(len(numbers) - 1, 0))
+        is_known = numbers[index] == rows[:, 0] if len(numbers) else np.zeros(len(rows), np.bool_)
+        return [tuple(words[k].tolist()) if has_key else self._none for k, has_key in zip(index, is_known, strict=True)]
 
     @property
     def _none(self) -> Key:
@@ -86,24 +86,29 @@ class Reconciliation:
         """Return the rows, with recovered points marked as kept."""
         if not len(rows) or not self.recovered:
             return rows
-        found: dict[Key, list[Ints]] = {}
+        points_by_key: dict[Key, list[Ints]] = {}
         for key, points in self.recovered:
-            found.setdefault(key, []).append(points)
+            points_by_key.setdefault(key, []).append(points)
         marked = rows.copy()
-        at: dict[Key, list[int]] = {}
+        rows_by_key: dict[Key, list[int]] = {}
         for row, key in enumerate(keys):
-            if key in found and key != self._none and rows[row, KIND] == WHOLE:
-                at.setdefault(key, []).append(row)
-        for key, places in at.items():
-            here = np.array(places, np.intp)
-            marked[here[np.isin(rows[here, WHEN], np.concatenate(found[key]))], KIND] = KEPT
+            if key in points_by_key and key != self._none and rows[row, KIND] == EXACT:
+                rows_by_key.setdefault(key, []).append(row)
+        for key, key_rows in rows_by_key.items():
+            row_index = np.array(key_rows, np.intp)
+            marked[row_index[np.isin(rows[row_index, WHEN], np.concatenate(points_by_key[key]))], KIND] = FOUND_SHEDDING
         return marked
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data."""
         keys = np.array(self.keys, np.int64).reshape(len(self.keys), self.width)
-        told = [[list(key), points] for key, points in self.recovered]
-        return {"rows": to_plain(self.rows), "keys": to_plain(keys), "recovered": to_plain(told), "ended": self.ended}
+        recovered = [[list(key), points] for key, points in self.recovered]
+        return {
+            "rows": to_plain(self.rows),
+            "keys": to_plain(keys),
+            "recovered": to_plain(recovered),
+            "ended": self.ended,
+        }
 
     def load(self, data: Any) -> None:
         """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""

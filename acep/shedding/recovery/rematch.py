@@ -23,11 +23,11 @@ SHED = ("refused", "dropped", "passed_over", "withheld")
 
 @dataclass(frozen=True)
 class Rematch:
-    """An exact run over a part of the stream: its matches (``found``); ``done``, the time up to which they are
-    complete; ``last``, the last match point; ``enough``: whether the allowance sufficed; and the touches ``spent``."""
+    """An exact run over a part of the stream: its ``matches``; ``exact_until``, the time up to which they are complete;
+    ``last``, the last match point; ``enough``: whether the allowance sufficed; and the touches ``spent``."""
 
-    found: FoundColumns | None
-    done: int
+    matches: FoundColumns | None
+    exact_until: int
     last: int
     enough: bool
     spent: int = 0
@@ -42,45 +42,46 @@ def rematch(
     stop: int,
     last: int,
     span: int,
-    most: int,
+    allowance: int,
 ) -> Rematch:
-    """Return the matches of ``events`` that end from ``begin`` to ``stop``, exactly, at ``most`` touches, but no later
-    than ``span`` (a window) after the last one; ``last``: a known match point (``ALWAYS``: all up to ``stop``)."""
+    """Return the matches of ``events`` that end from ``begin`` to ``stop``, exactly, at ``allowance`` touches, but no
+    later than ``span`` (a window) after the last one; ``last``: a match point already known (``ALWAYS``: all up to
+    ``stop``)."""
     reach = min(stop, last + span)
     if events is None or int(events[0][0]) > reach:
         return Rematch(None, reach, last, True)
-    if most < 1:
+    if allowance < 1:
         return Rematch(None, NEVER, last, False)
     ts = events[0]
     core = session.another_core(plan, shedding_table)
-    core.allow(0, float(most), np.inf)
+    core.allow(0, float(allowance), np.inf)
     # The whole allowance is granted with the first event.
     core.push(*rows_of(events, slice(0, 1)))
     core.allow(0, 0.0, np.inf)
-    found: list[FoundColumns] = []
-    at, done, enough = 1, NEVER, True
+    parts: list[FoundColumns] = []
+    position, exact_until, enough = 1, NEVER, True
     while True:
         counts = core.shedding_counts(0)
         if any(counts[name] for name in SHED):
             enough = False
             break
-        own = session.columns(plan, core.take(0))
-        own = where(own, own.end >= begin)
-        if len(own):
-            found.append(own)
-            last = max(last, int(own.end.max())) if last < ALWAYS else last
+        matches = session.columns(plan, core.take(0))
+        matches = where(matches, matches.end >= begin)
+        if len(matches):
+            parts.append(matches)
+            last = max(last, int(matches.end.max())) if last < ALWAYS else last
             reach = min(stop, last + span)
-        if at == len(ts) or ts[at] > ts[at - 1]:
-            done = int(ts[at - 1])
-        if at == len(ts) or int(ts[at]) > reach:
+        if position == len(ts) or ts[position] > ts[position - 1]:
+            exact_until = int(ts[position - 1])
+        if position == len(ts) or int(ts[position]) > reach:
             break
         # Events of one time are pushed together.
-        upto = int(np.searchsorted(ts, min(reach, ts[min(at + PART, len(ts)) - 1]), "right"))
-        core.push(*rows_of(events, slice(at, upto)))
-        at = upto
+        stop_position = int(np.searchsorted(ts, min(reach, ts[min(position + PART, len(ts)) - 1]), "right"))
+        core.push(*rows_of(events, slice(position, stop_position)))
+        position = stop_position
     if enough:
-        done = reach
-    everything = concatenate(found) if found else None
+        exact_until = reach
+    everything = concatenate(parts) if parts else None
     if everything is not None:
-        everything = where(everything, everything.end <= done)
-    return Rematch(everything, done, last, enough, int(core.shedding_counts(0)["spent"]))
+        everything = where(everything, everything.end <= exact_until)
+    return Rematch(everything, exact_until, last, enough, int(core.shedding_counts(0)["spent"]))

@@ -73,8 +73,8 @@ class SparkClause:
             raise no_columns_error()
 
 
-def plan_for_spark(columns: StructType, clause: str, called: str = "", *, is_stream: bool = False) -> SparkClause:
-    """Plan a clause for the columns of a DataFrame, and what it is ``called`` in the clause.
+def plan_for_spark(columns: StructType, clause: str, input_name: str = "", *, is_stream: bool = False) -> SparkClause:
+    """Plan a clause for the columns of a DataFrame, and what it is called (``input_name``) in the clause.
 
     Raises :class:`QueryError` for a clause that is wrong, and :class:`DataError` for columns that do not travel.
     """
@@ -85,7 +85,7 @@ def plan_for_spark(columns: StructType, clause: str, called: str = "", *, is_str
     timed = st.StructType([*columns.fields, st.StructField(_TIME, st.TimestampNTZType())])
     schema = input_schema(all_columns(timed), ts=_TIME, type=None)
     dates = frozenset(field.name for field in columns.fields if isinstance(field.dataType, st.DateType))
-    plan = make_plan(parse_clause(clause), tuple(columns.names), schema, dates, called)
+    plan = make_plan(parse_clause(clause), tuple(columns.names), schema, dates, input_name)
     _check_keys(plan)
     if is_stream:
         time_column(plan)

@@ -212,8 +212,8 @@ class ForEachBatch:
         behind = call.admission is not None and outcome.load.is_behind(target)
         if behind and not self._behind:
             warnings.warn(
-                f"the stream falls behind {call.bound.bound_text(outcome.core_time)}: a micro-batch took {seconds:.2g} s"
-                " though next to nothing could be shed any more (fewer events a micro-batch, or more cores)",
+                f"the stream falls behind {call.bound.bound_text(outcome.core_time)}: a micro-batch took {seconds:.2g}"
+                " s though next to nothing could be shed any more (fewer events a micro-batch, or more cores)",
                 stacklevel=3,
             )
         self._behind = behind

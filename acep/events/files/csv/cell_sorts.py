@@ -122,12 +122,12 @@ def zero_rows(texts: pa.Array | pa.ChunkedArray, *, hexadecimal: bool = False) -
     [0, 2, 4]
     """
     pattern = rf"{ZEROS}|{BLANKS}0[xX].*" if hexadecimal else ZEROS
-    before, rows = 0, [np.empty(0, np.int64)]
+    n_before, rows = 0, [np.empty(0, np.int64)]
     for chunk in texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]:
         candidates = _with_zero(chunk)
         if len(candidates):
-            rows.append(before + candidates[matching(chunk.take(pa.array(candidates)), pattern)])
-        before += len(chunk)
+            rows.append(n_before + candidates[matching(chunk.take(pa.array(candidates)), pattern)])
+        n_before += len(chunk)
     return np.concatenate(rows)
 
 
@@ -251,7 +251,7 @@ def _reads_as(wanted: pa.DataType) -> Callable[[pa.ChunkedArray], Any]:
     def read(texts: pa.ChunkedArray) -> pa.ChunkedArray:
         import pyarrow.compute as pc
 
-        plain = pc.utf8_trim(texts, " \t") if pa.types.is_floating(wanted) else texts
-        return in_reach(plain, plain.cast(wanted))
+        trimmed = pc.utf8_trim(texts, " \t") if pa.types.is_floating(wanted) else texts
+        return in_reach(trimmed, trimmed.cast(wanted))
 
     return read

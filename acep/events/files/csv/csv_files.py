@@ -189,9 +189,9 @@ class CsvFile:
         """Return texts of Zeek as acep reads them: what is empty as an empty text, and truth values as words."""
         words = {name: {"T": "true", "F": "false"} for name, cast in self.dialect.casts.items() if cast == "bool"}
         for i, name in enumerate(table.column_names):
-            column, known = table.column(i), words.get(name, {self.dialect.empty: ""})
+            column, replacements = table.column(i), words.get(name, {self.dialect.empty: ""})
             if pa.types.is_string(column.type):
-                texts = [known.get(text, text) for text in column.to_pylist()]
+                texts = [replacements.get(text, text) for text in column.to_pylist()]
                 table = table.set_column(i, name, pa.array(texts, pa.string()))
         return table
 
@@ -215,8 +215,8 @@ class CsvFile:
             for n_lines, row in self._cutter.rows(piece.data):
                 for column, cell in zip(self.names, self._cutter.cells(row), strict=False):
                     if column in self.wanted and not _is_utf8(cell.encode("latin-1")):
-                        where = f"`{name}`, line {piece.line + n_lines}: `{column}` is not UTF-8 text"
-                        return DataError(where, hint="save the file as UTF-8", code="data_value")
+                        message = f"`{name}`, line {piece.line + n_lines}: `{column}` is not UTF-8 text"
+                        return DataError(message, hint="save the file as UTF-8", code="data_value")
         place = re.search(r"CSV column #(\d+): Row #(\d+): CSV conversion error to (.*): invalid value (.*)", reason)
         lines = [n for n, _ in self._cutter.rows(piece.data)] if place else []
         if place and int(place[2]) <= len(lines):
@@ -234,14 +234,14 @@ def _n_lines(data: bytes) -> int:
     return count_lines(data) + (data[-1:] not in (b"\n", b"\r"))
 
 
-def _end_of_lines(data: bytes, most: int) -> tuple[int, int]:
-    """Return the place after the first lines, and how many they are: ``most``, unless there are fewer."""
+def _end_of_lines(data: bytes, max_lines: int) -> tuple[int, int]:
+    """Return the place after the first lines, and how many they are: ``max_lines``, unless there are fewer."""
     line_feed, end = b"\n" if b"\n" in data else b"\r", 0
-    for i in range(most):
+    for i in range(max_lines):
         if end == len(data):
             return end, i
         end = data.find(line_feed, end) + 1 or len(data)
-    return end, most
+    return end, max_lines
 
 
 # Bytes that are not UTF-8 -----------------------------------------------------------------------

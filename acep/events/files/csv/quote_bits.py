@@ -31,12 +31,12 @@ def encloses_cells_only(data: bytes, delimiter: bytes, line_end: bytes, *, at_en
     for other_end in LINE_ENDS:
         if other_end != line_end and other_end in data:
             limits |= _places_of(other_end, letters)
-    before, behind = limits << BIT, limits >> BIT
-    before[1:] |= limits[:-1] >> LAST
+    bytes_before, behind = limits << BIT, limits >> BIT
+    bytes_before[1:] |= limits[:-1] >> LAST
     behind[:-1] |= limits[1:] << LAST
-    before[0] |= BIT
+    bytes_before[0] |= BIT
     behind[(len(data) - 1) // 64] |= BIT << np.uint64((len(data) - 1) % 64)
-    return not (marks & ((inside & ~before) | (~inside & ~behind))).any()
+    return not (marks & ((inside & ~bytes_before) | (~inside & ~behind))).any()
 
 
 def _places_of(byte: bytes, letters: npt.NDArray[np.uint8]) -> Bits:

@@ -57,35 +57,35 @@ class Block:
     values: pa.ChunkedArray | None = None
 
 
-def resolved(seen: AbstractSet[str]) -> pa.DataType:
-    """Return the type that represents all looks in ``seen``.
+def resolved(looks: AbstractSet[str]) -> pa.DataType:
+    """Return the type that represents all ``looks``.
 
     >>> resolved({"int", "float"}), resolved({"float", "zeros"}), resolved({"date", "us"}), resolved({"s", "s+"})
     (DataType(double), DataType(string), TimestampType(timestamp[us]), DataType(string))
     """
-    if not seen:
+    if not looks:
         return pa.null()
-    if seen <= NUMBERS:
-        if ZEROS in seen:
+    if looks <= NUMBERS:
+        if ZEROS in looks:
             return pa.string()
-        return pa.float64() if "float" in seen else pa.string() if BIG in seen else pa.int64()
-    if PADDED in seen:
-        return pa.date32() if seen <= {PADDED, "date", FAR["ns"]} else pa.string()
+        return pa.float64() if "float" in looks else pa.string() if BIG in looks else pa.int64()
+    if PADDED in looks:
+        return pa.date32() if looks <= {PADDED, "date", FAR["ns"]} else pa.string()
     for order in (TIMES[:4], TIMES[4:]):
         finest = order[-1]
-        if seen <= {*order, FAR[finest]}:
-            look = max(seen - {FAR[finest]}, key=order.index)
-            return pa.string() if look == finest and FAR[finest] in seen else TYPES[look]
-    return TYPES[next(iter(seen))] if len(seen) == 1 else pa.string()
+        if looks <= {*order, FAR[finest]}:
+            look = max(looks - {FAR[finest]}, key=order.index)
+            return pa.string() if look == finest and FAR[finest] in looks else TYPES[look]
+    return TYPES[next(iter(looks))] if len(looks) == 1 else pa.string()
 
 
-def block_of(texts: pa.ChunkedArray, seen: AbstractSet[str] = frozenset()) -> Block:
-    """Return what the texts of a block look like; ``seen`` is what earlier blocks look like.
+def block_of(texts: pa.ChunkedArray, earlier_looks: AbstractSet[str] = frozenset()) -> Block:
+    """Return what the texts of a block look like; ``earlier_looks`` are those of earlier blocks.
 
     >>> [block_of(pa.chunked_array([texts])).looks for texts in (["1", None, "007"], ["2024-01-31"], ["true", "x"])]
     [{'zeros'}, {'date'}, {'text'}]
     """
-    values = _as_before(texts, seen)
+    values = _as_before(texts, earlier_looks)
     if values is None:
         values = inferred(texts)
     column_type = values.type
@@ -96,7 +96,7 @@ def block_of(texts: pa.ChunkedArray, seen: AbstractSet[str] = frozenset()) -> Bl
     if pa.types.is_integer(column_type):
         return Block({ZEROS if len(zero_rows(texts, hexadecimal=True)) else "int"}, values)
     if pa.types.is_floating(column_type):
-        return Block(_looks_of_floats(texts, seen), values)
+        return Block(_looks_of_floats(texts, earlier_looks), values)
     if pa.types.is_boolean(column_type):
         has_digits = any(len(text.strip()) == 1 for text in distinct(texts))
         return Block({"text"}) if has_digits else Block({"bool"}, values)
@@ -132,17 +132,20 @@ def _in_microseconds(texts: pa.ChunkedArray, zone: str | None) -> bool:
     return True
 
 
-def _looks_of_floats(texts: pa.ChunkedArray, seen: AbstractSet[str]) -> set[str]:
+def _looks_of_floats(texts: pa.ChunkedArray, earlier_looks: AbstractSet[str]) -> set[str]:
     looks = {ZEROS} if len(zero_rows(texts)) else set[str]()
-    if "float" in seen or first_match(texts, INTEGER, inverse=True) is not None:
+    if "float" in earlier_looks or first_match(texts, INTEGER, inverse=True) is not None:
         return looks | {"float"}
     return looks or {BIG}
 
 
-def _as_before(texts: pa.ChunkedArray, seen: AbstractSet[str]) -> pa.ChunkedArray | None:
+def _as_before(texts: pa.ChunkedArray, earlier_looks: AbstractSet[str]) -> pa.ChunkedArray | None:
     """Return the values of the type of earlier blocks; ``None`` if a quick check does not show that they are."""
-    value_type = resolved(seen)
-    if not (pa.types.is_date(value_type) or pa.types.is_timestamp(value_type) or seen <= {"int", "float"}) or not seen:
+    value_type = resolved(earlier_looks)
+    if (
+        not (pa.types.is_date(value_type) or pa.types.is_timestamp(value_type) or earlier_looks <= {"int", "float"})
+        or not earlier_looks
+    ):
         return None
     try:
         return in_reach(texts, texts.cast(value_type))

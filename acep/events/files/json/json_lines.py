@@ -42,13 +42,13 @@ def columns_of(shapes: Shapes, options: Options) -> dict[str, pa.DataType]:
     if options.columns is None:
         return read
     schema, columns = pa.schema(list(read.items())), dict[str, pa.DataType]()
-    missing = False
+    has_missing = False
     for name in options.columns:
-        if (way := way_to(schema, name)) is not None:
-            columns[name] = way.type
+        if (path := way_to(schema, name)) is not None:
+            columns[name] = path.type
         elif name not in options.casts and not (name == options.type == "type"):
-            missing = True
-    if missing:
+            has_missing = True
+    if has_missing:
         for root, shape in shapes.items():
             for name in shape.names(root):
                 columns.setdefault(name, read.get(name, pa.null()))
@@ -74,15 +74,15 @@ class JsonFile:
         """Yield blocks of rows with types that may still change, and record shapes and bad lines."""
         is_first = True
         for number, block in self._blocks(counts=True):
-            head, rest = cut(block, FIRST) if is_first else (b"", block)
+            head, tail = cut(block, FIRST) if is_first else (b"", block)
             yield from self._slow(number, head)
             is_first = False
-            for at, part in parts_of(rest, number + head.count(b"\n"), self.limit.n_read):
+            for part_line, part in parts_of(tail, number + head.count(b"\n"), self.limit.n_read):
                 n_lines, roots = count_lines(part), self._roots()
                 self._check_values(n_lines)
                 table = self._fast(part, n_lines, roots, is_first=True)
-                if table is None or not self._exact(table, part, at):
-                    yield from self._slow(at, part)
+                if table is None or not self._exact(table, part, part_line):
+                    yield from self._slow(part_line, part)
                 else:
                     self._n_rows += table.num_rows
                     yield self._projected(table)
@@ -90,19 +90,21 @@ class JsonFile:
     def values(self, types: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
         """Yield blocks of rows of ``types``, which are those of :func:`columns_of`."""
         roots = self._roots()
-        for number, whole in self._blocks():
-            block = self._without_skipped(number, whole) if self.skipped else whole
-            for at, part in parts_of(block, number, self.limit.n_read):
+        for number, raw_block in self._blocks():
+            block = self._without_skipped(number, raw_block) if self.skipped else raw_block
+            for part_line, part in parts_of(block, number, self.limit.n_read):
                 table = self._fast(part, count_lines(part), roots)
                 if table is None:
-                    table = table_of([self._object(line_at, line) for line_at, line in lines_of(part, at)], roots)
+                    table = table_of(
+                        [self._object(line_number, line) for line_number, line in lines_of(part, part_line)], roots
+                    )
                 if table.num_rows:
                     yield self._projected(table, types)
 
     def place_of(self, row: int) -> str:
         """Return the words for the place of a row; rows count from 0, without those that are skipped."""
         for number, block in self._blocks():
-            lines = [at for at, _ in lines_of(block, number) if at not in self.skipped]
+            lines = [line_number for line_number, _ in lines_of(block, number) if line_number not in self.skipped]
             if row < len(lines):
                 return f"`{self.source.name}`, line {lines[row]}"
             row -= len(lines)
@@ -114,8 +116,8 @@ class JsonFile:
 
     def is_in_list(self, name: str) -> bool:
         """Return whether a name that is used is of something inside a list."""
-        way = way_to(pa.schema(list(self._roots().items())), name) if "[" in name else None
-        return way is not None and way.through_list
+        path = way_to(pa.schema(list(self._roots().items())), name) if "[" in name else None
+        return path is not None and path.through_list
 
     # Columns ------------------------------------------------------------------------------------
 
@@ -151,7 +153,9 @@ class JsonFile:
 
     def _without_skipped(self, number: int, block: bytes) -> bytes:
         lines = block.split(b"\n")
-        return b"\n".join(b"" if at in self.skipped else line for at, line in enumerate(lines, number))
+        return b"\n".join(
+            b"" if line_number in self.skipped else line for line_number, line in enumerate(lines, number)
+        )
 
     # Arrow's reader -----------------------------------------------------------------------------
 
@@ -187,12 +191,12 @@ class JsonFile:
         doubles = False
         for name in table.column_names:
             for shape, array in self._leaves(name, self.shapes[name], table.column(name)):
-                held = array.type
-                if pa.types.is_floating(held):
+                data_type = array.type
+                if pa.types.is_floating(data_type):
                     doubles = doubles or shape.long is None
                     if any((np.abs(values) >= EXACT).any() for values in _numbers(array)):
                         return False
-                elif pa.types.is_integer(held) and not shape.inexact:
+                elif pa.types.is_integer(data_type) and not shape.inexact:
                     for values in _numbers(array):
                         for value in values[np.abs(values) > EXACT].tolist()[:1]:
                             shape.see_integer(value, f"`{self.source.name}`, line {number} or below")
@@ -202,14 +206,14 @@ class JsonFile:
 
     def _leaves(self, name: str, shape: JsonShape, array: Any) -> Iterator[tuple[JsonShape, Any]]:
         """Yield the shapes and values of an attribute that is not cast, or to doubles, and of what is inside it."""
-        held = array.type
+        data_type = array.type
         cast = self.options.casts.get(name)
-        if (cast is not None and not pa.types.is_floating(cast.type)) or pa.types.is_null(held):
+        if (cast is not None and not pa.types.is_floating(cast.type)) or pa.types.is_null(data_type):
             return
-        if pa.types.is_struct(held):
-            for field, inner in zip(held, array.flatten(), strict=True):
+        if pa.types.is_struct(data_type):
+            for field, inner in zip(data_type, array.flatten(), strict=True):
                 yield from self._leaves(f"{name}.{field.name}", shape.fields[field.name], inner)
-        elif pa.types.is_list(held):
+        elif pa.types.is_list(data_type):
             for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
                 if shape.items is not None:
                     yield from self._leaves(f"{name}[]", shape.items, chunk.flatten())
@@ -218,27 +222,27 @@ class JsonFile:
 
     def _note_long(self, block: bytes, number: int) -> None:
         """Record the numbers with too many digits, line by line."""
-        at, seen = 0, -1
+        counted_to, seen_to = 0, -1
         for start in long_runs(block):
-            if start < seen:
+            if start < seen_to:
                 continue
-            number += block.count(b"\n", at, start)
-            at, seen = start, block.find(b"\n", start) % (len(block) + 1)
-            self._see(self._object(number, block[block.rfind(b"\n", 0, start) + 1 : seen].strip()), number)
+            number += block.count(b"\n", counted_to, start)
+            counted_to, seen_to = start, block.find(b"\n", start) % (len(block) + 1)
+            self._see(self._object(number, block[block.rfind(b"\n", 0, start) + 1 : seen_to].strip()), number)
 
     # Line by line -------------------------------------------------------------------------------
 
     def _slow(self, number: int, block: bytes) -> Iterator[pa.Table]:
         rows, lines = [], []
-        for at, line in lines_of(block, number):
+        for line_number, line in lines_of(block, number):
             try:
-                row = self._object(at, line)
-                self._see(row, at)
+                row = self._object(line_number, line)
+                self._see(row, line_number)
             except DataError as wrong:
                 if not self.options.skip_bad_lines:
                     raise
                 self.bad.add(wrong.message)
-                self.skipped.add(at)
+                self.skipped.add(line_number)
             else:
                 rows.append(row)
                 lines.append(line)

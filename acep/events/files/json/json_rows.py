@@ -114,7 +114,7 @@ def _value(value: Any, wanted: pa.DataType) -> Any:
         return _float(value)
     if pa.types.is_struct(wanted):
         return {field.name: _value(value.get(field.name), field.type) for field in wanted}
-    return [_value(item, wanted.value_type) for item in value] if pa.types.is_list(wanted) else value
+    return [_value(element, wanted.value_type) for element in value] if pa.types.is_list(wanted) else value
 
 
 def _text(value: Any) -> str:

@@ -110,18 +110,20 @@ class JsonShape:
         if kind is None or self.kind is None or (cast is not None and pa.types.is_string(cast.type)):
             return
         if kind != self.kind and not (cast is not None and {kind, self.kind} == {"number", "text"}):
-            before = f"line {self.since.line}" if self.since.file == place.file else str(self.since)
+            earlier_place = f"line {self.since.line}" if self.since.file == place.file else str(self.since)
             is_element = name.endswith("[]")
-            what = f"an element of `{name[:-2]}`" if is_element else f"`{name}`"
-            raise KindError(f"{what} is {WORDS[kind]}, but {WORDS[self.kind]} in {before}", is_of_element=is_element)
+            subject = f"an element of `{name[:-2]}`" if is_element else f"`{name}`"
+            raise KindError(
+                f"{subject} is {WORDS[kind]}, but {WORDS[self.kind]} in {earlier_place}", is_of_element=is_element
+            )
         if isinstance(value, Mapping):
             for label, inner in value.items():
                 below, shape = used.below(label), self.fields.get(label)
                 if below is not None and shape is not None:
                     shape.check_kinds(f"{name}.{label}", inner, place, below, casts)
         elif isinstance(value, list) and self.items is not None:
-            for item in value:
-                self.items.check_kinds(f"{name}[]", item, place, used, casts)
+            for element in value:
+                self.items.check_kinds(f"{name}[]", element, place, used, casts)
 
     def see(self, name: str, value: object, place: LinePlace, used: Used, limit: AttributeLimit) -> None:
         """Record a value of a line.
@@ -159,8 +161,8 @@ class JsonShape:
                     self.fields.setdefault(label, JsonShape(unread=True))
         elif isinstance(value, list):
             self.items = self.items or JsonShape()
-            for item in value:
-                self.items.see(f"{name}[]", item, place, used, limit)
+            for element in value:
+                self.items.see(f"{name}[]", element, place, used, limit)
 
     def see_integer(self, value: int, where: str) -> None:
         """Record an integer if it is too large for 64 bits or for a float."""
@@ -265,8 +267,8 @@ class JsonShape:
             return self.items.without_part(f"{name}[]", path[path.index("]") + 1 :])
         for label, shape in self.fields.items():
             end = len(label) + 1
-            if path[1:end] == label and (why := shape.without_part(f"{name}.{label}", path[end:])) is not None:
-                return why
+            if path[1:end] == label and (reason := shape.without_part(f"{name}.{label}", path[end:])) is not None:
+                return reason
         return None
 
     def part(self, path: str) -> JsonShape | None:

@@ -53,7 +53,7 @@ def part_within(names: Iterable[str], path: str) -> str | None:
     """
     for name in names:
         part = list_part(name)
-        way = INDEX.sub("[]", name) if part is None else f"{INDEX.sub('[]', part.name)}[]"
-        if way.startswith((f"{path}.", f"{path}[")):
+        used_path = INDEX.sub("[]", name) if part is None else f"{INDEX.sub('[]', part.name)}[]"
+        if used_path.startswith((f"{path}.", f"{path}[")):
             return name
     return None
