@@ -46,9 +46,8 @@ def why_refused(column_type: DataType) -> str | None:
         hint = "make it a day-time interval" if kind == "interval" else "make it an integer"
         return f"is {text}, and months have no fixed length; {hint}"
     if kind == "variant":
-        return (
-            f"is {text}, and a predicate needs single values; take one, as variant_get(column, '$.id', 'bigint') does"
-        )
+        hint = "take one, as variant_get(column, '$.id', 'bigint') does"
+        return f"is {text}, and a predicate needs single values; {hint}"
     arrow = arrow_type(column_type)
     if arrow is None:
         return f"is {text}, which acep does not know; make it columns of plain types"
