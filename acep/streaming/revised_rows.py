@@ -50,7 +50,7 @@ class RevisedRows:
         self._arrivals: Arrivals | None = None
         self._arrow: pa.Schema | None = None
         self.matched = 0  # events that were matched for the first time, since it was made or restored
-        self._twice = 0  # rows that came twice in one push, and were left out, since then
+        self._n_duplicates = 0  # rows that came twice in one push, and were left out, since then
         if data is not None:
             self._load(unseal(data, job.fingerprint))
 
@@ -61,7 +61,7 @@ class RevisedRows:
     @property
     def duplicates(self) -> int:
         """Return how many rows of a job with ``op`` were left out, as they came before."""
-        return self._twice + (0 if self._arrivals is None else self._arrivals.duplicates)
+        return self._n_duplicates + (0 if self._arrivals is None else self._arrivals.duplicates)
 
     def push(self, rows: pa.Table) -> tuple[list[Sequence[Found]], int]:
         """Take in rows; return the matches that come and go for each plan, and how many of the rows were late.
@@ -71,7 +71,7 @@ class RevisedRows:
         """
         if self.job.op is not None:
             rows, n_duplicates = sort_by_arrival(self.job, self.keys, rows)
-            self._twice += n_duplicates
+            self._n_duplicates += n_duplicates
         if self._arrivals is None:
             self._begin(rows.schema)
         assert self._arrivals is not None

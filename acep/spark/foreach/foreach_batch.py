@@ -125,7 +125,7 @@ class ForEachBatch:
         on_driver: bool,
         flat: bool = False,
     ) -> None:
-        self._asked = (query, state, watermark, budget, dict(options), on_driver)
+        self._arguments = (query, state, watermark, budget, dict(options), on_driver)
         self._sink, self._progress, self._flat = sink, progress, flat
         self._call: BatchCall | None = None
         self._ended: float | None = None
@@ -149,7 +149,7 @@ class ForEachBatch:
         of a version may pass before the next one: a version that does not fit then stops the stream, and is not
         recorded.
         """
-        if not self._asked[4].get("dynamic"):
+        if not self._arguments[4].get("dynamic"):
             raise QueryError(
                 "these queries do not change", hint="for_each_batch(..., dynamic=True)", code="query_change"
             )
@@ -177,7 +177,7 @@ class ForEachBatch:
             self._gaps = [*self._gaps, began - self._ended][-GAPS:]
         query, run = _ids_of_run(frame.sparkSession)
         if self._call is None or self._call.ids != (query, run):
-            self._call = call_of(frame, (query, run), *self._asked)
+            self._call = call_of(frame, (query, run), *self._arguments)
             self._gaps, fresh, self._queries = [], True, None
         else:
             fresh = False

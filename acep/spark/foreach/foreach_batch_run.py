@@ -167,7 +167,7 @@ class BatchCall:
 
     def _counts_itself(self, decision: Decision) -> bool:
         """Return whether all rows come to this process, each event for one bucket, so that it can count them."""
-        return self.on_driver and decision.admission is None and self.columns.every and self.columns.passes == 1
+        return self.on_driver and decision.admission is None and self.columns.needs_all and self.columns.passes == 1
 
     def _travelling_rows(
         self, frame: DataFrame, decision: Decision

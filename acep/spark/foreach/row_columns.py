@@ -39,10 +39,10 @@ class RowColumns:
 
     ``read`` are columns of each row, ``observed`` aggregates of all rows, ``sent`` columns of the rows for which
     ``travels`` is true. ``metrics`` collects those of buckets, and ``points`` the texts on match points. In each of
-    some ``passes`` a row has a bucket. ``unshed`` is for micro-batches of which nothing is shed. ``every`` tells
+    some ``passes`` a row has a bucket. ``unshed`` is for micro-batches of which nothing is shed. ``needs_all`` tells
     whether all events are needed. Rows that have the newest time go to so many partitions: ``announced_to``.
-    ``exploring`` says which single events may be shed. ``chosen`` caches the last micro-batch's expressions that select
-    rows.
+    ``exploring`` says which single events may be shed. ``selections`` caches the last micro-batch's expressions that
+    select rows.
     """
 
     read: tuple[Column, ...]
@@ -53,10 +53,10 @@ class RowColumns:
     metrics: tuple[Column, ...]
     points: tuple[Column, ...]
     unshed: UnshedColumns
-    every: bool
+    needs_all: bool
     announced_to: int
     exploring: Exploring | None = None
-    chosen: dict[str, tuple[list[Column], list[Column]]] = field(default_factory=dict, compare=False)
+    selections: dict[str, tuple[list[Column], list[Column]]] = field(default_factory=dict, compare=False)
 
     def counting_columns(self, before: int | None, latest: int | None) -> list[Column]:
         """Return the aggregates of all rows. Idle rows with a time less than ``before`` (ticks) count as late, and rows
@@ -99,11 +99,11 @@ class RowColumns:
         same = repr((pieces, n_cells))
         if admission is not None and pieces:
             same += repr((admission.span, admission.seed, admission.favoured))
-        if same not in self.chosen:
-            self.chosen.clear()
+        if same not in self.selections:
+            self.selections.clear()
             single = None if self.exploring is None or n_cells is None else _is_kept(job, self.exploring, n_cells)
-            self.chosen[same] = _selecting_columns(job, admission if pieces else None, pieces, single)
-        first, going = self.chosen[same]
+            self.selections[same] = _selecting_columns(job, admission if pieces else None, pieces, single)
+        first, going = self.selections[same]
         return (rows.select("*", *first) if first else rows).select("*", *going)
 
 
