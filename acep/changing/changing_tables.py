@@ -47,7 +47,7 @@ class ChangingTables(TableStream):
 
     def __init__(self, query: Queries, options: StreamOptions) -> None:
         super().__init__(query, options)
-        self.asked = replace(self.asked, queries=tuple(map(as_dynamic, self.asked.queries)))
+        self.query_set = replace(self.query_set, queries=tuple(map(as_dynamic, self.query_set.queries)))
         self.use_one_thread("queries that change are matched in one thread")
         if self.limits is not None:
             raise QueryError(
@@ -55,7 +55,7 @@ class ChangingTables(TableStream):
                 hint="dynamic=False",
                 code="option_invalid",
             )
-        self.first = self.asked.queries
+        self.first = self.query_set.queries
         self.versions: list[tuple[QueryVersion, ...]] = [(QueryVersion(query, None),) for query in self.first]
         self._waiting: set[int] = set()  # automata whose last changes are not compiled yet
         self._automata: dict[int, ChangingAutomaton] = {}
@@ -88,7 +88,7 @@ class ChangingTables(TableStream):
                     code="query_change",
                 )
             first = tick
-        query, stream, schema = self.asked.queries[number], self.stream, self.schema
+        query, stream, schema = self.query_set.queries[number], self.stream, self.schema
         alone = not final and number not in self._waiting  # the change concerns no more than arcs
         if alone and first is not None and stream is not None and schema is not None:
             times = first, since, certain
@@ -97,7 +97,7 @@ class ChangingTables(TableStream):
                 self.plans = stream.plans
                 return live
         self._take_core_changes(number)
-        query = self.asked.queries[number]
+        query = self.query_set.queries[number]
         if number in self._waiting:
             certain = None  # what is over was left out by the change before
 
@@ -115,7 +115,7 @@ class ChangingTables(TableStream):
 
     def _take_core_changes(self, number: int) -> bool:
         """Take into the query what has changed in the native core only; return whether there was something."""
-        automaton, query = self._automata.get(number), self.asked.queries[number]
+        automaton, query = self._automata.get(number), self.query_set.queries[number]
         new_query = None if automaton is None or self.schema is None else automaton.current_query(query, self.schema)
         if new_query is not None:
             self._set_versions(number, (QueryVersion(new_query, None),))
@@ -185,22 +185,22 @@ class ChangingTables(TableStream):
 
     def _number_of_query(self, name: str) -> int:
         """Return the number of the query of this name, which is to change."""
-        if name not in self.asked.names:
-            raise QueryError(f"there is no query `{name}`", hint=suggest(name, self.asked.names), code="query_name")
+        if name not in self.query_set.names:
+            raise QueryError(f"there is no query `{name}`", hint=suggest(name, self.query_set.names), code="query_name")
         if self.finished:
             raise DataError(
                 "the stream has been finished: nothing can change any more",
                 hint="make a new Matcher",
                 code="data_order",
             )
-        return self.asked.names.index(name)
+        return self.query_set.names.index(name)
 
     def _change_versions(self, number: int, versions: tuple[QueryVersion, ...]) -> int:
         """Go on with other versions of a query; return the number of partial matches that go on."""
         schema, source = self.schema, self.stream or self.revised
         query = versions[-1].query
         if schema is not None and source is not None:
-            old_graph = self.asked.queries[number].graph
+            old_graph = self.query_set.queries[number].graph
 
             def check(plan: Plan) -> None:
                 source.check(number, self._with_columns(number, plan))
@@ -240,9 +240,9 @@ class ChangingTables(TableStream):
             self._compile_versions(number, self.versions[number])
 
     def _set_versions(self, number: int, versions: tuple[QueryVersion, ...]) -> None:
-        queries = self.asked.queries
+        queries = self.query_set.queries
         new_queries = (*queries[:number], versions[-1].query, *queries[number + 1 :])
-        self.versions[number], self.asked = versions, replace(self.asked, queries=new_queries)
+        self.versions[number], self.query_set = versions, replace(self.query_set, queries=new_queries)
 
     def _first_plans(self) -> tuple[Plan, ...]:
         assert self.schema is not None

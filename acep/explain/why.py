@@ -20,7 +20,7 @@ from acep.explain.closest_partial import Furthest, Key, check_sources, furthest,
 from acep.explain.event_lines import event_lines
 from acep.explain.named_rows import rows_in_order
 from acep.pattern.automata import Automaton
-from acep.pattern.query_arguments import asked_for, query_of
+from acep.pattern.query_arguments import query_of, read_queries
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
 from acep.tables.absent_inputs import Absent
@@ -80,7 +80,7 @@ def why(
         )
     names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
-    table, _ = given_table(events, asked_for(parsed_query), **names, duplicates=duplicates)
+    table, _ = given_table(events, read_queries(parsed_query), **names, duplicates=duplicates)
     table = settle_duplicates(table, id, duplicates)
     choose = None if key is None else lambda plan, keys: _key(key, plan, keys)
     return explain_table(table, parsed_query, choose, rows, **names)

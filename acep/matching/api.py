@@ -146,7 +146,7 @@ def match(
     number = None if limit is None else whole_number(limit, "limit", "of matches")
     with memory_errors():
         table, rows = given_table(
-            events, tables.asked, **tables.columns, duplicates=tables.duplicates, threads=tables.threads
+            events, tables.query_set, **tables.columns, duplicates=tables.duplicates, threads=tables.threads
         )
         rows.first = tables.duplicates == "drop"
         tables.own_rows = rows
@@ -230,7 +230,7 @@ class Matcher(Generic[Result]):
     def __init__(self, query: Queries, **options: Unpack[MatcherKeywords]) -> None:
         stream_options = StreamOptions.from_keywords("Matcher.__init__", options, MatcherKeywords)
         self._tables = tables_of(query, stream_options)
-        self.query = self._tables.asked.give(self._tables.asked.queries)
+        self.query = self._tables.query_set.arrange(self._tables.query_set.queries)
 
     @property
     def _changing(self) -> ChangingTables:

@@ -44,7 +44,9 @@ def whole_result(tables: TableStream, table: pa.Table, output: str, *, counts: b
                 hint='"matches", "points", "bundles" or "count", which then say what was found',
                 code="option_invalid",
             )
-        return tables.asked.give([ALONE[output](tables.new_stream(query), table) for query in tables.asked.queries])
+        return tables.query_set.arrange(
+            [ALONE[output](tables.new_stream(query), table) for query in tables.query_set.queries]
+        )
     if table.num_columns or table.num_rows:
         tables.is_whole = True
         tables.prepare(table.schema, output, counts=counts)
@@ -57,12 +59,12 @@ def whole_result(tables: TableStream, table: pa.Table, output: str, *, counts: b
     for result in results:
         if isinstance(result, Points | Bundles):
             tables.count_groups(output, len(result))
-    return tables.asked.give(results)
+    return tables.query_set.arrange(results)
 
 
 def limited_matches(tables: TableStream, table: pa.Table, limit: int) -> Any:
     """Return at most ``limit`` matches of each query; the work stops once they are found."""
-    parts_by_query: list[list[Sequence[Found]]] = [[] for _ in tables.asked.queries]
+    parts_by_query: list[list[Sequence[Found]]] = [[] for _ in tables.query_set.queries]
     table = _with_types(tables, table)
     tables.use_one_thread("with a limit the work stops once there are enough matches")
     started = time.perf_counter()
@@ -84,7 +86,7 @@ def limited_matches(tables: TableStream, table: pa.Table, limit: int) -> Any:
     for number, matches in enumerate(map(merge_matches, parts_by_query)):
         report = replace(tables.report_of(number)(), matches=len(matches), limited=len(matches) == limit)
         results.append(tables.matches(number, matches, report))
-    return tables.asked.give(results)
+    return tables.query_set.arrange(results)
 
 
 def _with_types(tables: TableStream, table: pa.Table) -> pa.Table:
@@ -139,7 +141,7 @@ def _compressed_matches(tables: TableStream, table: pa.Table) -> Compressed:
         if plan.finer is not None and not (matches_one_event(plan) and len(null_rows(plan, batch))):
             running_plan = plan.finer
         choice = choose_engine(running_plan, tables.engine, "compressed")
-        if choice.alone == "compressed":
+        if choice.base == "compressed":
             from acep.native.session import NativeSession
 
             finer = running_plan is not plan

@@ -23,7 +23,7 @@ from acep.native.encoding import Encoder
 from acep.native.lanes import Lanes
 from acep.native.session_budget import SessionBudget
 from acep.native.slices import Slices
-from acep.plan.choice import BY_POINTS, WINDOWS, alone
+from acep.plan.choice import BY_POINTS, WINDOWS, base_engine
 from acep.plan.compile import Plan
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
 from acep.plan.prefilter import necessary, reason_against
@@ -106,7 +106,7 @@ class NativeSession:
         self._codes = codes = Codes()
         self._shared = shared = SharedTables()
         tables = [
-            lower(plan, shared, codes.constant, dominance=alone(engine) in BY_POINTS)
+            lower(plan, shared, codes.constant, dominance=base_engine(engine) in BY_POINTS)
             for plan, engine in zip(plans, engines, strict=True)
         ]
         self._registers = [table.registers for table in tables]
@@ -281,7 +281,7 @@ class NativeSession:
     def flows(self) -> bool:
         """Return whether :meth:`blocks` can be called: one plan in one lane, without a budget, that makes matches one
         by one."""
-        names = [alone(engine) for engine, _ in self._engine_tables]
+        names = [base_engine(engine) for engine, _ in self._engine_tables]
         return len(names) == 1 and self.lanes == 1 and not self.budget.efforts and names[0] in ("merged", "nodes")
 
     def blocks(self, batch: Batch, block_size: int, sort_limit: int | None = None) -> Iterator[FoundColumns]:
@@ -345,7 +345,7 @@ class NativeSession:
             return self.columns(plan, self._session.take(plan))
         # Text ids have another order than their numbers; values may tell matches with the same events apart.
         by_numbers = not self._encoder.names and self.plans[plan].query.graph is None
-        if by_numbers and alone(self._engine_tables[plan][0]) not in BY_POINTS:
+        if by_numbers and base_engine(self._engine_tables[plan][0]) not in BY_POINTS:
             return self.columns(plan, self._joint_session.take_in_order(plan, ranks_of(self.plans[plan].variables)))
         return replace(ordered(self.columns(plan, self._joint_session.take(plan)), _native.output_order), in_order=True)
 

@@ -47,7 +47,7 @@ class Load:
 
     >>> load = Load()
     >>> for share in (1, 1, 1, 0.25, 0.3, 0.28):
-    ...     load = load.after(Measured(2000, 1000, int(1000 * share), 0.2 + 0.8 * share))
+    ...     load = load.add_batch(Measured(2000, 1000, int(1000 * share), 0.2 + 0.8 * share))
     >>> load.share(target=0.6, now=0.28)
     0.5055
     """
@@ -56,23 +56,23 @@ class Load:
     last: tuple[Measured, ...] = ()
     took: tuple[float, ...] = ()  # seconds of the last ones, where the workers bound the time of matching
 
-    def after(self, measured: Measured) -> Load:
+    def add_batch(self, measured: Measured) -> Load:
         """Remember a micro-batch."""
         if self.run < COLD or measured.rows == 0:
             return replace(self, run=self.run + 1)
         return replace(self, run=self.run + 1, last=(*self.last, measured)[-MAX_REMEMBERED:])
 
-    def restarted(self) -> Load:
+    def begin_run(self) -> Load:
         """Begin a run; its first micro-batches are not used."""
         return replace(self, run=0)
 
-    def changed(self) -> Load:
+    def skip_next(self) -> Load:
         """Carry another share from now on. The next micro-batch is not used, because Spark compiles anew.
 
         The one after it is used in any case.
 
-        >>> once = Load(run=9).changed().after(Measured(10, 10, 5, 1.0))
-        >>> once.last, len(once.changed().after(Measured(10, 10, 5, 1.0)).last)
+        >>> once = Load(run=9).skip_next().add_batch(Measured(10, 10, 5, 1.0))
+        >>> once.last, len(once.skip_next().add_batch(Measured(10, 10, 5, 1.0)).last)
         ((), 1)
         """
         return replace(self, run=COLD - 1) if self.run > COLD else self
@@ -92,7 +92,7 @@ class Load:
         belief = np.sqrt(BELIEF) * seconds.mean() * np.diag(PRIOR)
         left = np.vstack([design, belief])
         right = np.concatenate([seconds * weights, belief.sum(axis=1)])
-        coefficients = _not_negative(left, right)
+        coefficients = _solve_non_negative(left, right)
         fixed, read, carry = (coefficients * scale).tolist()
         return fixed, read, carry
 
@@ -113,18 +113,18 @@ class Load:
         wanted = max((target - floor) / every, MIN_SHARE)
         return now if abs(wanted - now) <= SAME * now else round(wanted, 4)
 
-    def paced(self, seconds: float) -> Load:
+    def add_seconds(self, seconds: float) -> Load:
         """Remember how long a micro-batch took, where the workers bound the time of matching.
 
         >>> load = Load(run=COLD)
         >>> for _ in range(FEW):
-        ...     load = load.paced(seconds=1.5)
-        >>> load.behind(1.0), load.behind(1.4)
+        ...     load = load.add_seconds(seconds=1.5)
+        >>> load.is_behind(1.0), load.is_behind(1.4)
         (True, False)
         """
         return self if self.run < COLD else replace(self, took=(*self.took, seconds)[-FEW:])
 
-    def behind(self, target: float) -> bool:
+    def is_behind(self, target: float) -> bool:
         """Return whether micro-batches take longer than ``target`` seconds although the least share is carried,
         although shedding saves too little, or although the workers shed, too."""
         if len(self.took) == FEW and median(self.took) > (1 + WIDE) * target:
@@ -158,10 +158,10 @@ class Load:
         return cls(int(data["run"]), last, took)
 
 
-def _not_negative(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def _solve_non_negative(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     """Solve non-negative least squares: try every subset of unknowns as the non-zero ones, and return the best fit.
 
-    >>> _not_negative(np.array([[1.0, 1.0], [1.0, 2.0]]), np.array([2.0, 1.0])).round(2)
+    >>> _solve_non_negative(np.array([[1.0, 1.0], [1.0, 2.0]]), np.array([2.0, 1.0])).round(2)
     array([1.5, 0. ])
     """
     width = left.shape[1]

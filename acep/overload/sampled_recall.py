@@ -23,10 +23,10 @@ from acep.overload.key_utility import SEPARATOR
 from acep.runtime.stream import SEVERAL
 from acep.streaming.job import Job
 
-__all__ = ["POINTS", "points_by_cell", "points_in", "points_told", "tally_of", "with_shed"]
+__all__ = ["POINTS", "pack_points", "points_by_cell", "points_in", "tally_of", "with_shed"]
 
 POINTS = "points "
-"""The prefix of the texts of :func:`points_told`."""
+"""The prefix of the texts of :func:`pack_points`."""
 
 
 def with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
@@ -104,14 +104,14 @@ def _cells_of(rows: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
     return np.fromiter(map(zlib.crc32, texts), np.int64, len(rows)) % CELLS
 
 
-def points_told(every: Sequence[tuple[NDArray[np.int64], int] | None], explored: NDArray[np.int64]) -> str:
+def pack_points(every: Sequence[tuple[NDArray[np.int64], int] | None], explored: NDArray[np.int64]) -> str:
     """Sum :func:`points_by_cell` over some buckets, and pack the sums into a short text for :func:`points_in`, with
     the counts of :meth:`acep.overload.event_choice.Exploring.counts`."""
     counted = [sums for sums in every if sums is not None]
     if len(counted) < len(every):
         return POINTS
     counts = np.sum([counts for counts, _ in counted], axis=0)
-    return f"{POINTS}{sum(length for _, length in counted)} {_packed(counts)} {_packed(explored)}"
+    return f"{POINTS}{sum(length for _, length in counted)} {_pack(counts)} {_pack(explored)}"
 
 
 def points_in(texts: Sequence[str]) -> tuple[NDArray[np.int64], int, NDArray[np.int64], bool]:
@@ -120,17 +120,17 @@ def points_in(texts: Sequence[str]) -> tuple[NDArray[np.int64], int, NDArray[np.
     counts, lengths, explored = np.zeros((4, CELLS), np.int64), 0, explored_in([])
     every = [text.removeprefix(POINTS) for text in texts if text.startswith(POINTS)]
     for length, first, second in (text.split() for text in every if text):
-        counts += _unpacked(first).reshape(counts.shape)
-        explored = explored + _unpacked(second)
+        counts += _unpack(first).reshape(counts.shape)
+        explored = explored + _unpack(second)
         lengths += int(length)
     return counts, lengths, explored, bool(every) and all(every)
 
 
-def _packed(counts: NDArray[np.int64]) -> str:
+def _pack(counts: NDArray[np.int64]) -> str:
     return b64encode(zlib.compress(counts.astype("<i8").tobytes())).decode()
 
 
-def _unpacked(text: str) -> NDArray[np.int64]:
+def _unpack(text: str) -> NDArray[np.int64]:
     return np.frombuffer(zlib.decompress(b64decode(text)), "<i8")
 
 

@@ -49,7 +49,7 @@ def check_query(query: Query, places: Places | None = None) -> None:
     _check_size(query)
     _check_declarations(query, places)
     _check_sources(query, places)
-    max_events, negated = walk.most_bound(query.pattern), walk.negated_variables(query.pattern)
+    max_events, negated = walk.max_bound_counts(query.pattern), walk.negated_variables(query.pattern)
     for conjunct in query.where:
         _check_conjunct(conjunct, max_events, negated)
     for result in query.results:

@@ -47,7 +47,7 @@ def resolve(expr: ex.Expr, schema: Schema, *, condition: bool = False) -> Typed:
 
 def column(name: str, expr: ex.Expr, schema: Schema) -> tuple[str, str]:
     """Return the real column of an attribute name, and its kind. ``ts`` and ``type`` are aliases of these columns."""
-    name = schema.meant(name)
+    name = schema.column_name(name)
     role_kinds = {schema.type: Kind.STRING, schema.ts: Kind.TIMESTAMP if schema.instants else Kind.INT}
     kind = schema.kind(name) or role_kinds.get(name)
     if kind is None:
@@ -306,7 +306,7 @@ def _is_whole(x: Typed, schema: Schema) -> bool:
 
 def is_difference_of_ticks(expr: ex.Expr, schema: Schema) -> bool:
     """Return whether a number would be a duration if the integer time column, of known unit, were one of timestamps."""
-    if schema.instants or schema.tick_ns is None or schema.ts not in map(schema.meant, attributes(expr)):
+    if schema.instants or schema.tick_ns is None or schema.ts not in map(schema.column_name, attributes(expr)):
         return False
     kinds = tuple((name, Kind.TIMESTAMP if name == schema.ts else kind) for name, kind in schema.kinds)
     try:

@@ -387,7 +387,7 @@ class ReferenceRuntime:
             key=match.key,
             start=match.events[0][1],
             end=point,
-            error=self.plan.automaton.costs.unscaled(match.error),
+            error=self.plan.automaton.costs.unscale(match.error),
             bindings=tuple((v, tuple(bound[v])) for v in self.plan.variables if v in bound),
             bundle=partition.bundle,
             values=match.values,

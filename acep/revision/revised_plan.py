@@ -28,7 +28,7 @@ from acep.plan.compile import Plan
 from acep.revision.chosen_matches import ChosenMatches
 from acep.revision.final_partitions import FinalPartitions
 from acep.revision.revision_memory import Room, match_all_waiting, match_waiting, take_in_events
-from acep.revision.revocable_matches import GivenColumns, GivenRecords
+from acep.revision.revocable_matches import RevocableColumns, RevocableRecords
 from acep.revision.sure_matches import Changes, depends_on_itself, surely_remain
 from acep.runtime.stream import Stream, in_output_order, merge_matches
 from acep.shedding.limits import Limits
@@ -66,7 +66,7 @@ class RevisedPlan:
         rows = native_rows() if self.stream.natively else OrderedRows
         self.log = EventLog(plan.keys, plan.schema, counted=plan.window.counted, rows=rows)
         self.room = None if room_bytes is None else Room(room_bytes, self.log.empty())
-        self.given_matches: Any = GivenColumns() if self.stream.natively else GivenRecords()
+        self.revocable: Any = RevocableColumns() if self.stream.natively else RevocableRecords()
         self.matches = self.retracted = 0
         self.clock: int | None = None  # the time to which the engine has come
         self._calls = 0
@@ -112,7 +112,7 @@ class RevisedPlan:
         elif batch is not None:
             self._advance_clock(batch)
             matches = self.stream.push(batch)[0]
-            self.given_matches.add(matches)
+            self.revocable.add(matches)
         return matches
 
     def change_since(self, plan: Plan, since: int) -> Sequence[Found]:
@@ -131,7 +131,7 @@ class RevisedPlan:
         matches = self.stream.push(batch)[0] if len(batch) else []
         if self.clock is not None:
             matches = merge_matches([matches, self.stream.advance(self.clock - 1)[0]])
-        return self._count_changes(self._choose(in_output_order(self.given_matches.revise(matches, cut, None))))
+        return self._count_changes(self._choose(in_output_order(self.revocable.revise(matches, cut, None))))
 
     def advance(self, clock: int) -> Sequence[Found]:
         """Declare that no event with ``ts <= clock`` will be pushed as one of the next, only as one inserted."""
@@ -202,15 +202,15 @@ class RevisedPlan:
             assert batch is not None
             matches = self.stream.push(batch.at(slice(inserted, None)))[0]
             self._advance_clock(batch)
-            self.given_matches.add(matches)
+            self.revocable.add(matches)
             return matches
         self._advance_clock(rematched)
         matches = self.stream.revise(removed, rematched, n_rematched, inserted)[0]
         if self.limits is None or self.stream.counts.whole:
             cuts = None if final is None else final.cut
-            return self.given_matches.revise(matches, cut, buckets, cuts=cuts)  # type: ignore[no-any-return]
+            return self.revocable.revise(matches, cut, buckets, cuts=cuts)  # type: ignore[no-any-return]
         changes = self._changes(batch, inserted, removed)
-        return self.given_matches.revise(matches, cut, buckets, lambda lost: surely_remain(self.plan, lost, changes))  # type: ignore[no-any-return]
+        return self.revocable.revise(matches, cut, buckets, lambda lost: surely_remain(self.plan, lost, changes))  # type: ignore[no-any-return]
 
     def _changes(self, batch: Batch | None, inserted: int, removed: Batch | None) -> Changes:
         parts = [] if removed is None else [removed]
@@ -235,7 +235,7 @@ class RevisedPlan:
             self._forget_before(final)
         if (partitions := self._final_partitions()) is not None:
             begins = partitions.begins(None if self.chosen is None else self.chosen.first_needed_start_in)
-            self.given_matches.forget_each(partitions.cut)
+            self.revocable.forget_each(partitions.cut)
             forgotten = self.log.forget_each(begins)
             if self.chosen is not None:
                 self.chosen.forget_each(partitions.cut, forgotten.events.ids or ())
@@ -259,7 +259,7 @@ class RevisedPlan:
         cut, begin = self.reach(final)
         if cut is None or begin is None:
             return
-        self.given_matches.forget(cut)
+        self.revocable.forget(cut)
         if self.chosen is not None:
             # A snapshot has events alone, and open clusters are found again from theirs.
             begin = min(begin, self._lookback_start(self.chosen.first_needed_start(cut)))
@@ -290,7 +290,7 @@ class RevisedPlan:
         stream = np.frombuffer(self.stream.snapshot(), np.uint8)
         bounded_state = {
             "stream": stream,
-            "given": [plain_of(part) for part in self.given_matches.all_parts()],
+            "given": [plain_of(part) for part in self.revocable.all_parts()],
             "room": room,
         }
         return [*fields, bounded_state]
@@ -302,12 +302,12 @@ class RevisedPlan:
         self.stream = Stream.restore(
             [self.plan], bounded_state["stream"].tobytes(), self.engine, limits=self.limits, revisable=True
         )
-        self.given_matches = GivenColumns()
+        self.revocable = RevocableColumns()
         for part in bounded_state["given"]:
             matches = found_of(part, self.plan.variables)
             if len(matches.keys) != len(self.plan.keys) or len(matches.values) != len(self.plan.returns):
                 raise ValueError("matches")
-            self.given_matches.add(matches)
+            self.revocable.add(matches)
         if (self.room is None) != (bounded_state["room"] is None):
             raise ValueError("memory")
         if self.room is not None:
@@ -342,7 +342,7 @@ class RevisedPlan:
             self.clock = latest if self.clock is None else max(self.clock, latest)
 
     def _record_given(self, matches: Sequence[Found]) -> Sequence[Found]:
-        self.given_matches.add(matches)
+        self.revocable.add(matches)
         return matches
 
     def _count_changes(self, matches: Sequence[Found]) -> Sequence[Found]:

@@ -17,7 +17,7 @@ from acep.arrivals.event_log import EventLog
 from acep.events.batch import Batch
 from acep.matches.found_columns import FoundColumns, concatenate, ops_of
 from acep.matches.records import Found
-from acep.revision.revocable_matches import GivenColumns, differences, found_bytes
+from acep.revision.revocable_matches import RevocableColumns, differences, found_bytes
 from acep.runtime.stream import Stream, in_output_order
 
 __all__ = ["Room", "match_all_waiting", "match_waiting", "take_in_events"]
@@ -60,7 +60,7 @@ class Bounded(Protocol):
     """A plan over a stream that may be revised (:mod:`acep.revision.revised_plan`), as this module uses it."""
 
     log: EventLog
-    given_matches: GivenColumns
+    revocable: RevocableColumns
     stream: Stream
     final: int | None
 
@@ -110,7 +110,7 @@ def match_waiting(plan: Bounded, room: Room) -> Sequence[Found]:
         if early and (excess := _bytes(plan) - room.byte_limit) > 0 and len(matches):
             n_fitting = max(0, len(matches) - len(matches) * excess // max(1, found_bytes(matches)) - 1)  # type: ignore[arg-type]
             room.shed += len(matches) - n_fitting
-            matches = plan.given_matches.keep_last(n_fitting)
+            matches = plan.revocable.keep_last(n_fitting)
         changes.append(matches)
         changes.append(_fit(plan, room))
     return in_output_order(_net_changes(changes))
@@ -118,7 +118,7 @@ def match_waiting(plan: Bounded, room: Room) -> Sequence[Found]:
 
 def match_all_waiting(plan: Bounded, room: Room) -> list[Sequence[Found]]:
     """Match all events that wait, as no event will come or go any more."""
-    plan.log, plan.given_matches = plan.log.empty(), GivenColumns()
+    plan.log, plan.revocable = plan.log.empty(), RevocableColumns()
     matches: list[Sequence[Found]] = []
     while len(room.waiting):
         matches += plan.stream.push(room.waiting.take(SLICE, None)[0])
@@ -161,9 +161,9 @@ def _clear(plan: Bounded, room: Room) -> Sequence[Found]:
         room.shed += len(batch)
         if len(batch):
             plan.stream.revise(batch, batch.at(slice(0, 0)), 0)
-        retracted = plan.given_matches.not_before(plan.final)
+        retracted = plan.revocable.not_before(plan.final)
     room.blind = last[0] + 1
-    plan.log, plan.given_matches = plan.log.empty(), GivenColumns()
+    plan.log, plan.revocable = plan.log.empty(), RevocableColumns()
     return retracted
 
 
@@ -172,11 +172,11 @@ def _forget(plan: Bounded) -> None:
     if plan.final is not None:
         plan.forget_final(plan.final, now=True)
     plan.log.compact()
-    plan.given_matches.compact()
+    plan.revocable.compact()
 
 
 def _bytes(plan: Bounded) -> int:
-    return plan.log.bytes + plan.given_matches.bytes
+    return plan.log.bytes + plan.revocable.bytes
 
 
 def _net_changes(changes: Sequence[Sequence[Found]]) -> Sequence[Found]:

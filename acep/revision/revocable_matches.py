@@ -21,7 +21,7 @@ from acep.matches.match_ids import kind_of_value
 from acep.matches.records import Found
 from acep.revision.gathering import gather_matches
 
-__all__ = ["GivenColumns", "GivenRecords", "differences", "found_bytes"]
+__all__ = ["RevocableColumns", "RevocableRecords", "differences", "found_bytes"]
 
 Buckets = npt.NDArray[np.bool_] | None
 Ints = npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ OBJECT = 49  # bytes of a text beside its characters
 SPARE = 4096  # matches that are gone, beyond as many as there are left, before they are removed
 
 
-class GivenColumns:
+class RevocableColumns:
     """The matches of one plan that the native core found, in parts as they were given. Of each match there are its
     start (``GONE``: it is not kept any more), a hash of all that is given of it, and the bucket of its partition."""
 
@@ -230,9 +230,9 @@ def _contents(matches: FoundColumns, keyed: Hashes) -> Ints:
     return _native.contents(matches.end, matches.offsets, ids, matches.vars, columns)
 
 
-class GivenRecords:
+class RevocableRecords:
     """The matches of one plan that the reference engine found, as records. The methods are those of
-    :class:`GivenColumns`."""
+    :class:`RevocableColumns`."""
 
     def __init__(self) -> None:
         self._matches: list[Found] = []

@@ -133,11 +133,11 @@ class NativeTables:
 
     def words(self, columns: Mapping[str, Column]) -> list[tuple[Any, Any]]:
         """Return the columns as the core takes them."""
-        spelled = dict(self.plan.spelled)
+        spellings = dict(self.plan.spellings)
         words = []
         for name in self.columns:
             if name == LABEL:
-                texts = [spelled[variable] for variable, _ in self.plan.states.labels]
+                texts = [spellings[variable] for variable, _ in self.plan.states.labels]
                 words.append((self.evaluator.codes.constants(texts), None))
             else:
                 words.append(self.evaluator.codes.words(columns[name], 0))

@@ -18,14 +18,14 @@ from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_
 from acep.events.tables import schema_of
 from acep.matches.flat import Layout, check_flat, flat_table
 from acep.native.compiled import warn_if_missing
-from acep.pattern.query_arguments import asked_for, columns_read, is_clause
+from acep.pattern.query_arguments import columns_read, is_clause, read_queries
 from acep.runner.followed import Followed
 from acep.runner.follower import Follower
 from acep.runner.inbox import ROW, Inbox
 from acep.runner.later_columns import explain_unknown
 from acep.runner.outbox import Outbox
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
-from acep.streaming.job import Job, job_of
+from acep.streaming.job import Job, make_job
 from acep.streaming.latest_time import Latest
 from acep.streaming.progress import Progress
 from acep.streaming.results import result_schema
@@ -149,7 +149,7 @@ def follow(
     used = [name for role, name in columns.items() if role != "unit" and name is not None]
     used += [] if stream_options.op is None else [stream_options.op]
     if not has_clause:
-        used += [name for asked_query in asked_for(query).queries for name in columns_read(asked_query)]
+        used += [name for asked_query in read_queries(query).queries for name in columns_read(asked_query)]
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
     files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
     files |= {"nulls": nulls, "multiline_cells": multiline_cells, "max_line": max_line}
@@ -172,7 +172,7 @@ def follow(
         )
         last = first_end_tick(schema.field(stream_options.ts).type, input_schema)
         try:
-            new_job = job_of(
+            new_job = make_job(
                 query,
                 input_schema,
                 stream_options,
@@ -199,7 +199,7 @@ def follow(
         return replace(new_job, result=result, latest=bound, duplicates=duplicates), delay_ms
 
     warn_if_missing(stream_options.engine)
-    newer = None if versions is None else _existing("versions", versions)
+    newer = None if versions is None else _folder_path("versions", versions)
     inbox = Inbox(Path(folder).resolve(), reading, max_files, end_marker=end_marker)
     outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
     follower = Follower(inbox, job, LocalFolder(Path(state_folder(state))), outbox, newer)
@@ -217,7 +217,7 @@ def follow(
             time.sleep(poll)
 
 
-def _existing(role: str, path: Any) -> Path:
+def _folder_path(role: str, path: Any) -> Path:
     """Return the path of a folder that is there. Raises :class:`DataError`."""
     if not isinstance(path, str | os.PathLike) or not Path(os.fspath(path)).is_dir():
         raise DataError(f"{role}= takes the path of a folder, and there is none at {path!r}", code="option_invalid")

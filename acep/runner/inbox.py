@@ -26,7 +26,7 @@ from acep.events.files.survey import without
 from acep.events.files.whole_numbers import cast_that_holds
 from acep.events.nested import is_list
 from acep.events.times import quoted, value_of
-from acep.runner.arrivals import Arrival, Listing, arrivals
+from acep.runner.arrivals import Arrival, Listing, list_arrivals
 from acep.runner.end_rows import end_markers
 from acep.runner.recent_ids import RecentIds
 
@@ -62,13 +62,13 @@ class Inbox:
             name: getattr(options, name) for name in names if getattr(options, name) != getattr(usual, name)
         }
 
-    def look(self) -> Listing:
+    def list_files(self) -> Listing:
         """Return what is in the folder.
 
         Warns (:class:`DataWarning`) of files that are not read because of their names, once for each ending, and of
         what is no file, once for each name.
         """
-        listing = arrivals(self.folder, self.options.format)
+        listing = list_arrivals(self.folder, self.options.format)
         unread = [name for name in listing.unread if Path(name).suffix not in self._endings]
         if unread:
             self._endings |= {Path(name).suffix for name in unread}
@@ -86,7 +86,7 @@ class Inbox:
         """
         size = self.max_files
         while True:
-            schema = _settled([self.folder / file.name for file in files[:size]], self.options) if files else None
+            schema = _settle_schema([self.folder / file.name for file in files[:size]], self.options) if files else None
             if schema is not None:
                 return files[:size], schema
             if size >= len(files):
@@ -121,7 +121,7 @@ class Inbox:
             ends = ends or ends_here
             size += rows.num_rows
             drop = self.options.drop_duplicates
-            tables.append(rows if recent is None else recent.once(rows, place_of, drop=drop))
+            tables.append(rows if recent is None else recent.leave_out_repeats(rows, place_of, drop=drop))
         unread.check_share(size, self.options)
         if unread.count:
             bad.add(unread.first, unread.count, unread.values)
@@ -130,7 +130,7 @@ class Inbox:
         return numbered, size - rows.num_rows, ends
 
 
-def _settled(paths: Sequence[Path], options: Options) -> pa.Schema | None:
+def _settle_schema(paths: Sequence[Path], options: Options) -> pa.Schema | None:
     """Return the types of the columns that are used, from some files; ``None`` if these have no rows.
 
     Raises :class:`DataError` for files that cannot be read, or do not fit together.
@@ -149,10 +149,10 @@ def _settled(paths: Sequence[Path], options: Options) -> pa.Schema | None:
     if ROW in dict(columns):
         raise DataError(f"a column is called `{ROW}`", hint="rename it", code="data_column")
     # Later times may have fractions of a second.
-    return pa.schema([(name, _finer(plain_type(column_type))) for name, column_type in columns])
+    return pa.schema([(name, _finer_type(plain_type(column_type))) for name, column_type in columns])
 
 
-def _finer(column_type: pa.DataType) -> pa.DataType:
+def _finer_type(column_type: pa.DataType) -> pa.DataType:
     return (
         pa.timestamp("us", column_type.tz)
         if pa.types.is_timestamp(column_type) and column_type.unit == "s"
@@ -252,11 +252,11 @@ def _in_schema(
                 why = f"`{path}` has no column `{field.name}`, and the files before it have"
                 raise DataError(why, code="data_column")
             column = pa.chunked_array([pa.nulls(table.num_rows, field.type)])
-        columns[field.name] = _fitted(column, field, place_of, options, form)
+        columns[field.name] = _fit_column(column, field, place_of, options, form)
     return pa.table(columns, schema=schema)
 
 
-def _fitted(
+def _fit_column(
     column: pa.ChunkedArray, field: pa.Field, place_of: PlaceOf, options: Options, form: str
 ) -> pa.ChunkedArray:
     """Convert a column to its type in the stream. Raises :class:`DataError` with the first row that does not fit."""
@@ -284,7 +284,7 @@ def _fitted(
         else [0]
     )
     row = wrong[0] if wrong else first_odd(column) or 0
-    common_type = _for_both(column_type, field.type, value_of(column[row]))
+    common_type = _cast_for_both(column_type, field.type, value_of(column[row]))
     hint = f"begin a new state and output with a type that holds all values: {as_cast(field.name, common_type)}"
     counts = options.casts[field.name].counts if field.name in options.casts else None
     is_fine = pa.types.is_timestamp(column_type) and column_type.unit == "ns"
@@ -302,10 +302,10 @@ def _fitted(
     )
 
 
-def _for_both(column_type: pa.DataType, wanted: pa.DataType, value: Any) -> str:
+def _cast_for_both(column_type: pa.DataType, wanted: pa.DataType, value: Any) -> str:
     """Return the cast to a type that can represent the values of both types, and a ``value`` that is of one only."""
     is_ = pa.types
-    if _number(column_type) and _number(wanted):
+    if _is_number(column_type) and _is_number(wanted):
         return cast_that_holds(value) or "float"
     if is_.is_temporal(column_type) and is_.is_temporal(wanted):
         return "timestamp(ns)" if is_.is_timestamp(column_type) and column_type.unit == "ns" else "timestamp"
@@ -324,7 +324,7 @@ def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     return cast_column(column, Cast(wanted, str(wanted)))
 
 
-def _number(column_type: pa.DataType) -> bool:
+def _is_number(column_type: pa.DataType) -> bool:
     return bool(pa.types.is_integer(column_type) or pa.types.is_floating(column_type))
 
 
@@ -352,7 +352,7 @@ def _may_hold(column_type: pa.DataType, wanted: pa.DataType) -> bool:
     is_ = pa.types
     simple = (
         is_.is_string(column_type)
-        or _number(column_type)
+        or _is_number(column_type)
         or is_.is_decimal(column_type)
         or is_.is_timestamp(column_type)
         or is_.is_date(column_type)

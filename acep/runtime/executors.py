@@ -23,7 +23,7 @@ from acep.plan.choice import (
     UNITS,
     WINDOWS,
     EngineChoice,
-    alone,
+    base_engine,
     decides_at_once,
     waits_from,
     with_allowance,
@@ -156,7 +156,7 @@ class NativeExecutors:
         else:
             # Match windows hold events back, by ids that rise in the order of the stream.
             executor = self._native_executor(
-                running_plan, choice.alone if self.revisable else choice.engine, inner=inner
+                running_plan, choice.base if self.revisable else choice.engine, inner=inner
             )
         if running_plan is plan:
             return executor
@@ -235,7 +235,7 @@ class NativeExecutors:
         if output != TALLIED:
             return choose_engine(plan, self.engine, output)
         choice = choose_engine(plan, self.engine)
-        return choose_engine(plan, self.engine, "points") if choice.alone == "merged" else choice  # the same work
+        return choose_engine(plan, self.engine, "points") if choice.base == "merged" else choice  # the same work
 
     def _native_executor(self, plan: Plan, engine: str, *, inner: bool) -> NativeExecutor:
         number = len(self.plans)
@@ -255,9 +255,9 @@ class NativeExecutors:
             choice = with_partial_matches(plan, choice)
         number, recovery, memory = len(self.plans), limits.recovery(plan), limits.memory is not None
         if self.revisable:
-            choice = replace(choice, engine=choice.alone)
+            choice = replace(choice, engine=choice.base)
         engine = bounded_engine(choice, windows=not memory) if memory or recovery else with_allowance(choice)
-        if choice.alone == "search":
+        if choice.base == "search":
             from acep.shedding.search_sampler import SearchSampler  # only budgets of searches need it
 
             self.efforts[number] = SearchSampler(limits.seed + number, limits.budget.work, limits.budget.estimate)
@@ -323,13 +323,13 @@ class NativeExecutors:
     def tallies(self, number: int) -> bool:
         """Return whether the matches of a plan are only counted, though they are made one by one."""
         is_made = number in self.inner | self.uncounted or number in self.recoveries
-        return self.output in (*COUNTED, TALLIED) and not is_made and alone(self.engines[number]) == "nodes"
+        return self.output in (*COUNTED, TALLIED) and not is_made and base_engine(self.engines[number]) == "nodes"
 
 
 def bounded_engine(choice: EngineChoice, *, windows: bool = True) -> str:
     """Return the native engine that sheds partial matches, in place of the chosen one. ``windows``: it may stay
     behind match windows, which keep no bound on memory."""
-    nodes = "dominance" if choice.alone == "dominance" else "nodes"
+    nodes = "dominance" if choice.base == "dominance" else "nodes"
     return WINDOWS + nodes if windows and choice.engine.startswith(WINDOWS) else nodes
 
 
@@ -350,7 +350,7 @@ class NativeExecutor:
     @property
     def engine(self) -> str:
         """Return the name of the engine, without match windows before it."""
-        return alone(self.natives.engines[self.number])
+        return base_engine(self.natives.engines[self.number])
 
     @property
     def flows(self) -> bool:

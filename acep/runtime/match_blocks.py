@@ -18,7 +18,7 @@ __all__ = ["blocks_of"]
 def blocks_of(plan: Plan, engine: str, batch: Batch) -> Blocks:
     """Yield the matches of a plan over one batch of events in blocks, each with the counts of work done so far."""
     # Behind match windows events would come late.
-    if plan.finer is None and choose_engine(plan, engine).alone == "merged":
+    if plan.finer is None and choose_engine(plan, engine).base == "merged":
         session = NativeSession([plan], ["merged"])
         for matches in session.blocks(batch, ROWS):
             yield matches, session.counts(0)

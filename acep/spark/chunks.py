@@ -41,15 +41,15 @@ def for_spark(table: pa.Table) -> pa.Table:
                 hint="cast it, and times that are finer, to microseconds, or cast it to integers",
                 code="data_type",
             )
-    return pa.table({name: _fitted(name, table.column(name)) for name in table.column_names})
+    return pa.table({name: _cast_column(name, table.column(name)) for name in table.column_names})
 
 
-def _fitted(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _cast_column(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     truth = kind_of(column.type) is Kind.BOOL
     plain = plain_type(column.type)
     if plain != column.type:
         column = column.cast(plain)
-    wanted = pa.bool_() if truth else _wanted(plain)
+    wanted = pa.bool_() if truth else _type_for_spark(plain)
     try:
         return column.cast(wanted)
     except pa.ArrowInvalid:
@@ -60,7 +60,7 @@ def _fitted(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         ) from None
 
 
-def _wanted(plain: pa.DataType) -> pa.DataType:
+def _type_for_spark(plain: pa.DataType) -> pa.DataType:
     """Return the Spark type that holds the values of a plain type; if there is none, the type itself."""
     is_ = pa.types
     if is_.is_timestamp(plain):

@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructField, StructType
 
-__all__ = ["all_columns", "input_schema", "key_column", "path_of", "quoted", "refused", "with_fields"]
+__all__ = ["all_columns", "input_schema", "key_column", "path_of", "quote_name", "why_refused", "with_fields"]
 
 CHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"  # metadata key with which Spark marks a string column as CHAR(n)
 TWICE = "is the name of two fields; rename one of them"
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Quote a column's name for Spark, so that it may have any characters."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def refused(column_type: DataType) -> str | None:
+def why_refused(column_type: DataType) -> str | None:
     """Return why a column of this type cannot be used, and after ``; `` what to do; ``None`` if it can be used.
 
     >>> from pyspark.sql.types import YearMonthIntervalType
-    >>> refused(YearMonthIntervalType())
+    >>> why_refused(YearMonthIntervalType())
     'is interval year to month, and months have no fixed length; make it an integer'
     """
     kind, shown = column_type.typeName(), column_type.simpleString()
@@ -63,7 +63,7 @@ def input_schema(columns: StructType, **names: Any) -> InputSchema:
     Raises :class:`DataError` for a column that is missing, or of a type that its role does not allow.
     """
     types = {field.name: field.dataType for field in columns.fields}
-    unusable = {name: why for name, column_type in types.items() if (why := refused(column_type)) is not None}
+    unusable = {name: why for name, column_type in types.items() if (why := why_refused(column_type)) is not None}
     unusable |= {field.name: TWICE for field in columns.fields if field.metadata.get(TWICE)}
     for role, name in ({"ts": "ts"} | names).items():
         why = unusable.get(name) if role != "unit" and isinstance(name, str) else None
@@ -92,7 +92,7 @@ def input_schema(columns: StructType, **names: Any) -> InputSchema:
     return replace(schema, unusable=tuple(unusable.items()))
 
 
-def _inner(columns: StructType) -> dict[str, tuple[tuple[str, ...], StructField]]:
+def _inner_fields(columns: StructType) -> dict[str, tuple[tuple[str, ...], StructField]]:
     """Return the path and the field of each struct field by its full name, level by level. A column of the same name
     takes precedence."""
     from pyspark.sql import types as st
@@ -118,7 +118,7 @@ def _inner(columns: StructType) -> dict[str, tuple[tuple[str, ...], StructField]
 
 def path_of(columns: StructType, name: str) -> tuple[tuple[str, ...], StructField]:
     """Return the path to a column or to a struct field, and its field. Raises :class:`DataError` if there is none."""
-    inner = _inner(columns)
+    inner = _inner_fields(columns)
     if name in columns.names:
         return (name,), columns[name]
     if name not in inner:
@@ -134,7 +134,7 @@ def all_columns(columns: StructType) -> StructType:
     from pyspark.sql import types as st
 
     fields = list(columns.fields)
-    fields += [st.StructField(n, f.dataType, True, f.metadata) for n, (_, f) in _inner(columns).items()]
+    fields += [st.StructField(n, f.dataType, True, f.metadata) for n, (_, f) in _inner_fields(columns).items()]
     texts = ("char", "varchar")
     return st.StructType(
         [
@@ -155,7 +155,7 @@ def _check_case(columns: StructType, path: tuple[str, ...]) -> None:
         if len(alike) > 1:
             full = [".".join((*path[:depth], column_name)) for column_name in alike]
             raise DataError(
-                f"the columns {' and '.join(map(quoted, full))} differ only in case, so Spark takes them for one",
+                f"the columns {' and '.join(map(quote_name, full))} differ only in case, so Spark takes them for one",
                 hint='rename one of them, or set "spark.sql.caseSensitive" to "true"',
                 code="data_column",
             )
@@ -178,7 +178,7 @@ def with_fields(frame: DataFrame, wanted: Iterable[str]) -> DataFrame:
             _check_case(frame.schema, path)
         char = field.dataType.typeName() == "char" or str(field.metadata.get(CHAR_KEY, "")).startswith("char(")
         if char or len(path) > 1:
-            column = sf.col(".".join(map(quoted, path)))
+            column = sf.col(".".join(map(quote_name, path)))
             added[name] = sf.rtrim(column) if char else column
     return frame.withColumns(added) if added else frame
 
@@ -188,5 +188,5 @@ def key_column(rows: DataFrame, name: str) -> Column:
     from pyspark.sql import functions as sf
 
     if rows.schema[name].dataType.typeName() not in ("float", "double"):
-        return sf.col(quoted(name))
-    return sf.nanvl(sf.col(quoted(name)) + sf.lit(0.0), sf.lit(None).cast("double"))
+        return sf.col(quote_name(name))
+    return sf.nanvl(sf.col(quote_name(name)) + sf.lit(0.0), sf.lit(None).cast("double"))

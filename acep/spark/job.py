@@ -17,7 +17,7 @@ from acep.streaming import job as plain
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["SentJob", "check_build", "job_of"]
+__all__ = ["SentJob", "check_build", "make_spark_job"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def check_build(version: str, core: str | None) -> None:
         )
 
 
-def job_of(
+def make_spark_job(
     columns: StructType,
     query: Any,
     *,
@@ -70,7 +70,7 @@ def job_of(
     top, columns = columns.names, all_columns(columns)
     schema = input_schema(columns, **stream_options.columns)
     end, ties = first_end_tick(columns[schema.ts].dataType, schema), () if stream_options.seq else top
-    job = plain.job_of(
+    job = plain.make_job(
         query,
         schema,
         stream_options,

@@ -172,7 +172,7 @@ def replay(
     table = pa.table({name: column_at(table, name) for name in read})  # a field of a struct as a column of its own
     size = chunk or max(SMALLEST, -(-table.num_rows // CHUNKS))
     about = {
-        "events": f"{source} {_stamp(source, table)}",
+        "events": f"{source} {_identify_events(source, table)}",
         "query": canonical(query),
         "columns": repr([(name, str(table.schema.field(name).type)) for name in read]),
         "names": repr((schema.ts, schema.type, schema.seq, schema.id, stream_options.unit)),
@@ -210,7 +210,7 @@ def replay(
             versions=versions,
             **options,
         )
-    shown = _teller(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
+    shown = _progress_writer(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:
         done = _run(spark, matches, folder, [listener for listener in (shown, tell) if listener is not None])
         done.layout = Layout.of([plan])
@@ -254,7 +254,7 @@ def _table_of(path: Any, query: Query, options: StreamOptions, *, every: bool) -
     return choose_types(pa.schema(fields), [query], options.columns).empty_table()
 
 
-def _stamp(source: str, table: pa.Table) -> str:
+def _identify_events(source: str, table: pa.Table) -> str:
     """Identify events by the size and modification time of their file, or by a digest of the table."""
     if source:
         stat = Path(source).stat()
@@ -283,7 +283,7 @@ def _run(spark: SparkSession, frame: DataFrame, folder: Path, tell: Sequence[Cal
             raise
         raise mine from None
     seconds = time.monotonic() - began
-    report, allowance = _told(folder / "totals.json", seen[-1] if seen else None)
+    report, allowance = _final_report(folder / "totals.json", seen[-1] if seen else None)
     rows = spark.read.schema(frame.schema).parquet(str(matches)) if matches.exists() else frame.limit(0)
     keys = ["key"] if "key" in rows.columns else []
     number, bundles = rows.agg(sf.count(sf.lit(1)), sf.countDistinct(*keys, "bundle")).collect()[0]
@@ -321,7 +321,7 @@ def _watch(running: StreamingQuery, tell: Sequence[Callable[[Progress], None]]) 
         time.sleep(POLL)
 
 
-def _told(path: Path, last: Progress | None) -> tuple[Report, int]:
+def _final_report(path: Path, last: Progress | None) -> tuple[Report, int]:
     """Return the final report and allowance, of this run or of an earlier one if this one had nothing left to do."""
     if last is not None:
         totals = {"report": dataclasses.asdict(last.report), "allowance": last.allowance}
@@ -337,7 +337,7 @@ def _told(path: Path, last: Progress | None) -> tuple[Report, int]:
         return Report(), 0
 
 
-def _teller(chunks: int) -> Callable[[Progress], None]:
+def _progress_writer(chunks: int) -> Callable[[Progress], None]:
     """Return a function that writes one line per micro-batch, over the previous one if stderr is a terminal."""
     terminal = sys.stderr.isatty()
     start, end = ("\r\x1b[K", "") if terminal else ("", "\n")

@@ -122,7 +122,7 @@ class BatchPace:
         besides = self.learning * epochs
         if self.latency is not None:
             fullness = min(max(events / (self.events or events), LESS), 1.0)
-            touches, matches = self._fitting(self.wall, self.seconds * fullness, besides, events)
+            touches, matches = self._fit_into(self.wall, self.seconds * fullness, besides, events)
             self.events = FORGET * (self.events or events) + (1 - FORGET) * events
         if self.cpu is not None:
             share, before = self.cpu / self.buckets, self.balance
@@ -130,12 +130,12 @@ class BatchPace:
             self.balance = min(before + income, share * CARRIED)
             self.clock = last if self.clock is None else max(last, self.clock)
             due = self.balance - before + before / (SPREAD if before > 0 else LONG)
-            both = self._fitting(self.work, max(due, FLOOR * income), besides, events)
+            both = self._fit_into(self.work, max(due, FLOOR * income), besides, events)
             touches, matches = min(touches, both[0]), min(matches, both[1])
         self._events += events
         return touches, matches
 
-    def _fitting(self, model: CostModel, seconds: float, besides: float, events: int) -> tuple[float, float]:
+    def _fit_into(self, model: CostModel, seconds: float, besides: float, events: int) -> tuple[float, float]:
         """Return the touches and the matches that fit into ``seconds`` after the cost of ``events`` and the ``besides``
         seconds; always some, because without any all partial matches would be lost."""
         seconds_left = max(seconds - besides - model.event * events, MIN_PART * seconds)
@@ -191,12 +191,12 @@ class BatchPace:
         self.sums = numbers[-5:]
 
     @classmethod
-    def of(cls, budget: Budget | None, buckets: int, tick_ns: Fraction | int | None) -> BatchPace | None:
+    def from_budget(cls, budget: Budget | None, buckets: int, tick_ns: Fraction | int | None) -> BatchPace | None:
         """Create the controller of one of ``buckets``; return ``None`` if the budget sets no bound of time.
 
         Raises :class:`QueryError` for a share of a core against a clock whose ticks have no known length.
 
-        >>> BatchPace.of(Budget(work=3), 8, 1) is None
+        >>> BatchPace.from_budget(Budget(work=3), 8, 1) is None
         True
         """
         pace = None if budget is None else pace_of(budget, tick_ns)

@@ -34,7 +34,7 @@ __all__ = [
     "NewVersion",
     "RunningQueries",
     "Times",
-    "in_order",
+    "sort_versions",
     "text_of_version",
     "version_in_file",
     "versions_in_folder",
@@ -78,7 +78,7 @@ class NewVersion:
         return list(astuple(self))
 
     @classmethod
-    def of(cls, data: Any) -> NewVersion:
+    def from_data(cls, data: Any) -> NewVersion:
         """Read the data of :meth:`data`. Raises :class:`TypeError` or :class:`ValueError` for other data."""
         number, name, text = data
         if type(number) is not int or not isinstance(name, str) or not isinstance(text, str):
@@ -170,10 +170,10 @@ def versions_in_folder(folder: Path, names: Sequence[str], after: int) -> list[N
             versions += [version] if version.number > after else []
     except (OSError, UnicodeDecodeError) as bad:
         raise DataError(f"the versions in `{folder}` cannot be read: {bad}", code="file_read") from None
-    return in_order(versions)
+    return sort_versions(versions)
 
 
-def in_order(versions: Iterable[NewVersion]) -> list[NewVersion]:
+def sort_versions(versions: Iterable[NewVersion]) -> list[NewVersion]:
     """Return versions in the order of their numbers, each once. Raises :class:`DataError` for two of one number."""
     ordered = sorted(set(versions))
     for version, next_version in pairwise(ordered):
@@ -217,7 +217,7 @@ class RunningQueries:
         Raises :class:`QueryError` or :class:`DataError`, with nothing taken in.
         """
         versions, newest, changed = list(self.versions), self.newest, dict[int, int | None]()
-        for new in in_order(version for version in news if version.number > self.newest):
+        for new in sort_versions(version for version in news if version.number > self.newest):
             newest = new.number
             if new.name not in self._names:
                 hint = suggest(new.name, self._names)
@@ -228,8 +228,8 @@ class RunningQueries:
                 )
             index = self._names.index(new.name)
             try:
-                query = _parsed(new.text, versions[index][-1].query)
-                begin = _begin(new, since, versions[index][-1], self._schema, back)
+                query = _parse_version(new.text, versions[index][-1].query)
+                begin = _first_tick(new, since, versions[index][-1], self._schema, back)
                 if begin is not None and since is not None and begin < since:
                     versions[index] = revise_query(versions[index], query, begin, self._schema, certain)
                     earliest = changed.get(index)
@@ -286,7 +286,7 @@ class RunningQueries:
         self.newest = int(newest)
 
 
-def _begin(new: NewVersion, since: int | None, last: QueryVersion, schema: Schema, back: int | None) -> int | None:
+def _first_tick(new: NewVersion, since: int | None, last: QueryVersion, schema: Schema, back: int | None) -> int | None:
     """Return the tick from which on a version holds. Raises :class:`QueryError` if that is too early."""
     moment = new.since
     begin = since if moment is None else tick_of(moment, schema)
@@ -308,7 +308,7 @@ def _begin(new: NewVersion, since: int | None, last: QueryVersion, schema: Schem
     return begin
 
 
-def _parsed(text: str, old: Query) -> Query:
+def _parse_version(text: str, old: Query) -> Query:
     """Return the query of a text in place of an old one, which has the errors and weights of the budget."""
     if old.graph is not None:
         return Automaton.from_toml(text).query

@@ -22,7 +22,7 @@ from acep.runtime.stream import Stream, merge_matches
 from acep.storage.snapshot import seal, unseal
 from acep.streaming.job import Job
 
-__all__ = ["RevisedRows", "rows_as_they_came"]
+__all__ = ["RevisedRows", "sort_by_arrival"]
 
 BEGINNING = -(2**62)  # before all times
 
@@ -46,7 +46,7 @@ class RevisedRows:
     ) -> None:
         self.job, self.plans, self.keys, self.first = job, tuple(plans), tuple(keys), first
         self.columns = tuple(sorted({column for plan in self.plans for column in plan.columns}))
-        self.stream: Stream | RevisedStream = self._anew()
+        self.stream: Stream | RevisedStream = self._new_stream()
         self._arrivals: Arrivals | None = None
         self._arrow: pa.Schema | None = None
         self.matched = 0  # events that were matched for the first time, since it was made or restored
@@ -70,12 +70,12 @@ class RevisedRows:
         back where it is not certain which.
         """
         if self.job.op is not None:
-            rows, twice = rows_as_they_came(self.job, self.keys, rows)
+            rows, twice = sort_by_arrival(self.job, self.keys, rows)
             self._twice += twice
         if self._arrivals is None:
             self._begin(rows.schema)
         assert self._arrivals is not None
-        matches = self._fed(self._arrivals.push(rows))
+        matches = self._feed(self._arrivals.push(rows))
         return matches, 0 if self.late is None else self.late.num_rows
 
     @property
@@ -88,7 +88,7 @@ class RevisedRows:
         come and go. ``greatest`` is the latest time so far, in this bucket or another; ``at_once``: rows up to it are
         matched now, and what is decided by a later event is decided by it, until an earlier one comes."""
         if self._arrivals is None or greatest is None or (before is None and not at_once):
-            return self._nothing()
+            return self._no_matches()
         due = ReleasedEvents()
         if before is not None or self.job.ahead is not None:
             before = BEGINNING if before is None else before
@@ -100,7 +100,7 @@ class RevisedRows:
             self._arrivals.reach(greatest)
             final = BEGINNING if self._arrivals.final is None else self._arrivals.final
             passed = max(final, greatest) - 1  # another event of the same time may come as the next one
-        return self._fed(due, passed)
+        return self._feed(due, passed)
 
     def change(self, number: int, plan: Plan) -> None:
         """Go on with another plan in place of plan ``number``: a query that was replaced."""
@@ -146,7 +146,7 @@ class RevisedRows:
 
     def finish(self) -> list[Sequence[Found]]:
         """End the stream; return the matches that come and go."""
-        last_matches = self._nothing() if self._arrivals is None else self._fed(self._arrivals.finish())
+        last_matches = self._no_matches() if self._arrivals is None else self._feed(self._arrivals.finish())
         return [merge_matches(parts) for parts in zip(last_matches, self.stream.finish(), strict=True)]
 
     def take_counted(self, plan: int) -> None:  # noqa: ARG002 - as of other streams
@@ -191,7 +191,7 @@ class RevisedRows:
                 "the state of a bucket does not hold a stream that may be revised", code="state_damaged"
             ) from None
 
-    def _anew(self) -> Stream | RevisedStream:
+    def _new_stream(self) -> Stream | RevisedStream:
         job, plans = self.job, self.first or self.plans
         if job.ahead != 0:
             return RevisedStream(plans, job.engine, job.limits)
@@ -209,7 +209,7 @@ class RevisedRows:
         )
         self._arrivals.speculation = job.ahead
 
-    def _fed(self, due: ReleasedEvents, passed: int = BEGINNING) -> list[Sequence[Found]]:
+    def _feed(self, due: ReleasedEvents, passed: int = BEGINNING) -> list[Sequence[Found]]:
         """Feed the rows that are due, and the time that has ``passed``, if any has since the last call."""
         assert self._arrivals is not None
         steps = []
@@ -226,13 +226,13 @@ class RevisedRows:
             steps.append(self.stream.advance(passed))
         if isinstance(self.stream, RevisedStream) and self._arrivals.final is not None:
             self.stream.forget_final(self._arrivals.final)
-        return [merge_matches(parts) for parts in zip(*steps, strict=True)] if steps else self._nothing()
+        return [merge_matches(parts) for parts in zip(*steps, strict=True)] if steps else self._no_matches()
 
-    def _nothing(self) -> list[Sequence[Found]]:
+    def _no_matches(self) -> list[Sequence[Found]]:
         return [[] for _ in self.plans]
 
 
-def rows_as_they_came(job: Job, keys: Sequence[str], rows: pa.Table) -> tuple[pa.Table, int]:
+def sort_by_arrival(job: Job, keys: Sequence[str], rows: pa.Table) -> tuple[pa.Table, int]:
     """Return rows of a job with ``op`` in the order in which they came; of equal ``seq`` those first that take an
     event back. Rows with the same id, ``seq`` and ``op`` are one, if events that come again are left out: they are
     counted. ``keys``: the columns that say in which bucket a row is.

@@ -16,14 +16,14 @@ from acep.pattern.times import exact_number, unit_ns
 
 __all__ = [
     "END_MS",
-    "after",
-    "before",
     "begin_after",
     "check_delay_text",
     "delay_ms_of",
     "first_end_tick",
-    "passed",
+    "first_open_tick",
+    "first_tick_after",
     "tick_ms_of",
+    "watermark_of",
 ]
 
 END_MS = 253402214400000
@@ -37,30 +37,30 @@ def tick_ms_of(schema: InputSchema) -> tuple[int, int]:
     return length.numerator, length.denominator
 
 
-def before(watermark_ms: int, tick_ms: tuple[int, int]) -> int | None:
+def first_open_tick(watermark_ms: int, tick_ms: tuple[int, int]) -> int | None:
     """Return the first tick that a watermark has not passed; ``None`` while there is no watermark.
 
-    >>> before(1500, (1000, 1)), before(0, (1000, 1))
+    >>> first_open_tick(1500, (1000, 1)), first_open_tick(0, (1000, 1))
     (2, None)
     """
     return None if watermark_ms <= 0 else -(-watermark_ms * tick_ms[1] // tick_ms[0])
 
 
-def passed(greatest: int | None, delay_ms: int, tick_ms: tuple[int, int]) -> int:
+def watermark_of(greatest: int | None, delay_ms: int, tick_ms: tuple[int, int]) -> int:
     """Return the watermark in milliseconds if ``greatest`` is the greatest tick seen, and 0 before the first event.
 
     The event time is rounded down to whole milliseconds, as Spark does.
 
-    >>> passed(1_999_999, 500, (1, 1000))
+    >>> watermark_of(1_999_999, 500, (1, 1000))
     1499
     """
     return 0 if greatest is None else greatest * tick_ms[0] // tick_ms[1] - delay_ms
 
 
-def after(greatest_ms: int, tick_ms: tuple[int, int]) -> int:
+def first_tick_after(greatest_ms: int, tick_ms: tuple[int, int]) -> int:
     """Return the first tick in a later millisecond than the greatest time so far.
 
-    >>> after(1500, (1000, 1)), after(1500, (1, 1000))
+    >>> first_tick_after(1500, (1000, 1)), first_tick_after(1500, (1, 1000))
     (2, 1501000)
     """
     return -(-(greatest_ms + 1) * tick_ms[1] // tick_ms[0])
@@ -73,7 +73,7 @@ def begin_after(greatest: int | None, tick_ms: tuple[int, int]) -> int | None:
     >>> begin_after(1_500_999, (1, 1000)), begin_after(None, (1, 1))
     (1501000, None)
     """
-    return None if greatest is None else after(passed(greatest, 0, tick_ms), tick_ms)
+    return None if greatest is None else first_tick_after(watermark_of(greatest, 0, tick_ms), tick_ms)
 
 
 def first_end_tick(arrow_type: pa.DataType, schema: InputSchema) -> int:

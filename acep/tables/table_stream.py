@@ -32,7 +32,7 @@ from acep.matches.flat import Layout
 from acep.matches.matches import Matches, Report
 from acep.matches.records import Counts, Found
 from acep.native.compiled import warn_if_missing
-from acep.pattern.query_arguments import Queries, asked_for, for_existence
+from acep.pattern.query_arguments import Queries, read_queries, reduce_to_existence
 from acep.pattern.state_text import state_text
 from acep.plan.compile import Plan, compile_query
 from acep.plan.reactions import attributes_of_input, types_of_all
@@ -58,7 +58,7 @@ UNREADABLE = (QueryError, AttributeError, KeyError, TypeError, ValueError, binas
 class TableStream:
     """Queries over tables that come in order of time, or in any order within ``lateness`` or with numbers.
 
-    ``asked``: the queries, with the errors of the budget; ``columns``: the names of columns with a role; ``limits``
+    ``query_set``: the queries, with the errors of the budget; ``columns``: the names of columns with a role; ``limits``
     (``None``: no bound). Once the columns are known: ``schema``, ``plans``, ``stream``, and ``absent``, the types and
     keys that never occurred (``None`` where it is not known which came before). ``rows`` were taken in, in
     ``seconds``. ``arrivals`` hold events that may come in any order; they are ``None`` if events come in order. Then
@@ -68,15 +68,15 @@ class TableStream:
     """Whether the queries may change: those of a :class:`acep.changing.changing_tables.ChangingTables` may."""
 
     def __init__(self, query: Queries, options: StreamOptions) -> None:
-        asked = asked_for(query)
+        asked = read_queries(query)
         warn_if_missing(options.engine)
         self.engine, self.columns = options.engine, options.columns
-        self.asked = replace(
+        self.query_set = replace(
             asked, queries=tuple(tolerant(asked_query, options.budget) for asked_query in asked.queries)
         )
         self.limits = options.limits()
         self.threads, self.fewer_threads = thread_count(options.threads), ""  # those that may match, and why not more
-        self.first, self.budget = self.asked.queries, options.budget
+        self.first, self.budget = self.query_set.queries, options.budget
         self.lateness, self.op, self.speculation = options.lateness, options.op, options.speculation
         self.first_number, self.duplicates = options.first_number, options.duplicates
         self.casts = casts_of(options.cast)
@@ -105,7 +105,7 @@ class TableStream:
 
     def new_stream(self, query: Queries | None = None) -> TableStream:
         """Return another stream of one of the queries, or of all, with the same columns and engine and no limits."""
-        queries = self.asked.give(self.first) if query is None else query
+        queries = self.query_set.arrange(self.first) if query is None else query
         options: dict[str, Any] = {"engine": self.engine, "lateness": self.lateness, "op": self.op}
         options["dynamic"], options["duplicates"] = self.dynamic, self.duplicates
         options["speculation"] = self.speculation
@@ -122,7 +122,7 @@ class TableStream:
             output = "matches"
         self.schema = schema_of(arrow, **self.columns)
         if output == "exists":
-            self.first = tuple(for_existence(query) for query in self.first)
+            self.first = tuple(reduce_to_existence(query) for query in self.first)
         if self.first_number is not None:
             from acep.arrivals.numbered_arrivals import NumberedArrivals
 
@@ -147,13 +147,13 @@ class TableStream:
                 self.engine,
                 output,
                 self.limits,
-                names=self.asked.names,
+                names=self.query_set.names,
                 threads=self.usable_threads,
                 is_whole=self.is_whole and self.arrivals is None,
                 is_file=self.is_file and self.arrivals is None,
             )
         self._make_first_changes()
-        self.absent = Absent(self.plans, self.asked.names)
+        self.absent = Absent(self.plans, self.query_set.names)
         self.arrow = pa.schema([f.remove_metadata() for f in arrow])
         if self.arrivals is not None:
             self.arrivals.conditions(attributes_of_input(self.plans), types_of_all(self.plans))
@@ -162,7 +162,7 @@ class TableStream:
         """Return the plans of the queries with which the stream began."""
         assert self.schema is not None
         plans = []
-        for name, query in zip(self.asked.names, self.first, strict=True):
+        for name, query in zip(self.query_set.names, self.first, strict=True):
             with naming_query(name):
                 plans.append(compile_query(query, self.schema))
         return tuple(plans)
@@ -201,7 +201,7 @@ class TableStream:
 
     def choose_types(self, arrow: pa.Schema) -> pa.Schema:
         """Return the columns of a table without rows, with types that the queries can use."""
-        return choose_types(arrow, self.asked.queries, self.columns)
+        return choose_types(arrow, self.query_set.queries, self.columns)
 
     def batch(self, table: pa.Table, numbers: Any = None, *, unique: bool = True) -> Batch:
         """Return events as the engines take them. ``numbers``: those of their arrival, in the order of the stream,
@@ -212,7 +212,7 @@ class TableStream:
         batch = batch_of(table, self.schema, tuple(columns), base=self.came, unique=unique, threads=self.usable_threads)
         if numbers is not None and self.schema.id is None:
             batch = Batch(batch.ts, batch.types, numbers, batch.columns, batch.order)
-        for name, plan in zip(self.asked.names, self.plans, strict=True):
+        for name, plan in zip(self.query_set.names, self.plans, strict=True):
             if plan.computed and not plan.sources:
                 with naming_query(name):
                     batch = with_computed(batch, plan.computed, plan.schema)
@@ -353,7 +353,7 @@ class TableStream:
         return newest, newest
 
     def _no_matches(self) -> list[Sequence[Found]]:
-        return [[]] * len(self.asked.queries)
+        return [[]] * len(self.query_set.queries)
 
     def feed(self, due: ReleasedEvents) -> list[Sequence[Found]]:
         """Feed the events that are due, and the time that has passed; return the matches that are due."""
@@ -447,7 +447,9 @@ class TableStream:
 
     def give_matches(self, matches_by_query: Sequence[Sequence[Found]]) -> Any:
         """Return the matches of the queries in the form in which the queries were given."""
-        return self.asked.give([self.matches(number, matches) for number, matches in enumerate(matches_by_query)])
+        return self.query_set.arrange(
+            [self.matches(number, matches) for number, matches in enumerate(matches_by_query)]
+        )
 
     def matches(self, number: int, matches: Sequence[Found], report: Report | None = None) -> Matches:
         """Return matches of a query as a user sees them."""
@@ -464,7 +466,9 @@ class TableStream:
         """Return the live partial matches of the queries, in the form in which the queries were given."""
         from acep.tables.listed_partials import listed_partials  # few matchers are asked for them
 
-        return self.asked.give([listed_partials(self, number, limit, apart=apart) for number in range(len(self.first))])
+        return self.query_set.arrange(
+            [listed_partials(self, number, limit, apart=apart) for number in range(len(self.first))]
+        )
 
     def schema_of(self, number: int) -> Schema:
         """Return the schema of the events of a query: those of a query with FROM are matches."""
@@ -550,7 +554,7 @@ class TableStream:
         options_text += f"{self.speculation!r}" if self.speculation else ""
         options_text += "dynamic" if self.dynamic else ""
         options_text += "" if self.first_number is None else f"numbers from {self.first_number}"
-        return f"{queries}{self.asked.names}{sorted(self.columns.items())}{options_text}"
+        return f"{queries}{self.query_set.names}{sorted(self.columns.items())}{options_text}"
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -558,7 +562,7 @@ class TableStream:
         options = {**self.columns, "lateness": self.lateness, "op": self.op, "speculation": self.speculation or 0}
         options |= {"dynamic": self.dynamic, "seq_gaps": False if self.first_number is None else self.first_number}
         options["cast"] = {name: cast.text for name, cast in sorted(self.casts.items())}
-        return origin_of(self.first, self.asked.names, options, self.budget)
+        return origin_of(self.first, self.query_set.names, options, self.budget)
 
     def snapshot(self) -> bytes:
         """Return the state so far as bytes."""

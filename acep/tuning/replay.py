@@ -24,7 +24,7 @@ from acep.runtime.options import StreamOptions
 from acep.tables.table_stream import TableStream
 from acep.training.match_points import Ints, Partitions, points_of, recall_of
 
-__all__ = ["MATCHES", "Fit", "Meter", "SampleRun", "bundles_in", "draws_text", "keys_in", "replay", "replayed"]
+__all__ = ["MATCHES", "Fit", "Meter", "SampleRun", "bundles_in", "draws_text", "keys_in", "measure_fit", "replay"]
 
 PART = 1024  # events that are pushed together
 CHOOSING_TOUCHES = 1_000_000  # touches of a replay that chooses its output among the matches, as these take memory
@@ -129,7 +129,7 @@ def replay(
     )  # fmt: skip
 
 
-def replayed(
+def measure_fit(
     table: pa.Table,
     query: Query,
     columns: Mapping[str, Any],
@@ -166,7 +166,7 @@ def replayed(
 
 def _is_merged(plan: Plan, engine: str) -> bool:
     """Return whether the partial matches of a plan are merged; of its matches then only the points are told."""
-    return not plan.sources and choose_engine(plan.finer or plan, engine).alone == "merged"
+    return not plan.sources and choose_engine(plan.finer or plan, engine).base == "merged"
 
 
 def _count(table: pa.Table, query: Query, columns: Mapping[str, Any], engine: str) -> int:

@@ -128,7 +128,12 @@ class Tuning:
             "policies": [vars(trial) for trial in self.policies],
             "policy": None if self.policy is None else {"name": self.policy.name, "trained": self.policy.trained},
             "changes": [
-                {"change": change.change, "why": change.why, "kept": change.kept, "same": change.same(self.exact)}
+                {
+                    "change": change.change,
+                    "why": change.why,
+                    "kept": change.kept,
+                    "same": change.keeps_matches(self.exact),
+                }
                 | _plain(change.after)
                 for change in self.changes
             ],

@@ -24,7 +24,7 @@ from experiments.machine import describe_machine, pin
 from experiments.overload.survival import count_wanted, find_surviving, keep_share, touches_by_length
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import choose_workloads
-from experiments.results import RESULTS, short, table, write
+from experiments.results import RESULTS, shorten, table, write
 
 __all__ = ["Half", "Surveyed", "main", "survey", "survey_half"]
 
@@ -199,7 +199,7 @@ def surveyed_table(surveys: Sequence[Surveyed]) -> str:
 
     def cells(s: Surveyed) -> list[str]:
         def both_halves(name: str) -> str:
-            return f"{short(getattr(s.train, name))} / {short(getattr(s.test, name))}"
+            return f"{shorten(getattr(s.train, name))} / {shorten(getattr(s.test, name))}"
 
         counts = [
             both_halves(n) for n in ("events", "partitions", "reached", "points", "bundles", "matches", "each", "nodes")

@@ -74,7 +74,7 @@ points. `-`: the history has no order that promises more than equal chances. The
 about as large a share of the match points as is carried."""
 
 
-def body(results: Sequence[Single]) -> str:
+def write_body(results: Sequence[Single]) -> str:
     """The table of the page."""
     names = list(dict.fromkeys((result.workload, result.stream) for result in results))
     lines = []
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None, workloads: Mapping[str, Overloa
         writer = csv.DictWriter(file, [field.name for field in fields(Single)], lineterminator="\n")
         writer.writeheader()
         writer.writerows({k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(o).items()} for o in results)
-    contents: dict[str, Any] = {"words": WORDS, "machine": describe_machine(), "body": body(results)}
+    contents: dict[str, Any] = {"words": WORDS, "machine": describe_machine(), "body": write_body(results)}
     print(write_page(options.output, "single_events", title="Single events by a history", **contents))
     return 0
 

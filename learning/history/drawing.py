@@ -208,7 +208,7 @@ def _place(history: History, vector: int) -> tuple[str, str, str, str]:
     name = f"{state} {history.names[state]}" if state < len(history.names) and history.names[state] else str(state)
     if history.grid.features > 1:
         name += f" f{feature}"
-    return _plain(name), remaining_text(history.grid, remaining), str(error), _since(history.grid, since)
+    return _plain(name), remaining_text(history.grid, remaining), str(error), _since_text(history.grid, since)
 
 
 def remaining_text(grid: Grid, remaining: int) -> str:
@@ -222,7 +222,7 @@ def remaining_text(grid: Grid, remaining: int) -> str:
     return f"{100 * remaining // grid.windows}-{100 * (remaining + 1) // grid.windows}%"
 
 
-def _since(grid: Grid, since: int) -> str:
+def _since_text(grid: Grid, since: int) -> str:
     """Return the shares of the window that a bin of the time since the last event stands for."""
     if grid.span is None:
         return "-"

@@ -42,7 +42,7 @@ def path_cost(experts: int, rounds: int, switches: int, share: float) -> float:
     return cost - (max(rounds, 1) - 1 - switches) * math.log1p(-share)
 
 
-def _mixed(logs: Floats, share: float) -> tuple[float, ...]:
+def _mix_weights(logs: Floats, share: float) -> tuple[float, ...]:
     """Return log weights normalised to sum 1, with ``share`` of the total spread evenly over all."""
     logs = logs - logs.max()
     logs = logs - np.log(np.exp(logs).sum())
@@ -117,7 +117,7 @@ class Exp3:
         choice, logs = self.choice, np.array(self.log_weights)
         estimate = importance_weighted(reward / self.largest, float(self.weights[choice]))
         logs[choice] += self.explore / len(logs) * estimate
-        return replace(self, log_weights=_mixed(logs, self.share), round=self.round + 1)
+        return replace(self, log_weights=_mix_weights(logs, self.share), round=self.round + 1)
 
     def bound(self, rounds: int, switches: int = 0) -> float:
         """Return the bound on the mean regret, against any sequence fixed beforehand with this many switches."""

@@ -32,7 +32,7 @@ class Log:
             for name, columns in COLUMNS.items()
         ]
         self.rows = {name: [] for name in COLUMNS}
-        return Trajectories.of(*tables)
+        return Trajectories.from_columns(*tables)
 
 
 def dice(
@@ -171,7 +171,7 @@ def joined(logs: Iterable[Trajectories]) -> Trajectories:
     """All of them as one."""
     whole = Trajectories()
     for log in logs:
-        whole = whole.then(log)
+        whole = whole.append(log)
     return whole
 
 

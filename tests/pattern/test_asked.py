@@ -34,11 +34,11 @@ def test_a_text_is_read_wherever_a_query_is_taken() -> None:
 
 
 def test_a_text_is_read_on_spark() -> None:
-    from acep.spark.job import job_of
+    from acep.spark.job import make_spark_job
 
     pyspark = pytest.importorskip("pyspark.sql.types")
     schema = pyspark.StructType().add("ts", "long").add("type", "string")
-    assert job_of(schema, TEXT)[0].queries == (QUERY,)
+    assert make_spark_job(schema, TEXT)[0].queries == (QUERY,)
 
 
 SWAPPED = "a query stands where the events should"

@@ -121,7 +121,7 @@ class Writer:
         return Kind.INT if kind is Kind.NULL else kind
 
     def _column_kind(self, name: str) -> Kind:
-        return self.derived[name].kind if name in self.derived else self.plan.schema.held(name)
+        return self.derived[name].kind if name in self.derived else self.plan.schema.engine_kind(name)
 
     def _leaf_kind(self, leaf: ex.Leaf) -> Kind:
         match leaf:
