@@ -214,9 +214,9 @@ class RemoteFolder:
                     self._remove_file(final)
                 self.filesystem.move(temporary, final)
             except (OSError, pa.ArrowException):
-                taken = self._is_file(final)
+                exists = self._is_file(final)
                 self._remove_file(temporary)
-                if not taken:
+                if not exists:
                     raise
 
     def remove(self, path: str) -> None:

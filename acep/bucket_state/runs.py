@@ -79,7 +79,7 @@ class Runs:
     def _list_runs(self) -> list[tuple[int, str]]:
         """Return (order, run id) of all runs, the newest last."""
         names = (_RUN.fullmatch(name) for name in self._folder.names(self._path))
-        return sorted((int(each[1]), each[2]) for each in names if each)
+        return sorted((int(match[1]), match[2]) for match in names if match)
 
     def _order_if_newest(self, runs: list[tuple[int, str]]) -> int:
         if not runs:

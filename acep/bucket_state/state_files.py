@@ -53,17 +53,17 @@ class Versions:
         """
         self._order = self._runs.order()
         versions = self._list_versions(batch - 1) if batch else ()
-        if batch and {each.bucket for each in versions} != set(range(self.buckets)):
+        if batch and {version.bucket for version in versions} != set(range(self.buckets)):
             raise self._missing_error(batch)
-        if batch and len({(each.bucket, each.rows) for each in _comparable(versions)}) > self.buckets:
+        if batch and len({(version.bucket, version.rows) for version in _comparable(versions)}) > self.buckets:
             raise self._other_rows_error(batch - 1)
         if not self._runs.has_begun:
             self._refuse_later(batch)
             self._order = self._runs.begin()
         # Prefer a version of this run, then that of the newest run, whose results were used.
         return {
-            each.bucket: each
-            for each in sorted(versions, key=lambda version: (version.run == self._order, version.run))
+            version.bucket: version
+            for version in sorted(versions, key=lambda version: (version.run == self._order, version.run))
         }
 
     def read(self, version: Version) -> bytes:
@@ -114,7 +114,7 @@ class Versions:
             raise DataError(f"no version has bucket {bucket} and digest {digest!r}")
         versions = self._list_versions(batch)
         version = Version(batch, bucket, self._current_order(versions), greatest, digest)
-        if len({each.rows for each in _comparable((*versions, version)) if each.bucket == bucket}) > 1:
+        if len({new.rows for new in _comparable((*versions, version)) if new.bucket == bucket}) > 1:
             raise self._other_rows_error(batch)
         damaged = False
         if version in versions:
@@ -132,7 +132,9 @@ class Versions:
     def has_written(self, batch: int) -> bool:
         """Return whether this run has written the versions of all buckets after a micro-batch."""
         order = self._runs.order()
-        return {each.bucket for each in self._list_versions(batch) if each.run == order} == set(range(self.buckets))
+        return {version.bucket for version in self._list_versions(batch) if version.run == order} == set(
+            range(self.buckets)
+        )
 
     def clean(self, batch: int) -> None:
         """Remove versions that are older than those with which the last ``keep`` micro-batches before ``batch`` begin.
@@ -141,10 +143,10 @@ class Versions:
         """
         oldest = batch - self.keep - 1
         batches = self._batches()
-        gone = [each for each in batches if each < oldest]
-        if gone and any(self._list_versions(each) for each in batches if each >= oldest):
-            for each in gone:
-                self._folder.remove(f"{self._call}/{each}")
+        old_batches = [number for number in batches if number < oldest]
+        if old_batches and any(self._list_versions(later) for later in batches if later >= oldest):
+            for old_batch in old_batches:
+                self._folder.remove(f"{self._call}/{old_batch}")
 
     def _list_versions(self, batch: int) -> tuple[Version, ...]:
         return versions_among(batch, self._folder.names(f"{self._call}/{batch}"))
@@ -160,19 +162,19 @@ class Versions:
 
     def _current_order(self, versions: tuple[Version, ...]) -> int:
         """Return the order of this run; look it up where a task may be late: in a new folder, or beside newer runs."""
-        if self._order is None or not versions or any(each.run > self._order for each in versions):
+        if self._order is None or not versions or any(version.run > self._order for version in versions):
             self._order = self._runs.newest()
         return self._order
 
     def _refuse_later(self, batch: int) -> None:
         """Raise :class:`SnapshotError` if there are versions of micro-batches after this one."""
-        for each in reversed(self._batches()):
-            if each <= batch:
+        for later_batch in reversed(self._batches()):
+            if later_batch <= batch:
                 return
-            if self._list_versions(each):
+            if self._list_versions(later_batch):
                 raise SnapshotError(
                     f"the stream goes on with micro-batch {batch}, but the state in {self._shown_path(self._call)} goes"
-                    f" on to micro-batch {each}: the checkpoint was rolled back or copied",
+                    f" on to micro-batch {later_batch}: the checkpoint was rolled back or copied",
                     hint=f"to go back, remove the folders {batch} and later from there; a copy of a checkpoint needs a"
                     " state= folder of its own",
                 )
@@ -204,7 +206,7 @@ class Versions:
 def _comparable(versions: tuple[Version, ...]) -> list[Version]:
     """Return the versions whose rows can be compared: without those that an earlier acep wrote in the same micro-batch,
     before it was killed, since their greatest times are others."""
-    return [each for each in versions if each.mark == OF_ALL] or list(versions)
+    return [version for version in versions if version.mark == OF_ALL] or list(versions)
 
 
 def _hint_to_go_back(batch: int) -> str:

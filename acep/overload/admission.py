@@ -136,13 +136,13 @@ class Admission:
             for i in range(first, len(since))
             if i == first or (thresholds[i], tables[i]) != (thresholds[i - 1], tables[i - 1])
         ]
-        used = sorted({tables[i] for i in kept_indices})
+        used_tables = sorted({tables[i] for i in kept_indices})
         return replace(
             self,
             since=tuple(since[i] for i in kept_indices),
             thresholds=tuple(thresholds[i] for i in kept_indices),
-            favoured=tuple(favoured_sets[table] for table in used),
-            begins=tuple(next(n for n, i in enumerate(kept_indices) if tables[i] == table) for table in used),
+            favoured=tuple(favoured_sets[table] for table in used_tables),
+            begins=tuple(next(n for n, i in enumerate(kept_indices) if tables[i] == table) for table in used_tables),
         )
 
     @property

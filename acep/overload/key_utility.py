@@ -109,15 +109,15 @@ class CellUtility:
         if self.before[1].any():
             by_choice = FORGET * by_choice + _expected_points(_best_cells(self.before, share), share, self.since)
             by_chance = FORGET * by_chance + share * float(self.since[1].sum())
-        every = self.before + self.since
-        favoured: tuple[int, ...] | None = _best_cells(every, share) if by_choice > GAIN * by_chance else ()
+        sums = self.before + self.since
+        favoured: tuple[int, ...] | None = _best_cells(sums, share) if by_choice > GAIN * by_chance else ()
         if (
             favoured
             and current
-            and _expected_points(favoured, share, every) < CHANGE * _expected_points(current, share, every)
+            and _expected_points(favoured, share, sums) < CHANGE * _expected_points(current, share, sums)
         ):
             favoured = None
-        return CellUtility(FORGET * every, np.zeros((2, CELLS)), self.recent, seen, (by_choice, by_chance)), favoured
+        return CellUtility(FORGET * sums, np.zeros((2, CELLS)), self.recent, seen, (by_choice, by_chance)), favoured
 
     def dump(self) -> dict[str, Any] | None:
         """Return the counts as JSON-like data; ``None`` if there are none."""
@@ -146,11 +146,11 @@ class CellUtility:
 def _best_cells(seen: Figures, share: float) -> tuple[int, ...]:
     """Return the cells of highest utility that have at most :data:`WIDE` of a ``share`` of the events together."""
     events, points = seen
-    every = events.sum()
-    prior = PRIOR * every
-    utility = (points + prior * points.sum() / every) / (events + prior)
+    n_events = events.sum()
+    prior = PRIOR * n_events
+    utility = (points + prior * points.sum() / n_events) / (events + prior)
     order = np.argsort(-utility, kind="stable")
-    return tuple(sorted(order[np.cumsum(events[order]) <= WIDE * share * every].tolist()))
+    return tuple(sorted(order[np.cumsum(events[order]) <= WIDE * share * n_events].tolist()))
 
 
 def _expected_points(favoured: Sequence[int], share: float, seen: Figures) -> float:

@@ -105,13 +105,13 @@ class Load:
             return now
         fixed, read, carry = self.costs()
         last = self.last[-1]
-        floor, every = fixed + read * last.rows, carry * last.needed
-        if floor + every <= target or every < MIN_SAVING * (floor + every):
+        fixed_seconds, carrying = fixed + read * last.rows, carry * last.needed
+        if fixed_seconds + carrying <= target or carrying < MIN_SAVING * (fixed_seconds + carrying):
             return 1.0
-        if now < 1 and abs(floor + every * now - target) <= NEAR * target:
+        if now < 1 and abs(fixed_seconds + carrying * now - target) <= NEAR * target:
             return now
-        wanted = max((target - floor) / every, MIN_SHARE)
-        return now if abs(wanted - now) <= SAME * now else round(wanted, 4)
+        wanted_share = max((target - fixed_seconds) / carrying, MIN_SHARE)
+        return now if abs(wanted_share - now) <= SAME * now else round(wanted_share, 4)
 
     def add_seconds(self, seconds: float) -> Load:
         """Remember how long a micro-batch took, where the workers bound the time of matching.
@@ -133,8 +133,10 @@ class Load:
             return False
         fixed, read, carry = self.costs()
         last = self.last[-1]
-        floor, every = fixed + read * last.rows, carry * last.needed
-        return floor + every > target and (floor + MIN_SHARE * every > target or every < MIN_SAVING * (floor + every))
+        fixed_seconds, carrying = fixed + read * last.rows, carry * last.needed
+        return fixed_seconds + carrying > target and (
+            fixed_seconds + MIN_SHARE * carrying > target or carrying < MIN_SAVING * (fixed_seconds + carrying)
+        )
 
     def dump(self) -> dict[str, Any]:
         """Return the measurements as JSON-like data."""
@@ -145,8 +147,10 @@ class Load:
     def load(cls, data: Mapping[str, Any]) -> Load:
         """Read the data of :meth:`dump`. Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError`."""
         # The first versions did not record `needed`.
-        every = (figures if len(figures) == 4 else [figures[0], *figures] for figures in data["last"])
-        last = tuple(Measured(int(rows), int(needed), int(went), float(took)) for rows, needed, went, took in every)
+        measurements = (figures if len(figures) == 4 else [figures[0], *figures] for figures in data["last"])
+        last = tuple(
+            Measured(int(rows), int(needed), int(carried), float(took)) for rows, needed, carried, took in measurements
+        )
         if not all(
             measured.rows > 0 and min(measured.needed, measured.carried) >= 0 and 0 <= measured.seconds < 1e9
             for measured in last

@@ -37,12 +37,12 @@ class Arrival:
         """Return a file as the system describes it."""
         return cls(name, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
 
-    def may_be(self, taken: Arrival) -> bool:
+    def may_be(self, taken_file: Arrival) -> bool:
         """Return whether nothing speaks against it that this is a file that was taken. A change that keeps size and
         time of modification leaves another time of change."""
-        if (self.size, self.mtime_ns) != (taken.size, taken.mtime_ns):
+        if (self.size, self.mtime_ns) != (taken_file.size, taken_file.mtime_ns):
             return False
-        return not taken.digest or (self.ctime_ns, self.inode) == (taken.ctime_ns, taken.inode)
+        return not taken_file.digest or (self.ctime_ns, self.inode) == (taken_file.ctime_ns, taken_file.inode)
 
 
 @dataclass
@@ -66,17 +66,17 @@ def list_arrivals(folder: Path, form: str | None) -> Listing:
     """
     try:
         walk = walk_folder(folder)
-    except OSError as wrong:
-        raise DataError(f"the folder `{folder}` cannot be read: {reason_of(wrong)}", code="file_read") from None
+    except OSError as error:
+        raise DataError(f"the folder `{folder}` cannot be read: {reason_of(error)}", code="file_read") from None
     files = [Arrival.from_stat(name, state) for name, state in walk.files.items() if state.st_size]
     readable = {file.name for file in files if form is not None or split_format(file.name)[0] is not None}
-    listed = sorted((file for file in files if file.name in readable), key=lambda file: (file.mtime_ns, file.name))
-    check_hard_links((str(folder / file.name), walk.files[file.name]) for file in listed)
-    return Listing(listed, {*walk.files}, sorted({file.name for file in files} - readable), walk.refused)
+    event_files = sorted((file for file in files if file.name in readable), key=lambda file: (file.mtime_ns, file.name))
+    check_hard_links((str(folder / file.name), walk.files[file.name]) for file in event_files)
+    return Listing(event_files, {*walk.files}, sorted({file.name for file in files} - readable), walk.refused)
 
 
 def find_new(
-    folder: Path, listing: list[Arrival], taken: Mapping[str, Arrival]
+    folder: Path, listing: list[Arrival], taken_files: Mapping[str, Arrival]
 ) -> tuple[list[Arrival], dict[str, Arrival]]:
     """Return the files that were not taken yet, in their order; and by name, as they are now, those that were taken and
     only seem to be changed: their bytes are the same.
@@ -86,7 +86,7 @@ def find_new(
     """
     new, same = [], {}
     for file in listing:
-        earlier = taken.get(file.name)
+        earlier = taken_files.get(file.name)
         if earlier is None:
             new.append(file)
         elif not file.may_be(earlier):
@@ -98,7 +98,7 @@ def find_new(
     return new, same
 
 
-def _recheck_taken(folder: Path, file: Arrival, taken: Arrival) -> Arrival | None:
+def _recheck_taken(folder: Path, file: Arrival, taken_file: Arrival) -> Arrival | None:
     """Return a file that was taken as it is now, if it has the same bytes; ``None`` if another file took its name.
 
     Raises :class:`DataError` if it is the taken one with other bytes, or more of them.
@@ -106,14 +106,14 @@ def _recheck_taken(folder: Path, file: Arrival, taken: Arrival) -> Arrival | Non
     path = folder / file.name
     try:
         now = identify(folder, file)
-        if taken.digest and now.digest == taken.digest:
+        if taken_file.digest and now.digest == taken_file.digest:
             return now
-        grown = now.size > taken.size and digest_of(path, taken.size) == taken.digest
+        grown = now.size > taken_file.size and digest_of(path, taken_file.size) == taken_file.digest
     except FileNotFoundError:  # removed since it was listed
-        return taken
-    except OSError as wrong:
-        raise DataError(f"`{path}` cannot be read: {reason_of(wrong)}", code="file_read") from None
-    if taken.digest and not grown and (now.inode, now.born_ns) != (taken.inode, taken.born_ns):
+        return taken_file
+    except OSError as error:
+        raise DataError(f"`{path}` cannot be read: {reason_of(error)}", code="file_read") from None
+    if taken_file.digest and not grown and (now.inode, now.born_ns) != (taken_file.inode, taken_file.born_ns):
         warn_caller(
             f"`{file.name}` is another file than the one whose events were taken under this name: its events are new",
             DataWarning,
@@ -144,8 +144,8 @@ def check_same(folder: Path, planned: Arrival, way_out: str) -> None:
         now = Arrival.from_stat(planned.name, path.stat())
         same = (now.size, now.mtime_ns) == (planned.size, planned.mtime_ns)
         same = same and (now.may_be(planned) or digest_of(path) == planned.digest)
-    except OSError as wrong:
-        why = "is gone" if isinstance(wrong, FileNotFoundError) else f"cannot be read: {reason_of(wrong)}"
+    except OSError as error:
+        why = "is gone" if isinstance(error, FileNotFoundError) else f"cannot be read: {reason_of(error)}"
         raise DataError(f"`{path}` {why}, and its events are not matched yet", hint=way_out, code="file_read") from None
     if not same:
         raise DataError(

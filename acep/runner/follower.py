@@ -103,8 +103,8 @@ class Follower:
             return None
         try:
             return self._step_files(files, pending, began, end=end)
-        except SnapshotError as bad:
-            raise _error_for_files(bad, self.journal.next) from None
+        except SnapshotError as error:
+            raise _error_for_files(error, self.journal.next) from None
 
     def _step_files(
         self, files: tuple[Arrival, ...], pending: Planned | None, began: float, *, end: bool
@@ -135,8 +135,8 @@ class Follower:
         if pending is None:
             last = ends or (end and not self._find_new(self.inbox.list_files().files, files))
             newer = self._versions_for(micro_batch)
-            wanted = Planned(batch, files, last, started, newer, end_marker)
-            pending = self.journal.plan(wanted)
+            own_plan = Planned(batch, files, last, started, newer, end_marker)
+            pending = self.journal.plan(own_plan)
             if pending.files != files:
                 raise SnapshotError(
                     f"another follower works with the state in `{self.journal.shown}`",
@@ -188,16 +188,18 @@ class Follower:
             check_same(self.inbox.folder, replace(file, digest=""), way_out)
             try:
                 identities.append(identify(self.inbox.folder, file))
-            except OSError as wrong:
+            except OSError as error:
                 raise DataError(
-                    f"`{self.inbox.folder / file.name}` cannot be read: {reason_of(wrong)}", code="file_read"
+                    f"`{self.inbox.folder / file.name}` cannot be read: {reason_of(error)}", code="file_read"
                 ) from None
         return tuple(identities)
 
-    def _find_new(self, listing: list[Arrival], more: tuple[Arrival, ...] = ()) -> list[Arrival]:
-        """Return the files of a listing that were not taken, neither before nor with ``more``."""
-        taken = {name: file for name, (file, _) in self.journal.taken.items()} | {file.name: file for file in more}
-        new, same = find_new(self.inbox.folder, listing, taken)
+    def _find_new(self, listing: list[Arrival], chosen_files: tuple[Arrival, ...] = ()) -> list[Arrival]:
+        """Return the files of a listing that were not taken, neither before nor with ``chosen_files``."""
+        taken_files = {name: file for name, (file, _) in self.journal.taken.items()} | {
+            file.name: file for file in chosen_files
+        }
+        new, same = find_new(self.inbox.folder, listing, taken_files)
         self.journal.update(same)
         return new
 
@@ -234,8 +236,10 @@ class Follower:
         """Use the columns of the settings. Raises :class:`SnapshotError` if they are of another query or options."""
         try:
             if settings["format"] != FORMAT:
-                what = f"has format {settings['format']!r}, which this acep does not read"
-                raise self._unfit_error(what, "go on with the acep that wrote it, or begin a new state and output")
+                difference = f"has format {settings['format']!r}, which this acep does not read"
+                raise self._unfit_error(
+                    difference, "go on with the acep that wrote it, or begin a new state and output"
+                )
             schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(settings["columns"])))
         except (KeyError, TypeError, ValueError, pa.ArrowException):
             raise SnapshotError(
@@ -244,33 +248,33 @@ class Follower:
         hint = "go on with what it was made with, or begin a new state and output; nothing was lost"
         try:
             job, delay_ms = self._job_of(schema)
-        except (QueryError, DataError) as wrong:  # there was a job of these columns
+        except (QueryError, DataError) as error:  # there was a job of these columns
             raise self._unfit_error(
-                f"was made with another query, or with other options: {wrong.message}", hint
+                f"was made with another query, or with other options: {error.message}", hint
             ) from None
         expected = self._settings(schema, job)
         complaints = {"query": "another query", "reading": "other options of reading", "fingerprint": "other options"}
-        for name, what in complaints.items():
+        for name, difference in complaints.items():
             if settings.get(name) != expected[name]:
-                raise self._unfit_error(f"was made with {what}", hint)
+                raise self._unfit_error(f"was made with {difference}", hint)
         self._schema, self._job, self._delay_ms = schema, job, delay_ms
         call, buckets = job.fingerprint[:32], job.buckets
         folder = str(self._state / "versions")
         self._versions = Versions(folder, query=QUERY, call=call, run=self._run, buckets=buckets, keep=KEEP)
 
-    def _unfit_error(self, what: str, hint: str) -> SnapshotError:
-        return SnapshotError(f"the state in `{self.journal.shown}` {what}", hint=hint)
+    def _unfit_error(self, complaint: str, hint: str) -> SnapshotError:
+        return SnapshotError(f"the state in `{self.journal.shown}` {complaint}", hint=hint)
 
 
-def _error_for_files(bad: SnapshotError, batch: int) -> SnapshotError:
+def _error_for_files(error: SnapshotError, batch: int) -> SnapshotError:
     """Return the same error with the hint that applies to a follower."""
-    if "taken over" in bad.message:
+    if "taken over" in error.message:
         return SnapshotError(
-            bad.message, hint="let one follower run for each state; then start it again", code=bad.code
+            error.message, hint="let one follower run for each state; then start it again", code=error.code
         )
     back = f"go back to the beginning of micro-batch {max(batch - 1, 0)}"
     return SnapshotError(
-        bad.message, hint=f"put a copy of the state back; or, as docs/howto/follow.md says, {back}", code=bad.code
+        error.message, hint=f"put a copy of the state back; or, as docs/howto/follow.md says, {back}", code=error.code
     )
 
 
@@ -280,11 +284,11 @@ def _sort_rows(job: Job, rows: pa.Table, planned: Planned, now: int | None, *, e
     if len(ticks) and (np.diff(ticks) < 0).any():
         order = np.argsort(ticks, kind="stable")
         rows, ticks = rows.take(pa.array(order)), ticks[order]
-    came = [*(astuple(file) for file in planned.files), *(version.data() for version in planned.versions)]
+    identities = [*(astuple(file) for file in planned.files), *(version.data() for version in planned.versions)]
     return BucketRows(
         pa.table({name: column_at(rows, name) for name in job.columns}),
         newest_tick(job, ticks, now),
-        f"{len(ticks)} {hashlib.blake2b(json.dumps(came).encode(), digest_size=16).hexdigest()}",
+        f"{len(ticks)} {hashlib.blake2b(json.dumps(identities).encode(), digest_size=16).hexdigest()}",
         ended=planned.end or ends,
         versions=planned.versions,
     )

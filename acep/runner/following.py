@@ -146,17 +146,17 @@ def follow(
             code="option_invalid",
         )
     columns = stream_options.columns
-    used = [name for role, name in columns.items() if role != "unit" and name is not None]
-    used += [] if stream_options.op is None else [stream_options.op]
+    used_names = [name for role, name in columns.items() if role != "unit" and name is not None]
+    used_names += [] if stream_options.op is None else [stream_options.op]
     if not has_clause:
-        used += [name for asked_query in read_queries(query).queries for name in columns_read(asked_query)]
+        used_names += [name for asked_query in read_queries(query).queries for name in columns_read(asked_query)]
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
     files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
     files |= {"nulls": nulls, "multiline_cells": multiline_cells, "max_line": max_line}
     files |= {"max_expansion": max_expansion, "max_columns": max_columns}
     files["drop_duplicates"] = stream_options.duplicates == "drop" and stream_options.op is None
     reads_all = has_clause or versions is not None
-    reading = options_of(columns=None if reads_all else list(dict.fromkeys(used)), **columns, **files)
+    reading = options_of(columns=None if reads_all else list(dict.fromkeys(used_names)), **columns, **files)
     check_time_cast(stream_options.ts, reading.casts)
     if cast and cast.get(stream_options.ts, "").lower().startswith(("timestamp", "date")):
         columns["unit"] = None  # the cast has used it already
@@ -184,8 +184,8 @@ def follow(
                 late=late,
                 dynamic=versions is not None,
             )
-        except QueryError as wrong:
-            explain_unknown(wrong, schema, reading)
+        except QueryError as error:
+            explain_unknown(error, schema, reading)
             raise
         result = result_schema(new_job, new_job.plans)
         if flat:
@@ -211,8 +211,8 @@ def follow(
             if tell is not None:
                 tell(progress)
         elif once or end or follower.ended:
-            done = follower.sum_up(batches, time.monotonic() - began)
-            return done.of_clause() if has_clause else done
+            followed = follower.sum_up(batches, time.monotonic() - began)
+            return followed.of_clause() if has_clause else followed
         else:
             time.sleep(poll)
 

@@ -98,7 +98,7 @@ class Inbox:
         files: tuple[Arrival, ...],
         schema: pa.Schema,
         first: int,
-        bad: BadLines,
+        bad_lines: BadLines,
         recent: RecentIds | None = None,
         *,
         end_marker: bool,
@@ -124,7 +124,7 @@ class Inbox:
             tables.append(rows if recent is None else recent.leave_out_repeats(rows, place_of, drop=drop))
         unread.check_share(size, self.options)
         if unread.count:
-            bad.add(unread.first, unread.count, unread.values)
+            bad_lines.add(unread.first, unread.count, unread.values)
         rows = pa.concat_tables(tables) if tables else schema.empty_table()
         numbered = rows.append_column(ROW, pa.array(np.arange(first, first + rows.num_rows)))
         return numbered, size - rows.num_rows, ends
@@ -161,10 +161,10 @@ def _finer_type(column_type: pa.DataType) -> pa.DataType:
 
 
 def _read_rows(
-    path: Path, options: Options, schema: pa.Schema, bad: BadLines, *, end_marker: bool
+    path: Path, options: Options, schema: pa.Schema, bad_lines: BadLines, *, end_marker: bool
 ) -> tuple[pa.Table, PlaceOf, bool]:
     """Read the events of a file with the columns of the stream, with what gives the words for the place of one, and
-    whether a row ends the stream, which only ``end_marker`` permits. Skipped lines are counted in ``bad``.
+    whether a row ends the stream, which only ``end_marker`` permits. Skipped lines are counted in ``bad_lines``.
 
     Raises :class:`DataError` for a file that cannot be read, a column that it lacks, a value that does not fit, or a
     null in a column that says when an event was, or which.
@@ -189,21 +189,21 @@ def _read_rows(
     with open_events(path, as_written) as events:
         table = events.whole()
         if events.bad.count:
-            bad.add(events.bad.first, events.bad.count, events.bad.values)
+            bad_lines.add(events.bad.first, events.bad.count, events.bad.values)
         marks = _end_marks(table, path, as_written, schema, besides)
         if marks.any() and not end_marker:
-            place = events.place_of(int(np.flatnonzero(marks)[0]))
+            row_place = events.place_of(int(np.flatnonzero(marks)[0]))
             outcome = f"left out, as its `{besides[0]}` is null" if besides else "counted as ahead"
             warn_caller(
-                f"{place}: a row with nothing but the last time ends the stream with end_marker=True only, and is"
+                f"{row_place}: a row with nothing but the last time ends the stream with end_marker=True only, and is"
                 f" {outcome}",
                 DataWarning,
             )
             marks &= bool(besides)
-        places = np.flatnonzero(~marks)
+        row_indices = np.flatnonzero(~marks)
 
         def place_of(row: int) -> str:
-            return events.place_of(int(places[row]))
+            return events.place_of(int(row_indices[row]))
 
         events_of_file = without(table, np.flatnonzero(marks).tolist())
         rows = _in_schema(events_of_file, schema, path, form, place_of, options)
@@ -211,12 +211,12 @@ def _read_rows(
             nulls = np.flatnonzero(rows.column(name).is_null())
             if not len(nulls):
                 continue
-            what = f"{place_of(int(nulls[0]))}: `{name}` is null"
+            complaint = f"{place_of(int(nulls[0]))}: `{name}` is null"
             if not options.skip_bad_lines:
                 hint = "fill it in, or leave such rows out: skip_bad_lines=True"
-                raise DataError(what, hint=hint, code="data_null")
-            bad.add(what, len(nulls))
-            rows, places = without(rows, nulls.tolist()), np.delete(places, nulls)
+                raise DataError(complaint, hint=hint, code="data_null")
+            bad_lines.add(complaint, len(nulls))
+            rows, row_indices = without(rows, nulls.tolist()), np.delete(row_indices, nulls)
     return rows, place_of, end_marker and bool(marks.any())
 
 
@@ -276,14 +276,14 @@ def _fit_column(
         and pa.types.is_timestamp(field.type)
         and (not column_type.tz) != (not field.type.tz)
     )
-    wrong = (
+    bad_row_indices = (
         [0]
         if zones
         else bad_rows(column, lambda part: _cast(part, field.type))
         if _may_hold(column_type, field.type)
         else [0]
     )
-    row = wrong[0] if wrong else first_odd(column) or 0
+    row = bad_row_indices[0] if bad_row_indices else first_odd(column) or 0
     common_type = _cast_for_both(column_type, field.type, value_of(column[row]))
     hint = f"begin a new state and output with a type that holds all values: {as_cast(field.name, common_type)}"
     counts = options.casts[field.name].counts if field.name in options.casts else None
@@ -302,14 +302,14 @@ def _fit_column(
     )
 
 
-def _cast_for_both(column_type: pa.DataType, wanted: pa.DataType, value: Any) -> str:
+def _cast_for_both(column_type: pa.DataType, wanted_type: pa.DataType, value: Any) -> str:
     """Return the cast to a type that can represent the values of both types, and a ``value`` that is of one only."""
     is_ = pa.types
-    if _is_number(column_type) and _is_number(wanted):
+    if _is_number(column_type) and _is_number(wanted_type):
         return cast_that_holds(value) or "float"
-    if is_.is_temporal(column_type) and is_.is_temporal(wanted):
+    if is_.is_temporal(column_type) and is_.is_temporal(wanted_type):
         return "timestamp(ns)" if is_.is_timestamp(column_type) and column_type.unit == "ns" else "timestamp"
-    if not is_.is_null(wanted):
+    if not is_.is_null(wanted_type):
         return "string"
     names = {is_.is_boolean: "bool", is_.is_integer: "int", is_.is_floating: "float", is_.is_date: "date"}
     if is_.is_decimal(column_type):
@@ -319,35 +319,36 @@ def _cast_for_both(column_type: pa.DataType, wanted: pa.DataType, value: Any) ->
     return next((name for is_one, name in names.items() if is_one(column_type)), "string")
 
 
-def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+def _cast(column: pa.ChunkedArray, wanted_type: pa.DataType) -> pa.ChunkedArray:
     """Cast a column. Raises :class:`pyarrow.ArrowException` or :class:`ValueError` if a value does not fit exactly."""
-    return cast_column(column, Cast(wanted, str(wanted)))
+    return cast_column(column, Cast(wanted_type, str(wanted_type)))
 
 
 def _is_number(column_type: pa.DataType) -> bool:
     return bool(pa.types.is_integer(column_type) or pa.types.is_floating(column_type))
 
 
-def _widens(column_type: pa.DataType, wanted: pa.DataType) -> bool:
+def _widens(column_type: pa.DataType, wanted_type: pa.DataType) -> bool:
     """Return whether values of one type have the same meaning in another, if they fit."""
     is_ = pa.types
-    if is_.is_timestamp(wanted):
-        return bool(is_.is_date(column_type) and wanted.tz is None) or bool(
-            is_.is_timestamp(column_type) and column_type.tz == wanted.tz
+    if is_.is_timestamp(wanted_type):
+        return bool(is_.is_date(column_type) and wanted_type.tz is None) or bool(
+            is_.is_timestamp(column_type) and column_type.tz == wanted_type.tz
         )
-    if is_.is_floating(wanted):
+    if is_.is_floating(wanted_type):
         return bool(
-            is_.is_integer(column_type) or (is_.is_floating(column_type) and column_type.bit_width <= wanted.bit_width)
+            is_.is_integer(column_type)
+            or (is_.is_floating(column_type) and column_type.bit_width <= wanted_type.bit_width)
         )
     return bool(
-        (is_.is_integer(column_type) and (is_.is_integer(wanted) or is_.is_decimal(wanted)))
-        or (is_.is_decimal(column_type) and is_.is_decimal(wanted))
-        or (is_.is_duration(column_type) and is_.is_duration(wanted))
-        or (is_.is_date(column_type) and is_.is_date(wanted))
+        (is_.is_integer(column_type) and (is_.is_integer(wanted_type) or is_.is_decimal(wanted_type)))
+        or (is_.is_decimal(column_type) and is_.is_decimal(wanted_type))
+        or (is_.is_duration(column_type) and is_.is_duration(wanted_type))
+        or (is_.is_date(column_type) and is_.is_date(wanted_type))
     )
 
 
-def _may_hold(column_type: pa.DataType, wanted: pa.DataType) -> bool:
+def _may_hold(column_type: pa.DataType, wanted_type: pa.DataType) -> bool:
     """Return whether some values of one type can be cast to another, so that the first bad row can be searched."""
     is_ = pa.types
     simple = (
@@ -357,4 +358,4 @@ def _may_hold(column_type: pa.DataType, wanted: pa.DataType) -> bool:
         or is_.is_timestamp(column_type)
         or is_.is_date(column_type)
     )
-    return bool(simple and not is_.is_null(wanted) and not is_.is_string(wanted))
+    return bool(simple and not is_.is_null(wanted_type) and not is_.is_string(wanted_type))

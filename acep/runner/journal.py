@@ -70,10 +70,12 @@ class Journal:
         for number in self._numbers("gone"):
             if number > self._last + 1:
                 self._folder.remove_file(f"gone/{number}")
-        done = self._numbers("done")
-        if self._last >= 0 and (not done or done[-1] < self._last):
+        done_numbers = self._numbers("done")
+        if self._last >= 0 and (not done_numbers or done_numbers[-1] < self._last):
             self.pending = self._plan(self._last)
-        if (done and done[-1] > self._last) or (self.pending and self._last and self._last - 1 not in done):
+        if (done_numbers and done_numbers[-1] > self._last) or (
+            self.pending and self._last and self._last - 1 not in done_numbers
+        ):
             raise self._damage_error("done")
 
     @property
@@ -124,12 +126,14 @@ class Journal:
     def forget(self, names: set[str]) -> None:
         """Forget files that were taken and are not among the ``names`` in the folder any more. If one comes again, it
         is new, also after a restart."""
-        gone = sorted(self.taken.keys() - names)
-        if gone:
+        missing_names = sorted(self.taken.keys() - names)
+        if missing_names:
             number = self._last + 1
             before = self._read_gone(number)
-            self._folder.write(f"gone/{number}", json.dumps([*before, *gone]).encode(), replace=True, parents=1)
-            self._leave_out(gone)
+            self._folder.write(
+                f"gone/{number}", json.dumps([*before, *missing_names]).encode(), replace=True, parents=1
+            )
+            self._leave_out(missing_names)
 
     def update(self, same: Mapping[str, Arrival]) -> None:
         """Replace what is known of taken files that have the same bytes, so that they are not compared again."""
@@ -180,8 +184,8 @@ class Journal:
         base = self._last - KEEP
         if base <= self._base:
             return
-        taken = [(batch, *astuple(file)) for file, batch in self.taken.values() if batch <= base]
-        self._folder.write(f"taken/{base}", json.dumps(taken).encode(), replace=True, parents=1)
+        records = [(batch, *astuple(file)) for file, batch in self.taken.values() if batch <= base]
+        self._folder.write(f"taken/{base}", json.dumps(records).encode(), replace=True, parents=1)
         for kind in ("taken", "plans", "done", "gone"):
             for number in self._numbers(kind):
                 if number < base or (number == base and kind in ("plans", "gone")):

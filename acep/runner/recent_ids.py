@@ -54,11 +54,11 @@ class RecentIds:
             return rows
         schema, final = self.schema, self._seen.final
         ticks, _ = ticks_of(schema.ts, rows.column(schema.ts), schema.tick_ns or 1)
-        used = np.ones(len(ticks), bool) if final is None else ticks >= final
+        is_used = np.ones(len(ticks), bool) if final is None else ticks >= final
         if self.latest is not None:
-            used &= ticks <= self.latest
+            is_used &= ticks <= self.latest
         ids = rows.column(self._seen.name)
-        is_repeated = self._seen.see(ids, ticks, used)
+        is_repeated = self._seen.see(ids, ticks, is_used)
         if not is_repeated.any():
             return rows
         if not drop:

@@ -49,12 +49,12 @@ def _cast_column(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     plain = plain_type(column.type)
     if plain != column.type:
         column = column.cast(plain)
-    wanted = pa.bool_() if truth else _type_for_spark(plain)
+    spark_type = pa.bool_() if truth else _type_for_spark(plain)
     try:
-        return column.cast(wanted)
+        return column.cast(spark_type)
     except pa.ArrowInvalid:
         raise DataError(
-            f"column `{name}` ({plain}) holds values that Spark's {wanted} does not",
+            f"column `{name}` ({plain}) holds values that Spark's {spark_type} does not",
             hint="round times to microseconds" if pa.types.is_timestamp(plain) else None,
             code="data_type",
         ) from None

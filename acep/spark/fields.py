@@ -36,24 +36,23 @@ def why_refused(column_type: DataType) -> str | None:
     >>> why_refused(YearMonthIntervalType())
     'is interval year to month, and months have no fixed length; make it an integer'
     """
-    kind, shown = column_type.typeName(), column_type.simpleString()
+    kind, text = column_type.typeName(), column_type.simpleString()
     if kind == "string":
         if getattr(column_type, "collation", BINARY_COLLATION) == BINARY_COLLATION:
             return None
         hint = f"collate it: collate(column, '{BINARY_COLLATION}')"
-        return f"is {shown}, which Spark compares otherwise than its bytes; {hint}"
+        return f"is {text}, which Spark compares otherwise than its bytes; {hint}"
     if kind in ("yearmonthinterval", "interval"):
         hint = "make it a day-time interval" if kind == "interval" else "make it an integer"
-        return f"is {shown}, and months have no fixed length; {hint}"
+        return f"is {text}, and months have no fixed length; {hint}"
     if kind == "variant":
-        return (
-            f"is {shown}, and a predicate needs single values; take one, as variant_get(column, '$.id', 'bigint') does"
-        )
+        hint = "take one, as variant_get(column, '$.id', 'bigint') does"
+        return f"is {text}, and a predicate needs single values; {hint}"
     arrow = arrow_type(column_type)
     if arrow is None:
-        return f"is {shown}, which acep does not know; make it columns of plain types"
+        return f"is {text}, which acep does not know; make it columns of plain types"
     why = refusal(arrow)
-    return None if why is None else why.replace(str(arrow), shown, 1)
+    return None if why is None else why.replace(str(arrow), text, 1)
 
 
 def input_schema(columns: StructType, **names: Any) -> InputSchema:
@@ -73,22 +72,22 @@ def input_schema(columns: StructType, **names: Any) -> InputSchema:
         if kind == "daytimeinterval" and role == "id":
             why = f"is {types[name].simpleString()}, and must hold integers or texts; cast it to text"
         if why is not None:
-            what, _, hint = why.partition("; ")
-            raise DataError(f"the {role} column `{name}` {what}", hint=hint, code="data_type")
+            reason, _, hint = why.partition("; ")
+            raise DataError(f"the {role} column `{name}` {reason}", hint=hint, code="data_type")
     arrow = {
         name: list_type(column_type) or (pa.binary() if name in unusable else arrow_type(column_type))
         for name, column_type in types.items()
     }
     try:
         schema = schema_of(pa.schema([(name, arrow[name]) for name in columns.names]), **names)
-    except DataError as bad:
-        named = [n for n in names.values() if isinstance(n, str) and n in types and f"`{n}`" in bad.message]
-        if not named:
+    except DataError as error:
+        named_columns = [n for n in names.values() if isinstance(n, str) and n in types and f"`{n}`" in error.message]
+        if not named_columns:
             raise
-        said = bad.message.removesuffix(str(arrow[named[0]]))
-        shown = bad.message if said == bad.message else said + types[named[0]].simpleString()
-        advice = bad.hint and bad.hint.replace("int64", "bigint")
-        raise DataError(shown, hint=advice, code=bad.code) from None
+        prefix = error.message.removesuffix(str(arrow[named_columns[0]]))
+        message = error.message if prefix == error.message else prefix + types[named_columns[0]].simpleString()
+        advice = error.hint and error.hint.replace("int64", "bigint")
+        raise DataError(message, hint=advice, code=error.code) from None
     return replace(schema, unusable=tuple(unusable.items()))
 
 
@@ -151,25 +150,25 @@ def _check_case(columns: StructType, path: tuple[str, ...]) -> None:
     level: DataType = columns
     for depth, name in enumerate(path):
         assert isinstance(level, StructType)
-        alike = sorted({column_name for column_name in level.names if column_name.lower() == name.lower()})
-        if len(alike) > 1:
-            full = [".".join((*path[:depth], column_name)) for column_name in alike]
+        similar_names = sorted({column_name for column_name in level.names if column_name.lower() == name.lower()})
+        if len(similar_names) > 1:
+            paths = [".".join((*path[:depth], column_name)) for column_name in similar_names]
             raise DataError(
-                f"the columns {' and '.join(map(quote_name, full))} differ only in case, so Spark takes them for one",
+                f"the columns {' and '.join(map(quote_name, paths))} differ only in case, so Spark takes them for one",
                 hint='rename one of them, or set "spark.sql.caseSensitive" to "true"',
                 code="data_column",
             )
         level = level[name].dataType
 
 
-def with_fields(frame: DataFrame, wanted: Iterable[str]) -> DataFrame:
+def with_fields(frame: DataFrame, names: Iterable[str]) -> DataFrame:
     """Add the wanted struct fields and parts of lists to the DataFrame as columns, and strip trailing blanks from CHAR
     columns, which SQL ignores. Raises :class:`DataError` for a name that Spark cannot tell from another one."""
     from pyspark.sql import functions as sf
 
     added: dict[str, Column] = {}
     any_case = str(frame.sparkSession.conf.get("spark.sql.caseSensitive") or "false").lower() != "true"
-    for name in wanted:
+    for name in names:
         if name not in frame.columns and (part := part_of_list(frame.schema, name)) is not None:
             added[name] = part
             continue

@@ -155,8 +155,8 @@ def _results(micro_batch: MicroBatch, writing: _Writing) -> Iterator[pa.RecordBa
     new = writing.new.result()
     for table in writing.step.out:
         yield from with_metrics(job, table, []).to_batches(ROWS)
-    done = end_step(micro_batch, writing.step, new, watch)
-    yield from with_metrics(job, job.result.empty_table(), [done]).to_batches()
+    metrics = end_step(micro_batch, writing.step, new, watch)
+    yield from with_metrics(job, job.result.empty_table(), [metrics]).to_batches()
 
 
 def _marked_partition(rows: PartitionRows, place: StatePlace) -> int:

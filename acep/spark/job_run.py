@@ -183,8 +183,8 @@ def run_batch(frame: DataFrame, job: SentJob, result: StructType, observation: O
     if observation is None:
         matches = rows.mapInArrow(partial(match_partition, job), result)
     else:
-        both = rows.mapInArrow(partial(match_partition, job, tells=True), _with_metrics_column(result))
-        observed = both.observe(observation, *observed_columns(job.names))
+        result_and_metrics = rows.mapInArrow(partial(match_partition, job, tells=True), _with_metrics_column(result))
+        observed = result_and_metrics.observe(observation, *observed_columns(job.names))
         matches = observed.where(sf.col(METRICS_COLUMN).isNull()).select(*result.names)
     if job.output != "count":
         return matches
@@ -294,10 +294,10 @@ def _set_watermark(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[Data
             name = TIME
             time = event_time(ts, time_type, job.schema)
             if (bound := latest_tick(job)) is not None:  # later times do not move the watermark
-                near = (ticks_of_row(ts, time_type, job.schema) <= bound) | (
+                is_near = (ticks_of_row(ts, time_type, job.schema) <= bound) | (
                     sf.col(quote_name(ts)) >= end_column(time_type)
                 )
-                time = sf.when(near, time).otherwise(sf.timestamp_micros(sf.lit(0)))
+                time = sf.when(is_near, time).otherwise(sf.timestamp_micros(sf.lit(0)))
             frame = frame.withColumn(TIME, time).withWatermark(TIME, delay)
     return frame, int(frame.schema[name].metadata[DELAY_KEY])
 
@@ -321,8 +321,8 @@ def run_stream_in_files(
     else:
         codes = with_announcements(codes_of(frame, job, numbers), place.partitions)
         frame = announce_newest(frame, event_ticks(frame, job))
-    both = process_in_files(frame, job, result, place, sent_columns(frame, job, codes), newer=newer)
-    observed = both.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
+    result_and_metrics = process_in_files(frame, job, result, place, sent_columns(frame, job, codes), newer=newer)
+    observed = result_and_metrics.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
     return observed.where(sf.col(METRICS_COLUMN).isNull()).select(*result.names)
 
 
@@ -345,8 +345,8 @@ def codes_of(frame: DataFrame, job: SentJob, numbers: Sequence[Column]) -> Colum
     from pyspark.sql import functions as sf
 
     ends = sf.col(quote_name(job.schema.ts)) >= end_column(frame.schema[job.schema.ts].dataType)
-    every = [sf.lit(-1 - bucket) for bucket in range(job.buckets)]
-    return sf.when(ends, sf.array(*every)).otherwise(sf.array(*numbers))
+    all_buckets = [sf.lit(-1 - bucket) for bucket in range(job.buckets)]
+    return sf.when(ends, sf.array(*all_buckets)).otherwise(sf.array(*numbers))
 
 
 def _batch_time() -> Column:
@@ -435,7 +435,7 @@ def process_in_files(
     if marks is not None:
         rows = rows.unionAll(marks)
     if newer is not None:
-        every = sf.explode(sf.array(*map(sf.lit, range(place.partitions))))
-        rows = with_versions(rows, newer, {BUCKET: every})
+        all_partitions = sf.explode(sf.array(*map(sf.lit, range(place.partitions))))
+        rows = with_versions(rows, newer, {BUCKET: all_partitions})
     rows = _spread(rows, place.partitions, sf.pmod(number, sf.lit(place.partitions)))
     return rows.mapInArrow(partial(step_in_files, job, place), _with_metrics_column(result))

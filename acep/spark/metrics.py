@@ -86,14 +86,14 @@ def listener(tell: Callable[[Progress], None] | None = None) -> StreamingQueryLi
 
         def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
             """Report a micro-batch."""
-            done = event.progress
-            progress = progress_of({name: getattr(done, name) for name in names})
+            spark_progress = event.progress
+            progress = progress_of({name: getattr(spark_progress, name) for name in names})
             if progress is None:
                 return
             if tell is not None:
                 tell(progress)
             else:
-                sys.stderr.write(f"{done.name or done.id} {progress.batch}: {progress}\n")
+                sys.stderr.write(f"{spark_progress.name or spark_progress.id} {progress.batch}: {progress}\n")
 
         def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
             """Do nothing, as no rows came."""

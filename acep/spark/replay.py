@@ -159,7 +159,7 @@ def replay(
     ts, budget = stream_options.ts, stream_options.budget
     query = tolerant(query_of(query), budget)
     source = str(Path(events).resolve()) if isinstance(events, str | os.PathLike) else ""
-    table = _table_of(events, query, stream_options, every=versions is not None) if source else to_table(events)
+    table = _table_of(events, query, stream_options, reads_all=versions is not None) if source else to_table(events)
     if tell is not None and not callable(tell):
         raise DataError(
             "tell= is called after each micro-batch", hint="give a function of one argument", code="option_invalid"
@@ -210,11 +210,11 @@ def replay(
             versions=versions,
             **options,
         )
-    shown = _progress_writer(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
+    writer = _progress_writer(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:
-        done = _run(spark, matches, folder, [listener for listener in (shown, tell) if listener is not None])
-        done.layout = Layout.of([plan])
-        if shown is not None and done.batches:
+        result = _run(spark, matches, folder, [listener for listener in (writer, tell) if listener is not None])
+        result.layout = Layout.of([plan])
+        if writer is not None and result.batches:
             sys.stderr.write("\n")
     except BaseException:
         if checkpoint is None:
@@ -222,7 +222,7 @@ def replay(
         raise
     if checkpoint is None:
         _keep_matches(folder, spark)
-    return done
+    return result
 
 
 def _keep_matches(folder: Path, session: Any) -> None:
@@ -235,13 +235,13 @@ def _keep_matches(folder: Path, session: Any) -> None:
     weakref.finalize(session, shutil.rmtree, folder, ignore_errors=True)
 
 
-def _table_of(path: Any, query: Query, options: StreamOptions, *, every: bool) -> pa.Table:
-    """Read a file of events with the columns that the query reads, or with ``every`` column.
+def _table_of(path: Any, query: Query, options: StreamOptions, *, reads_all: bool) -> pa.Table:
+    """Read a file of events with the columns that the query reads, or with all of them (``reads_all``).
 
     Raises :class:`DataError` for a row whose id came before, with its place, unless such rows are left out later.
     """
     roles = [name for name in (options.ts, options.type, options.seq, options.id) if name is not None]
-    names = None if every else [*dict.fromkeys([*roles, *query_arguments.columns_read(query)])]
+    names = None if reads_all else [*dict.fromkeys([*roles, *query_arguments.columns_read(query)])]
     reading = options_of(columns=names, ts=options.ts, type=options.type, id=options.id)
     with open_events(path, dataclasses.replace(reading, checks_ids=False)) as opened:
         table = opened.whole()
@@ -277,11 +277,11 @@ def _run(spark: SparkSession, frame: DataFrame, folder: Path, tell: Sequence[Cal
         finally:
             running.stop()
         running.awaitTermination()
-    except PySparkException as bad:
-        mine = error_in(bad)
-        if mine is None:
+    except PySparkException as failure:
+        error = error_in(failure)
+        if error is None:
             raise
-        raise mine from None
+        raise error from None
     seconds = time.monotonic() - began
     report, allowance = _final_report(folder / "totals.json", seen[-1] if seen else None)
     rows = spark.read.schema(frame.schema).parquet(str(matches)) if matches.exists() else frame.limit(0)
@@ -342,8 +342,8 @@ def _progress_writer(chunks: int) -> Callable[[Progress], None]:
     terminal = sys.stderr.isatty()
     start, end = ("\r\x1b[K", "") if terminal else ("", "\n")
 
-    def tell(done: Progress) -> None:
-        line = f"batch {min(done.batch + 1, chunks)} of {chunks}: {done}"
+    def tell(progress: Progress) -> None:
+        line = f"batch {min(progress.batch + 1, chunks)} of {chunks}: {progress}"
         if terminal:
             line = line[: shutil.get_terminal_size().columns - 1]  # only a single line can be overwritten
         sys.stderr.write(f"{start}{line}{end}")

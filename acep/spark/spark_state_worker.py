@@ -21,7 +21,7 @@ from acep.spark.job import SentJob
 from acep.spark.newest_time import NEVER
 from acep.streaming.buckets import Bucket
 from acep.streaming.computed_buckets import bucket_codes
-from acep.streaming.live_buckets import keep_live, live_place, take_live
+from acep.streaming.live_buckets import keep_live, live_key_of, take_live
 from acep.streaming.query_versions import versions_in_rows
 from acep.streaming.step import (
     BUCKET,
@@ -126,9 +126,9 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch], *, announces: bool) ->
         if VERSION in batch.schema.names:
             texts += batch.column(VERSION).drop_null().to_pylist()
             batch = batch.filter(batch.column(VERSION).is_null())  # noqa: PLW2901
-        every = restore_names(job, [batch])
-        rows = events_only(job, every)
-        ended = ended or rows.num_rows < every.num_rows
+        all_rows = restore_names(job, [batch])
+        rows = events_only(job, all_rows)
+        ended = ended or rows.num_rows < all_rows.num_rows
         if announces and rows.num_rows:
             ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
             now = rows.column(NOW)[0].as_py() if NOW in rows.column_names else None
@@ -193,10 +193,10 @@ def step(
     context = TaskContext.get()
     watch = Stopwatch(0 if context is None else context.partitionId())
     number = int(key[0])
-    place = live_place(job, f"{context and context.getLocalProperty('sql.streaming.queryId')} {number}")
+    live_key = live_key_of(job, f"{context and context.getLocalProperty('sql.streaming.queryId')} {number}")
     if state.exists:
         data = bytes(state.get[0])
-        bucket = take_live(place, _name_of_state(data)) or make_bucket(job, number, data)
+        bucket = take_live(live_key, _name_of_state(data)) or make_bucket(job, number, data)
     else:
         bucket = make_bucket(job, number, None)
     began = state.getCurrentProcessingTimeMs()
@@ -228,7 +228,7 @@ def step(
     state.update((data,))
     # The timeout calls the bucket again when the watermark moves, even without new rows.
     state.setTimeoutTimestamp(max(watermark, 0) + 1)
-    keep_live(place, _name_of_state(data), bucket)
+    keep_live(live_key, _name_of_state(data), bucket)
     reached = max(watermark, watermark_of(bucket.hold_back.greatest, delay_ms, job.tick_ms))
     blob = table_bytes(pa.concat_tables(out)) if out else b""
     yield pd.DataFrame({"rows": [blob], METRICS_COLUMN: [metrics_of_bucket(bucket, len(data), reached, watch)]})

@@ -308,11 +308,11 @@ class Bucket:
 
     def _push(self, rows: pa.Table) -> list[pa.Table]:
         if isinstance(self.stream, RevisedRows):
-            twice = self.stream.duplicates
+            duplicates = self.stream.duplicates
             matches_by_query, late = self.stream.push(rows)
-            twice = self.stream.duplicates - twice
-            self.totals.late, self.totals.duplicates = self.totals.late + late, self.totals.duplicates + twice
-            self.totals.events -= late + twice
+            duplicates = self.stream.duplicates - duplicates
+            self.totals.late, self.totals.duplicates = self.totals.late + late, self.totals.duplicates + duplicates
+            self.totals.events -= late + duplicates
             self._refuse(self.stream.late)
             return self._result_tables(matches_by_query, lambda groups: [])
         schema = self.job.schema
@@ -482,8 +482,8 @@ class Bucket:
 def _payload(head: bytes, fingerprint: str) -> Any:
     try:
         return unseal(head, fingerprint)
-    except SnapshotError as bad:
-        if "another query" not in bad.message:
+    except SnapshotError as error:
+        if "another query" not in error.message:
             raise
         raise SnapshotError(
             "the checkpoint was made by another query, or with other columns, another output or other buckets",

@@ -105,9 +105,9 @@ class ClauseBucket(Bucket):
         """Take in rows, and the time before which no more come (``None``: any may)."""
         source, job = self.rows_of_clause, self.job
         if rows is not None and job.op is not None:
-            rows, twice = sort_by_arrival(job, self.part.keys, rows)
-            self.totals.duplicates += twice
-            self.totals.events -= twice
+            rows, duplicates = sort_by_arrival(job, self.part.keys, rows)
+            self.totals.duplicates += duplicates
+            self.totals.events -= duplicates
         revised = source.revised
         if revised is None and rows is None:
             return []
@@ -117,11 +117,11 @@ class ClauseBucket(Bucket):
         if job.revised and job.ahead is not None:
             revised.ahead = None if at_once else job.ahead
         if rows is not None:
-            late, twice = revised.arrivals.late_count, revised.arrivals.duplicates
+            late, duplicates = revised.arrivals.late_count, revised.arrivals.duplicates
             revised.arrivals.push(rows)  # nothing is due before time has passed
-            late, twice = revised.arrivals.late_count - late, revised.arrivals.duplicates - twice
-            self.totals.late, self.totals.duplicates = self.totals.late + late, self.totals.duplicates + twice
-            self.totals.events -= late + twice
+            late, duplicates = revised.arrivals.late_count - late, revised.arrivals.duplicates - duplicates
+            self.totals.late, self.totals.duplicates = self.totals.late + late, self.totals.duplicates + duplicates
+            self.totals.events -= late + duplicates
         due = revised.arrivals.advance((BEGINNING if before is None else before) - 1)
         return self._count_rows(revised.push(due, before))
 

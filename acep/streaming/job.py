@@ -391,7 +391,7 @@ def make_job(
             hint="leave versions= out",
             code="option_invalid",
         )
-    bound = None if bound is None else _share_budget(bound, sum(each.size for each in passes))
+    bound = None if bound is None else _share_budget(bound, sum(part.size for part in passes))
     limits = None if bound is None else _limits(bound, policy, options.seed, histories)
     BatchPace.from_budget(bound, 1, schema.tick_ns)  # raises for a bound of time that cannot be enforced
     if revised:

@@ -202,14 +202,14 @@ def _greatest_share(metrics: Sequence[Mapping[str, Any]]) -> float:
 def reports_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Report, dict[str, Report]]:
     """Return the report of all queries together, and that of each query by its name."""
     sums = [sum_metrics(row) for row in rows]
-    each = [pair for row in rows for pair in counts_in(row)]
-    every = each[0][1] if len(each) == 1 else Counts(unknown=SEVERAL)
+    counts_by_query = [pair for row in rows for pair in counts_in(row)]
+    total_counts = counts_by_query[0][1] if len(counts_by_query) == 1 else Counts(unknown=SEVERAL)
     for name in ("events", "late", "ahead", "duplicates", "memory"):
-        setattr(every, name, _sum(sums, name))
-    if len(each) > 1:
+        setattr(total_counts, name, _sum(sums, name))
+    if len(counts_by_query) > 1:
         for name in COUNTS:
-            setattr(every, name, sum(getattr(counts, name) for _, counts in each))
-    return Report.of(every), {name: Report.of(counts_of_query) for name, counts_of_query in each}
+            setattr(total_counts, name, sum(getattr(counts, name) for _, counts in counts_by_query))
+    return Report.of(total_counts), {name: Report.of(counts_of_query) for name, counts_of_query in counts_by_query}
 
 
 def moment_text(watermark: int) -> str:

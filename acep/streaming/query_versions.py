@@ -94,8 +94,8 @@ def text_of_version(query: object) -> str:
     if isinstance(query, Path):
         try:
             return query.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as bad:
-            raise QueryError(f"`{query}` cannot be read: {bad}", code="file_read") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise QueryError(f"`{query}` cannot be read: {error}", code="file_read") from None
     if isinstance(query, str):
         return query
     if isinstance(query, Query) and query.graph is None:
@@ -168,8 +168,8 @@ def versions_in_folder(folder: Path, names: Sequence[str], after: int) -> list[N
                 )
             version = version_in_file(file.name, file.read_text("utf-8"), names)
             versions += [version] if version.number > after else []
-    except (OSError, UnicodeDecodeError) as bad:
-        raise DataError(f"the versions in `{folder}` cannot be read: {bad}", code="file_read") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"the versions in `{folder}` cannot be read: {error}", code="file_read") from None
     return sort_versions(versions)
 
 
@@ -207,17 +207,21 @@ class RunningQueries:
         self.over: int | None = None
 
     def take(
-        self, news: Iterable[NewVersion], since: int | None, certain: int | None, back: int | None = None
+        self,
+        new_versions: Iterable[NewVersion],
+        since: int | None,
+        certain: int | None,
+        earliest_since: int | None = None,
     ) -> dict[int, int | None]:
         """Take in newer versions, valid from the tick ``since`` on (``None``: from the beginning), or from another time
-        that they give: a later one, or an earlier one that is not before ``back`` (``None``: none). Return the places
-        of the queries that changed, each with the earliest tick of a version that reaches back. No event before the
-        tick ``certain`` is matched any more.
+        that they give: a later one, or an earlier one that is not before ``earliest_since`` (``None``: none). Return
+        the places of the queries that changed, each with the earliest tick of a version that reaches back. No event
+        before the tick ``certain`` is matched any more.
 
         Raises :class:`QueryError` or :class:`DataError`, with nothing taken in.
         """
         versions, newest, changed = list(self.versions), self.newest, dict[int, int | None]()
-        for new in sort_versions(version for version in news if version.number > self.newest):
+        for new in sort_versions(version for version in new_versions if version.number > self.newest):
             newest = new.number
             if new.name not in self._names:
                 hint = suggest(new.name, self._names)
@@ -229,7 +233,7 @@ class RunningQueries:
             index = self._names.index(new.name)
             try:
                 query = _parse_version(new.text, versions[index][-1].query)
-                begin = _first_tick(new, since, versions[index][-1], self._schema, back)
+                begin = _first_tick(new, since, versions[index][-1], self._schema, earliest_since)
                 if begin is not None and since is not None and begin < since:
                     versions[index] = revise_query(versions[index], query, begin, self._schema, certain)
                     earliest = changed.get(index)
@@ -238,9 +242,9 @@ class RunningQueries:
                     versions[index] = replace_query(versions[index], query, begin, self._schema, certain)
                     changed.setdefault(index, None)
                 self._check_columns(compile_versions(versions[index], self._schema, certain))
-            except AcepError as bad:
+            except AcepError as error:
                 raise QueryError(
-                    f"version {new.number} of the query: {bad.message}", hint=bad.hint, code=bad.code
+                    f"version {new.number} of the query: {error.message}", hint=error.hint, code=error.code
                 ) from None
         self.versions, self.newest, self.over = versions, newest, certain
         return changed
@@ -261,9 +265,9 @@ class RunningQueries:
                 code="query_change",
             )
 
-    def plan(self, place: int) -> Plan:
+    def plan(self, index: int) -> Plan:
         """Return the plan of a query as it is now."""
-        plan = compile_versions(self.versions[place], self._schema, self.over)
+        plan = compile_versions(self.versions[index], self._schema, self.over)
         return with_columns(plan, self._columns, self._schema)
 
     def dump(self) -> Any:
@@ -286,12 +290,14 @@ class RunningQueries:
         self.newest = int(newest)
 
 
-def _first_tick(new: NewVersion, since: int | None, last: QueryVersion, schema: Schema, back: int | None) -> int | None:
+def _first_tick(
+    new: NewVersion, since: int | None, last: QueryVersion, schema: Schema, earliest_since: int | None
+) -> int | None:
     """Return the tick from which on a version holds. Raises :class:`QueryError` if that is too early."""
     moment = new.since
     begin = since if moment is None else tick_of(moment, schema)
-    if back is not None and begin is not None and since is not None and begin < since:
-        if begin < back:
+    if earliest_since is not None and begin is not None and since is not None and begin < since:
+        if begin < earliest_since:
             raise QueryError(
                 "it would hold for events that are final", hint="give a later time, or a longer delay of the watermark"
             )

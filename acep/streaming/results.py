@@ -47,7 +47,7 @@ def match_rows(job: Job, plans: Sequence[Plan], query: int, matches: Sequence[Fo
     return _fit_columns(job, query, _table(job, plans[query], matches))
 
 
-def without_pairs(first: Sequence[pa.Table], then: Sequence[pa.Table]) -> list[pa.Table]:
+def without_pairs(first: Sequence[pa.Table], following: Sequence[pa.Table]) -> list[pa.Table]:
     """Return rows of the result one after the other, without matches that come in the first ones and go in the next: a
     table that is kept by ``id`` could not tell which of the two was last.
 
@@ -56,9 +56,11 @@ def without_pairs(first: Sequence[pa.Table], then: Sequence[pa.Table]) -> list[p
     [[{'id': 'b', 'op': 1}], [{'id': 'c', 'op': 1}]]
     """
     if not {"id", "op"} <= {*first[0].column_names}:  # as changes of points and counts, which are summed
-        return [*first, *then]
-    come, gone = _ids_of(first, 1), _ids_of(then, -1)
-    tables = [_leave_out(table, 1, gone) for table in first] + [_leave_out(table, -1, come) for table in then]
+        return [*first, *following]
+    arriving_ids, retracted_ids = _ids_of(first, 1), _ids_of(following, -1)
+    tables = [_leave_out(table, 1, retracted_ids) for table in first] + [
+        _leave_out(table, -1, arriving_ids) for table in following
+    ]
     return [table for table in tables if table.num_rows]
 
 
@@ -81,8 +83,8 @@ def _leave_out(rows: pa.Table, op: int, ids: dict[str | None, pa.Table]) -> pa.T
 
 def _query_of(rows: pa.Table) -> str | None:
     """Return the name of the query of rows, if they have one."""
-    named = "query" in rows.column_names and rows.num_rows > 0
-    return rows.column("query")[0].as_py() if named else None
+    has_query = "query" in rows.column_names and rows.num_rows > 0
+    return rows.column("query")[0].as_py() if has_query else None
 
 
 def late_rows(job: Job, rows: pa.Table) -> pa.Table:

@@ -50,7 +50,7 @@ class RevisedRows:
         self._arrivals: Arrivals | None = None
         self._arrow: pa.Schema | None = None
         self.matched = 0  # events that were matched for the first time, since it was made or restored
-        self._twice = 0  # rows that came twice in one push, and were left out, since then
+        self._n_duplicates = 0  # rows that came twice in one push, and were left out, since then
         if data is not None:
             self._load(unseal(data, job.fingerprint))
 
@@ -61,7 +61,7 @@ class RevisedRows:
     @property
     def duplicates(self) -> int:
         """Return how many rows of a job with ``op`` were left out, as they came before."""
-        return self._twice + (0 if self._arrivals is None else self._arrivals.duplicates)
+        return self._n_duplicates + (0 if self._arrivals is None else self._arrivals.duplicates)
 
     def push(self, rows: pa.Table) -> tuple[list[Sequence[Found]], int]:
         """Take in rows; return the matches that come and go for each plan, and how many of the rows were late.
@@ -70,8 +70,8 @@ class RevisedRows:
         back where it is not certain which.
         """
         if self.job.op is not None:
-            rows, twice = sort_by_arrival(self.job, self.keys, rows)
-            self._twice += twice
+            rows, n_duplicates = sort_by_arrival(self.job, self.keys, rows)
+            self._n_duplicates += n_duplicates
         if self._arrivals is None:
             self._begin(rows.schema)
         assert self._arrivals is not None
@@ -239,9 +239,9 @@ def sort_by_arrival(job: Job, keys: Sequence[str], rows: pa.Table) -> tuple[pa.T
 
     Raises :class:`DataError` where it is not certain which row came last."""
     seq, name, ts, op = str(job.schema.seq), str(job.schema.id), job.schema.ts, str(job.op)
-    back = pc.less(rows.column(op), 0)
+    is_retraction = pc.less(rows.column(op), 0)
     for key in keys if job.clause is None else ():  # of a clause null is a key
-        if pc.any(pc.and_(back, pc.is_null(rows.column(key), nan_is_null=True))).as_py():
+        if pc.any(pc.and_(is_retraction, pc.is_null(rows.column(key), nan_is_null=True))).as_py():
             raise DataError(
                 f"column `{key}` is null in a row that takes an event back",
                 hint="it has the time and the partition attributes of its event; if these are null too, leave both "
@@ -252,9 +252,9 @@ def sort_by_arrival(job: Job, keys: Sequence[str], rows: pa.Table) -> tuple[pa.T
     if job.duplicates == "drop":
         numbered = ordered_rows.select([name, seq, op]).append_column(ARRIVAL, pa.array(np.arange(len(ordered_rows))))
         first = numbered.group_by([name, seq, op]).aggregate([(ARRIVAL, "min")]).column(f"{ARRIVAL}_min")
-        twice = len(ordered_rows) - len(first)
-        return ordered_rows.take(first.take(pc.sort_indices(first))) if twice else ordered_rows, twice
-    events = rows.filter(pc.invert(back)).select([name, seq])
+        n_duplicates = len(ordered_rows) - len(first)
+        return ordered_rows.take(first.take(pc.sort_indices(first))) if n_duplicates else ordered_rows, n_duplicates
+    events = rows.filter(pc.invert(is_retraction)).select([name, seq])
     if events.group_by([name, seq]).aggregate([]).num_rows < events.num_rows:
         raise DataError(
             f"two events have the same `{name}` and `{seq}`, so that it is not certain which came last",

@@ -18,7 +18,7 @@ from acep.native.compiled import why_not
 from acep.streaming.buckets import Bucket
 from acep.streaming.clause_buckets import ClauseBucket
 from acep.streaming.job import Job
-from acep.streaming.live_buckets import keep_live, live_place, take_live
+from acep.streaming.live_buckets import keep_live, live_key_of, take_live
 from acep.streaming.progress import moment_text, mostly_late
 from acep.streaming.query_versions import NewVersion
 from acep.streaming.revised_rows import RevisedRows
@@ -180,8 +180,8 @@ class MicroBatch:
 
     @property
     def _greatest(self) -> int | None:
-        every = (self.seen, *(version.greatest for version in self.old_versions.values()))
-        return max((tick for tick in every if tick is not None), default=None)
+        ticks = (self.seen, *(version.greatest for version in self.old_versions.values()))
+        return max((tick for tick in ticks if tick is not None), default=None)
 
     @property
     def final(self) -> int | None:
@@ -242,8 +242,8 @@ def take_step(
     """
     job, versions, watermark = micro_batch.job, micro_batch.versions, micro_batch.watermark
     old = micro_batch.old_versions.get(number)
-    place = live_place(job, f"{versions.call} {number}")
-    bucket = (None if old is None else take_live(place, versions.unique_name(old))) or bucket_of(micro_batch, number)
+    live_key = live_key_of(job, f"{versions.call} {number}")
+    bucket = (None if old is None else take_live(live_key, versions.unique_name(old))) or bucket_of(micro_batch, number)
     if micro_batch.now is not None:
         bucket.begin(micro_batch.now)
     with watch.matching():
@@ -278,7 +278,7 @@ def end_step(micro_batch: MicroBatch, step: SteppedBucket, new: Version, watch: 
     """Keep a bucket in memory, whose state is in a version, and return its metrics as JSON."""
     job, versions, bucket = micro_batch.job, micro_batch.versions, step.bucket
     if bucket.pace is None:  # with a pace, an earlier attempt may have written other measurements
-        keep_live(live_place(job, f"{versions.call} {step.number}"), versions.unique_name(new), bucket)
+        keep_live(live_key_of(job, f"{versions.call} {step.number}"), versions.unique_name(new), bucket)
     reached = max(micro_batch.watermark, watermark_of(bucket.hold_back.greatest, micro_batch.delay_ms, job.tick_ms))
     return metrics_of_bucket(bucket, len(step.data), reached, watch)
 

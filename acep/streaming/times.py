@@ -88,9 +88,9 @@ def first_end_tick(arrow_type: pa.DataType, schema: InputSchema) -> int:
     return min(int(END_MS * 10**6 / schema.tick_ns), 2**63 - 1)
 
 
-def delay_ms_of(watermark: Any, schema: InputSchema, named: str = "watermark") -> int:
+def delay_ms_of(watermark: Any, schema: InputSchema, option: str = "watermark") -> int:
     """Convert a delay to milliseconds: a text such as "10 minutes", a timedelta, or ticks of an integer ``ts``. Error
-    messages use the name ``named``.
+    messages use the name ``option``.
 
     Raises :class:`DataError` if it is no delay, or if the length of a tick is not known.
 
@@ -101,18 +101,20 @@ def delay_ms_of(watermark: Any, schema: InputSchema, named: str = "watermark") -
         return -int(-watermark // dt.timedelta(milliseconds=1))
     if isinstance(watermark, bool) or not isinstance(watermark, int | str):
         raise DataError(
-            f"{named}= takes a text or a number of ticks, not {type(watermark).__name__}", code="option_invalid"
+            f"{option}= takes a text or a number of ticks, not {type(watermark).__name__}", code="option_invalid"
         )
     if isinstance(watermark, str):
-        check_delay_text(watermark, schema, named)
+        check_delay_text(watermark, schema, option)
         if (parts := _DELAY.fullmatch(watermark)) is None:
             raise DataError(
-                f"{named}={watermark!r} is no span of time", hint=f'write {named}="10 minutes"', code="option_invalid"
+                f"{option}={watermark!r} is no span of time", hint=f'write {option}="10 minutes"', code="option_invalid"
             )
         try:
             return -int(-exact_number(parts[1]) * unit_ns(parts[2]) // 10**6)
-        except QueryError as wrong:
-            raise DataError(f"{named}={watermark!r}: {wrong.message}", hint=wrong.hint, code="option_invalid") from None
+        except QueryError as error:
+            raise DataError(
+                f"{option}={watermark!r}: {error.message}", hint=error.hint, code="option_invalid"
+            ) from None
     if watermark < 0:
         raise DataError(f"watermark={watermark} is negative", code="option_invalid")
     if watermark and schema.instants:
@@ -124,15 +126,15 @@ def delay_ms_of(watermark: Any, schema: InputSchema, named: str = "watermark") -
     return -int(-watermark * Fraction(*tick_ms_of(schema)) // 1)
 
 
-def check_delay_text(watermark: str, schema: InputSchema, named: str = "watermark") -> None:
+def check_delay_text(watermark: str, schema: InputSchema, option: str = "watermark") -> None:
     """Raise :class:`DataError` for a delay without a unit, or if the length of a tick is not known."""
     if not re.search(r"[a-zA-Z]", watermark):
         raise DataError(
-            f"{named}={watermark!r} has no unit of time", hint=f'write {named}="10 minutes"', code="option_invalid"
+            f"{option}={watermark!r} has no unit of time", hint=f'write {option}="10 minutes"', code="option_invalid"
         )
     if not schema.instants and schema.tick_ns is None:
         raise DataError(
-            f"{named}={watermark!r} needs to know how long a tick of the integer `{schema.ts}` is",
-            hint=f'name the unit (unit="s"), or give it in ticks: {named}=600',
+            f"{option}={watermark!r} needs to know how long a tick of the integer `{schema.ts}` is",
+            hint=f'name the unit (unit="s"), or give it in ticks: {option}=600',
             code="option_invalid",
         )

@@ -114,8 +114,8 @@ def counts_in(row: Mapping[str, Any]) -> list[tuple[str, Counts]]:
         parts = [bucket["queries"][i] for bucket in metrics]
         numbers = {count: sum(part.get(count, 0) for part in parts) for count in COUNTS}
         numbers |= {count: sums[count] for count in ("events", "late", "ahead", "duplicates", "memory")}
-        every = [[part[tally] for part in parts if part[tally]] for tally in TALLIES]
-        tallies = [Tally(*map(math.fsum, zip(*stored_tallies, strict=True))) for stored_tallies in every]
+        tallies_by_kind = [[part[tally] for part in parts if part[tally]] for tally in TALLIES]
+        tallies = [Tally(*map(math.fsum, zip(*stored_tallies, strict=True))) for stored_tallies in tallies_by_kind]
         counts.append((name, _counts(numbers, tallies, max((part["unknown"] for part in parts), default=""))))
     return counts
 

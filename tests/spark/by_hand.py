@@ -209,7 +209,7 @@ def stream(
     for state in states.values():
         state.watermark = watermark  # Spark writes it down with the micro-batch
     if end:
-        run(spark_state_worker._blobs(job, {bucket: [] for bucket in range(job.buckets)}, 0.0, ended=True))
+        run(spark_state_worker._pack_blobs(job, {bucket: [] for bucket in range(job.buckets)}, 0.0, ended=True))
     return out, states, dict(totals)
 
 

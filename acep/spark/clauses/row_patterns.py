@@ -105,8 +105,8 @@ def plan_for_spark(columns: StructType, clause: str, input_name: str = "", *, is
         else:
             fields += spark_schema(pa.schema([(name, computed_type)])).fields
     computed = [name for name in dict.fromkeys(plan.partition) if name not in types]
-    places = [*names, *computed]
-    keys = tuple(places.index(name) for name in dict.fromkeys(plan.partition))
+    sent_names = [*names, *computed]
+    keys = tuple(sent_names.index(name) for name in dict.fromkeys(plan.partition))
     sent = SentClause(without_trees(plan), names, keys, tuple(casts))
     return SparkClause(sent, travelling, st.StructType(fields))
 
@@ -167,12 +167,12 @@ def run_clause(frame: DataFrame, planned: SparkClause, options: ClauseKeywords |
     chosen: dict[str, Any] = {**(options or {})}
     if unknown := [name for name in chosen if name not in ClauseKeywords.__annotations__]:
         raise TypeError(f"match_recognize() got an unexpected keyword argument {unknown[0]!r}")
-    places = {name: chosen.pop(name) for name in PLACES if name in chosen}
+    stream_arguments = {name: chosen.pop(name) for name in PLACES if name in chosen}
     if frame.isStreaming:
         from acep.spark.clauses.clause_streams import run_on_stream
 
-        return run_on_stream(frame, planned, StreamOptions(**chosen, lateness="inf"), **places)
-    if unused := [*places, *chosen]:
+        return run_on_stream(frame, planned, StreamOptions(**chosen, lateness="inf"), **stream_arguments)
+    if unused := [*stream_arguments, *chosen]:
         raise QueryError(f"{unused[0]}= is of a stream, and this is no stream", hint="leave it out",
                          code="option_invalid")  # fmt: skip
     check_workers(frame.sparkSession, "auto")
@@ -181,7 +181,7 @@ def run_clause(frame: DataFrame, planned: SparkClause, options: ClauseKeywords |
     rows = rows.select(*(sf.col(quote_name(name)).alias(f"c{i}") for i, name in enumerate(sent.columns)))
     if max(sent.keys, default=-1) >= len(sent.columns):
         rows = rows.mapInArrow(partial(add_keys, sent), _with_keys(rows.schema, planned))
-    keys = [key_column(rows, f"c{place}") for place in sent.keys]
+    keys = [key_column(rows, f"c{index}") for index in sent.keys]
     rows = rows.repartition(*keys) if keys else rows.repartition(1)
     # The engine sorts by ORDER BY, in a tenth of the time that Spark needs for more keys.
     rows = rows.sortWithinPartitions(*(key.asc_nulls_last() for key in keys)) if keys else rows

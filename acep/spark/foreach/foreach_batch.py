@@ -125,7 +125,7 @@ class ForEachBatch:
         on_driver: bool,
         flat: bool = False,
     ) -> None:
-        self._asked = (query, state, watermark, budget, dict(options), on_driver)
+        self._arguments = (query, state, watermark, budget, dict(options), on_driver)
         self._sink, self._progress, self._flat = sink, progress, flat
         self._call: BatchCall | None = None
         self._ended: float | None = None
@@ -149,7 +149,7 @@ class ForEachBatch:
         of a version may pass before the next one: a version that does not fit then stops the stream, and is not
         recorded.
         """
-        if not self._asked[4].get("dynamic"):
+        if not self._arguments[4].get("dynamic"):
             raise QueryError(
                 "these queries do not change", hint="for_each_batch(..., dynamic=True)", code="query_change"
             )
@@ -177,7 +177,7 @@ class ForEachBatch:
             self._gaps = [*self._gaps, began - self._ended][-GAPS:]
         query, run = _ids_of_run(frame.sparkSession)
         if self._call is None or self._call.ids != (query, run):
-            self._call = call_of(frame, (query, run), *self._asked)
+            self._call = call_of(frame, (query, run), *self._arguments)
             self._gaps, fresh, self._queries = [], True, None
         else:
             fresh = False
@@ -194,26 +194,26 @@ class ForEachBatch:
         seen, metrics = call.run(frame, batch, decision, sink)
         self._ended = time.monotonic()
         seconds = self._ended - began + min(self._gaps, default=0.0)
-        done = call.log.end(batch, call.next_decision(decision, seen, metrics, seconds))
+        outcome = call.log.end(batch, call.next_decision(decision, seen, metrics, seconds))
         with self._lock:
-            self._times = call.times(done.carried.seen)
+            self._times = call.times(outcome.carried.seen)
         if call.bound is not None:
-            self._warn_if_behind(call, done, seconds)
+            self._warn_if_behind(call, outcome, seconds)
         if self._progress is not None:
-            self._progress(call.progress(batch, done.carried, metrics, seen, seconds))
+            self._progress(call.progress(batch, outcome.carried, metrics, seen, seconds))
 
     def _flat_sink(self, call: BatchCall) -> Callable[[Any, int], None]:
         return lambda matches, batch: self._sink(flatten_result(matches, call.job), batch)
 
-    def _warn_if_behind(self, call: BatchCall, done: Decision, seconds: float) -> None:
+    def _warn_if_behind(self, call: BatchCall, outcome: Decision, seconds: float) -> None:
         """Warn when micro-batches begin to take too long although no more can be shed; this one took ``seconds``."""
         assert call.bound is not None
-        target = call.bound.target(done.core_time)
-        behind = call.admission is not None and done.load.is_behind(target)
+        target = call.bound.target(outcome.core_time)
+        behind = call.admission is not None and outcome.load.is_behind(target)
         if behind and not self._behind:
             warnings.warn(
-                f"the stream falls behind {call.bound.bound_text(done.core_time)}: a micro-batch took {seconds:.2g} s"
-                " though next to nothing could be shed any more (fewer events a micro-batch, or more cores)",
+                f"the stream falls behind {call.bound.bound_text(outcome.core_time)}: a micro-batch took {seconds:.2g}"
+                " s though next to nothing could be shed any more (fewer events a micro-batch, or more cores)",
                 stacklevel=3,
             )
         self._behind = behind

@@ -123,15 +123,15 @@ class BatchCall:
         buckets."""
         if self.on_driver:
             return self._run_on_driver(frame, batch, decision, sink)
-        both, observed = self._match(frame, batch, decision)
+        result, observed = self._match(frame, batch, decision)
         if self._matches_once:
-            both.persist()
-            run_whole(both)
+            result.persist()
+            run_whole(result)
         try:
-            sink(self._matches_for_sink(both, decision), batch)
+            sink(self._matches_for_sink(result, decision), batch)
         finally:
             if self._matches_once:
-                both.unpersist()
+                result.unpersist()
         return self._collect_metrics(frame, batch, decision, observed)
 
     def _run_on_driver(
@@ -139,16 +139,16 @@ class BatchCall:
     ) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Run a micro-batch in this process; the sink gets a table."""
         rows, sent, observed = self._travelling_rows(frame, decision)
-        came = rows.select(*sent).toArrow()
-        events = came.filter(came.column(BUCKET).is_valid()) if came.column(BUCKET).null_count else came
-        seen = count_rows(self.job, came) if observed is None else observed.read_counts(PATIENCE)
+        arrived = rows.select(*sent).toArrow()
+        events = arrived.filter(arrived.column(BUCKET).is_valid()) if arrived.column(BUCKET).null_count else arrived
+        seen = count_rows(self.job, arrived) if observed is None else observed.read_counts(PATIENCE)
         if seen is None:
             raise _metrics_error(batch)
         place = dataclasses.replace(self._place(batch, decision), newest=seen["seen"])
         stepped = step_in_files(self.job, place, events.to_batches(), self._cores)
-        both = pa.Table.from_batches(stepped, self.job.result.append(pa.field(METRICS_COLUMN, pa.string())))
-        is_match = pc.is_null(both.column(METRICS_COLUMN))
-        matches = both.filter(is_match).drop_columns([METRICS_COLUMN])
+        result = pa.Table.from_batches(stepped, self.job.result.append(pa.field(METRICS_COLUMN, pa.string())))
+        is_match = pc.is_null(result.column(METRICS_COLUMN))
+        matches = result.filter(is_match).drop_columns([METRICS_COLUMN])
         if self.admission is not None:
             exact = pa.array([self._sheds_nothing(decision)] * len(matches), pa.bool_())
             if EXACT in matches.column_names:
@@ -156,7 +156,7 @@ class BatchCall:
                 matches = matches.drop_columns([EXACT])
             matches = matches.append_column(EXACT, exact)
         sink(matches, batch)
-        return seen, both.column(METRICS_COLUMN).drop_null().to_pylist()
+        return seen, result.column(METRICS_COLUMN).drop_null().to_pylist()
 
     @property
     def _cores(self) -> int:
@@ -167,7 +167,7 @@ class BatchCall:
 
     def _counts_itself(self, decision: Decision) -> bool:
         """Return whether all rows come to this process, each event for one bucket, so that it can count them."""
-        return self.on_driver and decision.admission is None and self.columns.every and self.columns.passes == 1
+        return self.on_driver and decision.admission is None and self.columns.needs_all and self.columns.passes == 1
 
     def _travelling_rows(
         self, frame: DataFrame, decision: Decision
@@ -208,9 +208,9 @@ class BatchCall:
         """Return the result of a micro-batch together with the metrics of buckets, and the observations of both."""
         rows, sent, observed = self._travelling_rows(frame, decision)
         assert observed is not None
-        both = process_in_files(rows, self.job, self.result, self._place(batch, decision), sent, self.marks)
-        both = both.observe(observed.buckets, *self.columns.metrics)
-        return both.observe(observed.points, *self.columns.points), observed
+        result = process_in_files(rows, self.job, self.result, self._place(batch, decision), sent, self.marks)
+        result = result.observe(observed.buckets, *self.columns.metrics)
+        return result.observe(observed.points, *self.columns.points), observed
 
     def _collect_metrics(
         self, frame: DataFrame, batch: int, decision: Decision, observed: Observed
@@ -219,18 +219,18 @@ class BatchCall:
         not been processed; the whole micro-batch is then run again."""
         observations = observed.read_all(self.job.buckets, PATIENCE if self.versions.has_written(batch) else 0.0)
         if observations is None:
-            both, observed = self._match(frame, batch, decision)
-            run_whole(both)
+            result, observed = self._match(frame, batch, decision)
+            run_whole(result)
             observations = observed.read_all(self.job.buckets, PATIENCE)
         if observations is None:
             raise _metrics_error(batch)
         return observations
 
-    def _matches_for_sink(self, both: DataFrame, decision: Decision) -> DataFrame:
+    def _matches_for_sink(self, result: DataFrame, decision: Decision) -> DataFrame:
         """Return the DataFrame for the sink."""
         from pyspark.sql import functions as sf
 
-        matches = both.where(sf.col(METRICS_COLUMN).isNull()).drop(METRICS_COLUMN)
+        matches = result.where(sf.col(METRICS_COLUMN).isNull()).drop(METRICS_COLUMN)
         if self.admission is None:
             return matches
         is_exact = self._sheds_nothing(decision)
@@ -248,17 +248,17 @@ class BatchCall:
         self, decision: Decision, seen: Mapping[str, Any], metrics: Sequence[str], seconds: float
     ) -> Decision:
         """Return the decision with which the next micro-batch begins."""
-        so_far, went = decision.carried, int(seen["carried"])
-        shed, greatest, late = int(seen["needed"]) - went, seen["seen"], int(seen.get("late", 0))
+        so_far, n_carried = decision.carried, int(seen["carried"])
+        shed, greatest, late = int(seen["needed"]) - n_carried, seen["seen"], int(seen.get("late", 0))
         counts, length, explored, has_points_by_key = points_in(metrics)
-        came, _, points, _ = counts
+        events_by_cell, _, points, _ = counts
         chances, single = np.ones(CELLS), decision.events.n_cells is not None
         if decision.admission is not None and greatest is not None:
             middle = greatest if so_far.seen is None else (so_far.seen + greatest) // 2
             chances = decision.admission.chances(middle)
         if single:
-            every = (float(seen["needed"]), float(points.sum()), *explored[-4:].tolist())
-            tally, inside = Tally(), Explored(*every)
+            sums = (float(seen["needed"]), float(points.sum()), *explored[-4:].tolist())
+            tally, inside = Tally(), Explored(*sums)
         else:
             tally = tally_of(counts, chances, int(seen["needed"]), self._crossing_share(int(points.sum()), length))
             inside = Explored()
@@ -279,10 +279,10 @@ class BatchCall:
             lines = [json.loads(text) for text in metrics if not text.startswith(POINTS)]
             carrying = spent_of(lines, seconds).carrying
         load = decision.load.add_seconds(seconds) if self.paced else decision.load
-        load = load.add_batch(Measured(int(seen["rows"]), int(seen["needed"]), went, carrying))
+        load = load.add_batch(Measured(int(seen["rows"]), int(seen["needed"]), n_carried, carrying))
         utility = decision.utility
         if self.place.cells and not single:
-            utility = utility.add_batch(came, points, chances)
+            utility = utility.add_batch(events_by_cell, points, chances)
         core_time = decision.core_time
         if self.bound is not None and greatest is not None:
             ticks = 0 if so_far.seen is None else max(0, greatest - so_far.seen)
@@ -305,7 +305,7 @@ class BatchCall:
         """Return the progress so far, including events that were shed before they travelled."""
         lines = [text for text in metrics if not text.startswith(POINTS)]
         row = {"told": "\n".join(lines), "names": json.dumps(self.job.names)}
-        done = progress_of(
+        progress = progress_of(
             {
                 "observedMetrics": {"acep_": _Row(row)},
                 "batchId": batch,
@@ -314,22 +314,22 @@ class BatchCall:
                 "durationMs": {"triggerExecution": seconds * 1000},
             }
         )
-        assert done is not None
+        assert progress is not None
         not_carried = carried.idle + carried.shed
         if not not_carried + carried.late + carried.ahead:
-            return done
+            return progress
         several = self.job.several
-        report = with_shed(done.report, carried, several=several)
+        report = with_shed(progress.report, carried, several=several)
         reports = {
-            name: with_shed(query_report, carried, several=several) for name, query_report in done.reports.items()
+            name: with_shed(query_report, carried, several=several) for name, query_report in progress.reports.items()
         }
         return dataclasses.replace(
-            done,
-            events=done.events + not_carried,
-            late=done.late + carried.late,
-            ahead=done.ahead + carried.ahead,
-            late_now=done.late_now + int(seen.get("late", 0)),
-            shed=done.shed + carried.shed,
+            progress,
+            events=progress.events + not_carried,
+            late=progress.late + carried.late,
+            ahead=progress.ahead + carried.ahead,
+            late_now=progress.late_now + int(seen.get("late", 0)),
+            shed=progress.shed + carried.shed,
             report=report,
             reports=reports,
         )
@@ -395,8 +395,8 @@ def call_of(
         place = dataclasses.replace(place, partitions=1)
     log = BatchLog(folder_of(folder), ids[0], call_name(job))
     versions = versions_of(job, place, *ids)
-    every = job.op is not None or job.late or job.dynamic
-    uses = None if every else uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
+    needs_all = job.op is not None or job.late or job.dynamic
+    uses = None if needs_all else uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
     # One partition knows the newest time by itself if it gets all rows.
     keyless = not any(part.keys for part in job.passes)
     gets_all = place.partitions == 1 and keyless and uses is None and admission is None

@@ -39,10 +39,10 @@ class RowColumns:
 
     ``read`` are columns of each row, ``observed`` aggregates of all rows, ``sent`` columns of the rows for which
     ``travels`` is true. ``metrics`` collects those of buckets, and ``points`` the texts on match points. In each of
-    some ``passes`` a row has a bucket. ``unshed`` is for micro-batches of which nothing is shed. ``every`` tells
+    some ``passes`` a row has a bucket. ``unshed`` is for micro-batches of which nothing is shed. ``needs_all`` tells
     whether all events are needed. Rows that have the newest time go to so many partitions: ``announced_to``.
-    ``exploring`` says which single events may be shed. ``chosen`` caches the last micro-batch's expressions that select
-    rows.
+    ``exploring`` says which single events may be shed. ``selections`` caches the last micro-batch's expressions that
+    select rows.
     """
 
     read: tuple[Column, ...]
@@ -53,10 +53,10 @@ class RowColumns:
     metrics: tuple[Column, ...]
     points: tuple[Column, ...]
     unshed: UnshedColumns
-    every: bool
+    needs_all: bool
     announced_to: int
     exploring: Exploring | None = None
-    chosen: dict[str, tuple[list[Column], list[Column]]] = field(default_factory=dict, compare=False)
+    selections: dict[str, tuple[list[Column], list[Column]]] = field(default_factory=dict, compare=False)
 
     def counting_columns(self, before: int | None, latest: int | None) -> list[Column]:
         """Return the aggregates of all rows. Idle rows with a time less than ``before`` (ticks) count as late, and rows
@@ -91,19 +91,19 @@ class RowColumns:
         rows, admission = frame.select(*self.read), decision.admission
         if decision.latest is not None:
             latest = varying_column([decision.latest], sf.col(TICKS))(decision.latest)
-            near = sf.coalesce(sf.col(TICKS) <= latest, sf.lit(True))
-            near_columns = {name: sf.col(name) & near for name in (EVENT, NEEDED)}
-            rows = rows.withColumns(near_columns | {TICKS: sf.when(near, sf.col(TICKS)), AHEAD: ~near})
+            is_near = sf.coalesce(sf.col(TICKS) <= latest, sf.lit(True))
+            near_columns = {name: sf.col(name) & is_near for name in (EVENT, NEEDED)}
+            rows = rows.withColumns(near_columns | {TICKS: sf.when(is_near, sf.col(TICKS)), AHEAD: ~is_near})
         pieces = [] if admission is None or admission.admits_all else admission.pieces(decision.carried.seen)
         n_cells = None if self.exploring is None else decision.events.n_cells
         same = repr((pieces, n_cells))
         if admission is not None and pieces:
             same += repr((admission.span, admission.seed, admission.favoured))
-        if same not in self.chosen:
-            self.chosen.clear()
+        if same not in self.selections:
+            self.selections.clear()
             single = None if self.exploring is None or n_cells is None else _is_kept(job, self.exploring, n_cells)
-            self.chosen[same] = _selecting_columns(job, admission if pieces else None, pieces, single)
-        first, going = self.chosen[same]
+            self.selections[same] = _selecting_columns(job, admission if pieces else None, pieces, single)
+        first, going = self.selections[same]
         return (rows.select("*", *first) if first else rows).select("*", *going)
 
 
@@ -133,14 +133,14 @@ def row_columns(
     read += [event.alias(EVENT), needed.alias(NEEDED), ticks.alias(TICKS)]
     read += [number.alias(f"{NUMBER}{i}") for i, number in enumerate(numbers)]
     number, going = ([sf.col(f"{name}{i}") for i in range(len(numbers))] for name in (NUMBER, GOING))
-    count = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in number]
-    wanted = [sf.count(sf.when(sf.col(NEEDED), bucket)) for bucket in number]
-    went = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in going]
+    event_counts = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in number]
+    needed_counts = [sf.count(sf.when(sf.col(NEEDED), bucket)) for bucket in number]
+    carried_counts = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in going]
     observed = (
         sf.count(sf.lit(1)).alias("rows"),
-        add_columns(count).alias("events"),
-        add_columns(wanted).alias("needed"),
-        add_columns(went).alias("carried"),
+        add_columns(event_counts).alias("events"),
+        add_columns(needed_counts).alias("needed"),
+        add_columns(carried_counts).alias("carried"),
         sf.max(TICKS).alias("seen"),
     )
     travels = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()

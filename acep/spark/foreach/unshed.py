@@ -92,6 +92,6 @@ def varying_column(numbers: Sequence[int], ticks: Column) -> Callable[[int], Col
     from pyspark.sql import functions as sf
 
     distinct = sorted(set(numbers))
-    every = sf.array(*(sf.lit(number).cast("long") for number in distinct))
+    literals = sf.array(*(sf.lit(number).cast("long") for number in distinct))
     nought = sf.pmod(ticks, sf.lit(1))
-    return lambda number: sf.get(every, nought + sf.lit(distinct.index(number)))
+    return lambda number: sf.get(literals, nought + sf.lit(distinct.index(number)))
