@@ -42,7 +42,7 @@ EARLIEST, LATEST = -(2**63), 2**63 - 1  # the least and the largest time
 SORTED = 1 << 16  # matches of one match point that are sorted together
 PART = 4096  # events between two reads of matches
 
-WAYS = (0, 0)
+STRATEGIES = (0, 0)
 """When the core takes an index over partial matches, and the known future: 0 where it pays, 1 never, 2 always. All
 answers are the same; tests set it."""
 
@@ -50,7 +50,7 @@ GREATEST = 1 << 40
 """The greatest number of partial matches that is asked for."""
 
 NEVER = 1
-"""Of ``WAYS``, the number of a way that is never taken."""
+"""Of ``STRATEGIES``, the number of one that is never taken."""
 
 TALLIES = ("matches", "count", "points", "bundles")  # `Tally` in output.hpp
 
@@ -126,7 +126,7 @@ class NativeSession:
                 core.add(*engine_tables)
         self._joint_session = None if lanes == 1 else self._join_cores(cores, threads)
         self._session = cores[0] if self._joint_session is None else cast("_native.Session", self._joint_session)
-        self._session.take_ways(*WAYS)
+        self._session.take_ways(*STRATEGIES)
         self.is_last = False  # no event comes after the batches that are pushed from now on
         self.tallies = False  # whether matches of some plan are only counted
         efforts, recoveries = efforts or {}, recoveries or {}
@@ -242,7 +242,7 @@ class NativeSession:
 
     def ignore_future(self) -> None:
         """Make partial matches whatever later events of a batch say, so that the work does not depend on batches."""
-        self._session.take_ways(WAYS[0], NEVER)
+        self._session.take_ways(STRATEGIES[0], NEVER)
 
     def push(self, batch: Batch) -> None:
         """Push events in stream order; :meth:`take` reads the matches."""
@@ -449,7 +449,7 @@ class NativeSession:
             for error, last, steps in self._session.search_paths(plan)
         ]
 
-    def foresees(self, plan: int) -> bool:
+    def asks_future(self, plan: int) -> bool:
         """Return whether a plan on the node engine asks what a batch tells of the events after one."""
         return self._session.foresees(plan)
 

@@ -57,11 +57,11 @@ class KeptEvents:
         stays = self.positions >= begins[self.codes]
         return self if stays.all() else self.select_events(np.flatnonzero(stays))
 
-    def last_ones(self, number: int) -> KeptEvents:
+    def last_events(self, number: int) -> KeptEvents:
         """Return the last events of each partition.
 
         >>> codes, positions = np.array([0, 0, 1, 0]), np.array([4, 5, 0, 6])
-        >>> KeptEvents(Batch(positions, None, None, {}), codes, positions).last_ones(2).positions.tolist()
+        >>> KeptEvents(Batch(positions, None, None, {}), codes, positions).last_events(2).positions.tolist()
         [5, 0, 6]
         """
         order = np.argsort(self.codes, kind="stable")

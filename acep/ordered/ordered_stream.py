@@ -134,7 +134,7 @@ class OrderedStreamExecutor(OrderedExecutor):
         self.chunks = self.chunks.add(events, begins)
         if self.open.n_before:
             recent = events if self.recent is None else join_events([self.recent, events])
-            self.recent = recent.last_ones(self.open.n_before)
+            self.recent = recent.last_events(self.open.n_before)
 
     # Decided matches ----------------------------------------------------------------------------------
 

@@ -159,9 +159,11 @@ class RevisedPlan:
 
     def _choose(self, matches: Sequence[Found]) -> Sequence[Found]:
         """Return the matches that come and go among those that are chosen."""
-        return matches if self.chosen is None else in_output_order(self.chosen.revise(matches, self._open))
+        return (
+            matches if self.chosen is None else in_output_order(self.chosen.revise(matches, self._earliest_new_start))
+        )
 
-    def _open(self, key: tuple[Value, ...]) -> int | None:
+    def _earliest_new_start(self, key: tuple[Value, ...]) -> int | None:
         """Return the time from which matches of a partition that are yet to come may begin; ``None``: from any."""
         window = self.plan.window
         if self.clock is None or window.span is None:
@@ -223,14 +225,14 @@ class RevisedPlan:
         """Return the number of events that are kept for revisions, or wait for room."""
         return len(self.log) + (0 if self.room is None else len(self.room.waiting))
 
-    def settle(self, final: int | None, *, now: bool) -> None:
+    def forget_final(self, final: int | None, *, now: bool) -> None:
         """Forget what only an event before ``final`` could change (``None``: no time is final), or what punctuations
         make final: in one of :data:`SELDOM` calls, or ``now``."""
         self._calls += 1
         if self._calls % SELDOM and not now:
             return
         if final is not None:
-            self._settle(final)
+            self._forget_before(final)
         if (partitions := self._final_partitions()) is not None:
             begins = partitions.begins(None if self.chosen is None else self.chosen.first_needed_start_in)
             self.revocable.forget_each(partitions.cut)
@@ -253,18 +255,18 @@ class RevisedPlan:
             self.plan, self.log, self.punctuations, waits, self._n_events_before(waits), self.leads, until, buckets
         )
 
-    def _settle(self, final: int) -> None:
+    def _forget_before(self, final: int) -> None:
         cut, begin = self.reach(final)
         if cut is None or begin is None:
             return
         self.revocable.forget(cut)
         if self.chosen is not None:
             # A snapshot has events alone, and open clusters are found again from theirs.
-            begin = min(begin, self._looked_at(self.chosen.first_needed_start(cut)))
+            begin = min(begin, self._lookback_start(self.chosen.first_needed_start(cut)))
             self.chosen.forget(cut, begin)
         self.log.forget(begin)
 
-    def certain(self, final: int) -> int | None:
+    def certain_until(self, final: int) -> int | None:
         """Return the time up to which no match point changes any more, if no event before ``final`` changes."""
         if self.chosen is not None:
             cut, _ = self.reach(final)
@@ -360,10 +362,10 @@ class RevisedPlan:
             return None, None
         if not self.plan.window.counted:
             cut = self._earliest(tick, span)
-            return cut, self._looked_at(cut)
+            return cut, self._lookback_start(cut)
         # A match that waits for others is decided by an event beyond its window.
         cut = self._counted_back(tick, span if self.chosen is None else span + 1, buckets, together=together)
-        return cut, self._looked_at(cut, buckets, together=together)
+        return cut, self._lookback_start(cut, buckets, together=together)
 
     def _earliest(self, tick: int, span: int) -> int:
         """Return the earliest start of a match that has an event at ``tick`` or later, or waits then. Matches wait if
@@ -393,7 +395,7 @@ class RevisedPlan:
         span = self.plan.window.span or 0
         return waits * (span + 1) if self.waits is not None or self.chosen else span
 
-    def _looked_at(self, start: int, buckets: Buckets = None, *, together: bool = False) -> int:
+    def _lookback_start(self, start: int, buckets: Buckets = None, *, together: bool = False) -> int:
         """Return the time of the first event that matches look at which begin at ``start`` or later."""
         span = self.plan.window.span
         if span is None or not self.leads:

@@ -114,21 +114,21 @@ class RevisedStream:
         for part in self._parts:
             part.final = final
 
-    def punctuate(self, said: Punctuations, *, at_once: bool) -> None:
+    def punctuate(self, punctuations: Punctuations, *, at_once: bool) -> None:
         """Take these punctuations for what may be forgotten. ``at_once``: all events that have come were pushed."""
         for part in self._parts:
-            part.punctuations, part.at_once = said, at_once
+            part.punctuations, part.at_once = punctuations, at_once
 
-    def settle(self, final: int | None, *, now: bool = False) -> None:
+    def forget_final(self, final: int | None, *, now: bool = False) -> None:
         """Forget what only an event before ``final`` could change (``None``: no time is final), or what punctuations
         make final: in one of some calls, or ``now``."""
         for part in self._parts:
-            part.settle(final, now=now)
+            part.forget_final(final, now=now)
 
-    def certain(self, final: int) -> int | None:
+    def certain_until(self, final: int) -> int | None:
         """Return the time up to which no match point changes any more, if no event before ``final`` changes.
         ``None``: it is not known."""
-        times = [part.certain(final) for part in self._parts]
+        times = [part.certain_until(final) for part in self._parts]
         return None if None in times else min(time for time in times if time is not None)
 
     @property

@@ -67,7 +67,7 @@ class Bounded(Protocol):
     def feed(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
         """Match events now."""
 
-    def settle(self, final: int, *, now: bool) -> None:
+    def forget_final(self, final: int, *, now: bool) -> None:
         """Forget what only an event before ``final`` could change."""
 
     def reach(self, tick: int) -> tuple[int | None, int | None]:
@@ -170,7 +170,7 @@ def _clear(plan: Bounded, room: Room) -> Sequence[Found]:
 def _forget(plan: Bounded) -> None:
     """Forget all that no change can concern any more."""
     if plan.final is not None:
-        plan.settle(plan.final, now=True)
+        plan.forget_final(plan.final, now=True)
     plan.log.compact()
     plan.revocable.compact()
 

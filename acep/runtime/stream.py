@@ -221,7 +221,7 @@ class Stream:
         """Set the times at which arcs of plan ``number`` are valid in the native core: four words each, the number of
         the arc, that of an arc that it is like in all else, and the first and the last tick. Return the number of
         partial matches, as :meth:`live_of` does."""
-        self._check_whole()
+        self._check_usable()
         assert self._session is not None
         try:  # without a context manager, which would take as long as the call
             return self._session.renew(number, words)
@@ -241,13 +241,13 @@ class Stream:
     def _guard_call(self) -> Iterator[None]:
         """Guard one call. After a call that ran out of memory, or whose blocks were not all read, the state is
         undefined and every call raises :class:`EngineError`."""
-        self._check_whole()
+        self._check_usable()
         try:
             yield
         except MemoryError as error:
             raise self._give_up(error) from None
 
-    def _check_whole(self) -> None:
+    def _check_usable(self) -> None:
         if self._halfway:
             raise EngineError(self._halfway, hint="make a new Matcher, or restore a snapshot")
 
@@ -512,14 +512,14 @@ class Stream:
             i = 0 if first else int(np.argmax(older)) + 1
             latest = ts[i - 1] if i or newest is None else newest[0]
             raise DataError(
-                f"event {i} of the batch (ts {self._time(ts[i])}) is older than what was seen before "
-                f"(ts {self._time(latest)})",
+                f"event {i} of the batch (ts {self._time_text(ts[i])}) is older than what was seen before "
+                f"(ts {self._time_text(latest)})",
                 hint="push events in order of time, or say how late they may come, with lateness=",
                 code="data_order",
             )
         self._newest = (int(ts[-1]), None if order is None else int(order[-1]))
 
-    def _time(self, tick: int) -> str:
+    def _time_text(self, tick: int) -> str:
         """Write a time as it is in the input."""
         schema = self.plans[0].schema
         time_type = dict(schema.times).get(schema.ts) if isinstance(schema, InputSchema) else None
