@@ -116,7 +116,7 @@ def measure(rows: int, names: Sequence[str] = (*MATCHED, *COUNTED)) -> Iterator[
         matches += sum(map(len, streams["matches"].push(batch)))
         streams["count"].push(batch)
         for number in range(len(plans["count"])):
-            counted = streams["count"].counted(number)
+            counted = streams["count"].take_counted(number)
             matches += counted if isinstance(counted, int) else 0
         n_events += len(batch)
         if n_events % MILLION == 0 or n_events == rows:

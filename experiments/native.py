@@ -62,5 +62,5 @@ def run_natively(text: str, events: pa.Table, engine: str, limit: float = math.i
     matches += session.total(0) if engine == "count" else len(session.take(0))
     cpu += time.process_time() - start
     counts = session.counts(0)
-    came, handed = session.windowed(0) if engine.startswith("windows+") else (0, 0)
+    came, handed = session.count_windowed(0) if engine.startswith("windows+") else (0, 0)
     return Run(rows, cpu, matches, counts.touches, counts.nodes, came, handed)

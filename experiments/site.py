@@ -16,10 +16,10 @@ import griffe
 __all__ = [
     "PlainDocstrings",
     "as_markdown",
+    "drop_links_outside",
     "from_root",
     "link_root_pages",
     "list_results",
-    "listing",
     "on_files",
     "on_page_markdown",
 ]

@@ -31,7 +31,7 @@ def automaton_report(recorder: MissRecorder, best: MatchNode | None) -> FailureR
         if best is None:
             failed += _attempts(recorder, None, event)
             continue
-        if recorder.tracing.expired(best, event.position, event.ts):
+        if recorder.tracing.has_expired(best, event.position, event.ts):
             return state, failed, _end_text(failed, f"the window closed (event {event.id} is too late)")
         waits, taken = recorder.next_of(best, event, kind)
         failures = list(_attempts(recorder, best, event))
@@ -84,7 +84,7 @@ def _attempts(recorder: MissRecorder, node: MatchNode | None, event: Event) -> I
         name = f"{_name(plan, state)} -> {_name(plan, move.arc.target)}"
         if not move.arc.valid(event.ts):
             yield Failure(event.id, name, _times(plan, move.arc), takes=True)
-        elif (number := move.failed(registers, event.row)) is not None:
+        elif (number := move.first_failure(registers, event.row)) is not None:
             yield Failure(event.id, name, _failed_fence_text(plan, plan.predicates[number], node, event), takes=True)
         elif plan.arcs.states[move.arc.target].cost_to_end is None:
             yield Failure(event.id, name, "no final state can be reached from there", takes=True)

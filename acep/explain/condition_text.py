@@ -6,6 +6,7 @@ from typing import Any
 
 from acep.events.tables import key_to_input, time_types
 from acep.events.times import value_text
+from acep.functions.aggregates import AGGREGATES
 from acep.output.json_records import plain
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled
@@ -59,7 +60,7 @@ def input_value(plan: Plan, name: str, value: Any) -> Any:
 def _as_input(plan: Plan, leaf: ex.Leaf, value: Any) -> Any:
     if not isinstance(leaf, ex.Attribute | ex.Aggregate) or leaf.name is None:
         return value
-    if isinstance(leaf, ex.Aggregate) and leaf.function in ("count", ex.COUNT_DISTINCT):
+    if isinstance(leaf, ex.Aggregate) and AGGREGATES[leaf.function].gives == "integer":
         return value
     return input_value(plan, leaf.name, value)
 

@@ -13,7 +13,7 @@ from acep.explain.recorder import MissRecorder, NearMiss, Stage, having_parts
 from acep.pattern.times import duration_text, window_text
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
-from acep.reference.bindings import breaks, crossings_of, having_holds
+from acep.reference.bindings import count_breaks, crossings_of, having_holds
 from acep.reference.engine import Event, MatchNode, bound_events
 
 __all__ = ["Failure", "FailureReport", "explain_incomplete", "explain_no_start", "explain_refusal"]
@@ -68,7 +68,7 @@ def explain_incomplete(recorder: MissRecorder, node: MatchNode) -> FailureReport
         if rows and event.id in rows:
             failures = _row_failures(recorder, node, event, kind)
             return state, failures, f"event {event.id}, the next row that was named, could not be bound"
-        if engine.expired(node, event.position, event.ts):
+        if engine.has_expired(node, event.position, event.ts):
             if rows:
                 continue  # the next row that was named says by how much it is too late
             ended = f"the window closed (event {event.id} is too late)"
@@ -156,7 +156,7 @@ def _row_failures(recorder: MissRecorder, node: MatchNode | None, event: Event, 
         needed = _with_types(arcs)
         types = _join_by_or(dict.fromkeys(t for arc in arcs for t in arc.types))
         return [Failure(event.id, needed, "it has no type" if kind is None else f"its type is {kind}, not {types}")]
-    if node is not None and engine.expired(node, event.position, event.ts):
+    if node is not None and engine.has_expired(node, event.position, event.ts):
         return [Failure(event.id, var, _lateness_text(recorder.plan, node.trail.first, event)) for var in fitting]
     return _nearest_first([*_attempts(recorder, node, event, kind)])
 
@@ -204,7 +204,7 @@ def _breaking_events(recorder: MissRecorder, node: MatchNode) -> Iterator[Failur
             is_of_type = not negation.types or kind in negation.types
             if not is_of_type or not _is_forbidden(plan, steps, j, event):
                 continue
-            if breaks(plan, steps, node.history, j, crossing, [event]):
+            if count_breaks(plan, steps, node.history, j, crossing, [event]):
                 what = " or ".join(negation.types) or "event"
                 yield Failure(event.id, f"~{negation.var}", f"no such {what} may come there")
 

@@ -98,7 +98,7 @@ class TracingEngine(ReferenceEngine):
 
     def affords(self, node: MatchNode | None, arc: Arc) -> bool:
         """Return whether the error budget suffices for an arc, if no further event lies in between."""
-        return (node.error if node else 0) + arc.weight + self.rest(arc) <= self.budget
+        return (node.error if node else 0) + arc.weight + self.least_remaining_cost(arc) <= self.budget
 
     def lacks_rows(self, node: MatchNode) -> bool:
         """Return whether a partial match has not bound all rows that the user named."""

@@ -97,7 +97,7 @@ def explain_table(
     check_sources(plan)
     batch = batch_of(table, schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
     absent = Absent([plan])
-    absent.saw(batch)
+    absent.record_batch(batch)
     events = batch.events
     key_of_event: list[Key] = [*zip(*(events.values(name, schema) for name in plan.keys), strict=True)]
     keys: list[Key] = [*dict.fromkeys(key for key in key_of_event if None not in key)] if plan.keys else [()]

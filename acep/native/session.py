@@ -351,7 +351,7 @@ class NativeSession:
 
     def columns(self, plan: int, arrays: dict[str, Any]) -> FoundColumns:
         """Return the matches that the core gave for a plan."""
-        return self._decoders[plan].found(arrays)
+        return self._decoders[plan].decode_matches(arrays)
 
     def take_compressed(self, plan: int) -> Any:
         """Return the graph of all matches, once the stream has ended (``_native.Compressed``)."""
@@ -365,7 +365,7 @@ class NativeSession:
             matches = matches.astype(object)
             for row, number in arrays["large"]:
                 matches[row] = number
-        return self._decoders[plan].counted(arrays, matches)
+        return self._decoders[plan].decode_counted(arrays, matches)
 
     def take_points(self, plan: int) -> Counted:
         """Return the match points, with the least error of each, that the dominance engine found since the last
@@ -386,7 +386,9 @@ class NativeSession:
         arrays = self._session.take_tally(plan)
         if output == "count":
             return int(arrays["total"])
-        return self._decoders[plan].counted(arrays, arrays["count"] if output == "bundles" else np.zeros(0, np.int64))
+        return self._decoders[plan].decode_counted(
+            arrays, arrays["count"] if output == "bundles" else np.zeros(0, np.int64)
+        )
 
     def total(self, plan: int) -> int:
         """Return the number of all matches so far, from the engine that counts them."""
@@ -417,7 +419,7 @@ class NativeSession:
         listed = self._session.list_partial_matches(plan, min(limit, GREATEST), apart, list(states), clock)
         from acep.matches.partials.partial_columns import sorted_columns  # few matchers are asked for them
 
-        return sorted_columns(self._decoders[plan].partials(listed), limit)
+        return sorted_columns(self._decoders[plan].decode_partials(listed), limit)
 
     @property
     def bytes(self) -> int:
@@ -451,7 +453,7 @@ class NativeSession:
         """Return whether a plan on the node engine asks what a batch tells of the events after one."""
         return self._session.foresees(plan)
 
-    def windowed(self, plan: int) -> tuple[int, int]:
+    def count_windowed(self, plan: int) -> tuple[int, int]:
         """Return how many events came for a plan behind match windows, and how many of them reached its engine."""
         return self._session.windowed(plan)
 

@@ -157,7 +157,7 @@ class EventChoice:
         """Return the share of the events that travels."""
         if self.n_cells is None:
             return 1.0
-        first = float(utility.upto(self.events(utility))[self.n_cells])
+        first = float(utility.cumulative_shares(self.events(utility))[self.n_cells])
         return first + (1 - first) / EXPLORED
 
     def choose(self, utility: EventUtility, share: float) -> EventChoice:

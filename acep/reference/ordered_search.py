@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from acep.errors import DataError
+from acep.functions.aggregates import AGGREGATES, distinct_values
 from acep.plan.ordered.pattern_states import StateKind
 from acep.plan.ordered.row_references import (
     LABEL,
@@ -22,7 +23,6 @@ from acep.plan.ordered.row_references import (
     RowAggregate,
     RowReference,
 )
-from acep.reference.row_aggregates import ROW_AGGREGATES, distinct_values
 
 __all__ = ["FoundMatch", "MappedColumn", "RowTest", "SearchedRows", "find_matches", "skip_error"]
 
@@ -240,7 +240,9 @@ class _Past:
         values, *keys = self.columns_of(reference, rows)
         if reference.is_distinct:
             values = distinct_values(values)
-        return ROW_AGGREGATES[reference.function](values, keys, reference.texts)
+        of_rows = AGGREGATES[reference.function].of_rows
+        assert of_rows is not None
+        return of_rows(values, keys, reference.texts)
 
     def columns_of(self, reference: RowAggregate, rows: list[int]) -> list[list[Any]]:
         """Return the values at rows of the columns that an aggregate reads; without nulls if it is one column."""

@@ -18,9 +18,9 @@ from acep.events.batch import Batch
 from acep.matches.found_columns import FoundColumns, concatenate, ops_of
 from acep.matches.records import Found
 from acep.revision.revocable_matches import RevocableColumns, differences, found_bytes
-from acep.runtime.stream import Stream, in_order
+from acep.runtime.stream import Stream, in_output_order
 
-__all__ = ["Room", "go_on", "let_go", "take_in"]
+__all__ = ["Room", "match_all_waiting", "match_waiting", "take_in_events"]
 
 Ints = npt.NDArray[np.int64]
 SLICE = 256  # events that are matched before the memory is looked at again
@@ -45,7 +45,7 @@ class Room:
         """Return the state, without the events that wait, as plain data."""
         return {"last": self.last, "blind": self.blind, "shed": self.shed, "peak": self.peak}
 
-    def loaded(self, data: Mapping[str, Any], waiting: EventLog) -> Room:
+    def with_state(self, data: Mapping[str, Any], waiting: EventLog) -> Room:
         """Return the room with the state of :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or
         :class:`TypeError` for other data."""
         last = None if data["last"] is None else (int(data["last"][0]), int(data["last"][1]))
@@ -74,7 +74,7 @@ class Bounded(Protocol):
         """Return the earliest start of a match that a change at ``tick`` concerns, and of an event to match again."""
 
 
-def take_in(plan: Bounded, room: Room, batch: Batch | None, numbers: Ints, removed: Ints) -> Sequence[Found]:
+def take_in_events(plan: Bounded, room: Room, batch: Batch | None, numbers: Ints, removed: Ints) -> Sequence[Found]:
     """Take in events, and remove others by their numbers; match those that change what was matched, and as many others
     as there is room for."""
     changes: list[Sequence[Found]] = []
@@ -93,11 +93,11 @@ def take_in(plan: Bounded, room: Room, batch: Batch | None, numbers: Ints, remov
     if first is not None or len(removed):
         changes.append(plan.feed(first, numbers[:early], early, removed))
         changes.append(_fit(plan, room))
-    changes.append(go_on(plan, room))
-    return in_order(_net_changes(changes))
+    changes.append(match_waiting(plan, room))
+    return in_output_order(_net_changes(changes))
 
 
-def go_on(plan: Bounded, room: Room) -> Sequence[Found]:
+def match_waiting(plan: Bounded, room: Room) -> Sequence[Found]:
     """Match events that wait: those that are final, and others as long as there is room."""
     changes: list[Sequence[Found]] = []
     while (first := room.waiting.oldest) is not None:
@@ -113,10 +113,10 @@ def go_on(plan: Bounded, room: Room) -> Sequence[Found]:
             matches = plan.revocable.keep_last(n_fitting)
         changes.append(matches)
         changes.append(_fit(plan, room))
-    return in_order(_net_changes(changes))
+    return in_output_order(_net_changes(changes))
 
 
-def let_go(plan: Bounded, room: Room) -> list[Sequence[Found]]:
+def match_all_waiting(plan: Bounded, room: Room) -> list[Sequence[Found]]:
     """Match all events that wait, as no event will come or go any more."""
     plan.log, plan.revocable = plan.log.empty(), RevocableColumns()
     matches: list[Sequence[Found]] = []

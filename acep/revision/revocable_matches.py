@@ -19,7 +19,7 @@ from acep.events.punctuations import Key, distinct
 from acep.matches.found_columns import FoundColumns, concatenate
 from acep.matches.match_ids import kind_of_value
 from acep.matches.records import Found
-from acep.revision.gathering import gathered
+from acep.revision.gathering import gather_matches
 
 __all__ = ["RevocableColumns", "RevocableRecords", "differences", "found_bytes"]
 
@@ -61,13 +61,13 @@ class RevocableColumns:
 
     def not_before(self, tick: int | None) -> FoundColumns | list[Found]:
         """Take back the matches that end at ``tick`` or later (``None``: all); return them."""
-        parts = [part.take(np.flatnonzero(part.end >= tick)) if tick is not None else part for part in self.whole()]
+        parts = [part.take(np.flatnonzero(part.end >= tick)) if tick is not None else part for part in self.all_parts()]
         parts = [part.to_take_back() for part in parts if len(part)]
         return concatenate(parts) if parts else []
 
     def compact(self) -> None:
         """Keep no memory for matches that are gone."""
-        parts = self.whole()
+        parts = self.all_parts()
         self.__init__()  # type: ignore[misc]
         if parts:
             self.add(concatenate(parts))
@@ -106,8 +106,8 @@ class RevocableColumns:
             return []
         retracted = [(self._parts[number], rows) for number, rows in lost_rows]
         if not isinstance(matches, FoundColumns) or not len(new_rows):
-            return gathered(retracted, [])[0]
-        difference, order = gathered(retracted, [(matches, new_rows)])
+            return gather_matches(retracted, [])[0]
+        difference, order = gather_matches(retracted, [(matches, new_rows)])
         n_back = len(difference) - len(new_rows)
         new_matches, new_rows = difference.last(len(new_rows)), new_rows[order[n_back:] - n_back]
         self._add(new_matches, keyed[new_rows], new[new_rows])
@@ -180,7 +180,7 @@ class RevocableColumns:
         for number, rows in self._rows(places):
             yield rows + self._begins[number], self._parts[number].take(rows)
 
-    def whole(self) -> list[FoundColumns]:
+    def all_parts(self) -> list[FoundColumns]:
         """Return all matches that are kept, in parts."""
         return [part for _, part in self._matches_at(np.flatnonzero(self._start.now > GONE))] + self._later
 

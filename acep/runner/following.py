@@ -132,7 +132,7 @@ def follow(
     """
     _check(folder, state, into, max_files, poll)
     check_flat(flat, dynamic=versions is not None)
-    stream_options = StreamOptions.of("follow", options, RevisedKeywords)
+    stream_options = StreamOptions.from_keywords("follow", options, RevisedKeywords)
     has_clause = is_clause(query)
     if has_clause:
         from acep.runner.followed_clause import check_clause_outputs, clause_options, followed_clause

@@ -14,7 +14,7 @@ from acep.events.records import Events
 from acep.matches.bundle_chain import BundleChain
 from acep.matches.counted import Counted
 from acep.matches.records import Counts, Found, output_order
-from acep.native.compiled import chosen
+from acep.native.compiled import choose_engine
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.choice import (
@@ -72,10 +72,10 @@ class Executor(Protocol):
     def finish(self) -> Sequence[Found]:
         """End the stream."""
 
-    def counted(self) -> Counted | int | None:
+    def take_counted(self) -> Counted | int | None:
         """Return what was counted since the last call; ``None`` where matches are made."""
 
-    def low(self) -> int | None:
+    def earliest_open_end(self) -> int | None:
         """Return a time before which no more matches will end; ``None`` before the first event, and where it is not
         known."""
 
@@ -233,9 +233,9 @@ class NativeExecutors:
     def _choose_engine(self, plan: Plan, output: str) -> EngineChoice:
         """Return the engine that runs a plan."""
         if output != TALLIED:
-            return chosen(plan, self.engine, output)
-        choice = chosen(plan, self.engine)
-        return chosen(plan, self.engine, "points") if choice.base == "merged" else choice  # the same work
+            return choose_engine(plan, self.engine, output)
+        choice = choose_engine(plan, self.engine)
+        return choose_engine(plan, self.engine, "points") if choice.base == "merged" else choice  # the same work
 
     def _native_executor(self, plan: Plan, engine: str, *, inner: bool) -> NativeExecutor:
         number = len(self.plans)
@@ -368,7 +368,7 @@ class NativeExecutor:
         tallied = self.natives.tallies(self.number) and self.natives.tally == "points"
         return tallied or self.engine in (*BY_POINTS, "points")
 
-    def counted(self) -> Counted | int | None:
+    def take_counted(self) -> Counted | int | None:
         counted, chain = self._take_unchained(), self.natives.chains.get(self.number)
         return chain.counted(counted) if chain is not None and isinstance(counted, Counted) else counted
 
@@ -408,11 +408,11 @@ class NativeExecutor:
 
     def finish(self) -> Sequence[Found]:
         if self.engine in BY_POINTS:
-            return []  # counted() returns match points
+            return []  # take_counted() returns match points
         matches, chain = self.session.take(self.number), self.natives.chains.get(self.number)
         return matches if chain is None else chain.matches(matches)
 
-    def low(self) -> int | None:
+    def earliest_open_end(self) -> int | None:
         plan, clock = self.natives.plans[self.number], self.session.clock
         if clock is None or plan.query.output is not Output.ALL or self.number in self.natives.recoveries:
             return None
@@ -451,7 +451,7 @@ class NativeExecutor:
     def load(self, data: Any) -> None:
         if data is not None:
             raise ValueError("state")
-        self.counted()  # dropped: it was given before
+        self.take_counted()  # dropped: it was given before
 
 
 @dataclass
@@ -483,11 +483,11 @@ class ReferenceExecutor:
     def finish(self) -> list[Found]:
         return self.runtime.finish()
 
-    def counted(self) -> None:
+    def take_counted(self) -> None:
         return None
 
-    def low(self) -> int | None:
-        return self.runtime.low()
+    def earliest_open_end(self) -> int | None:
+        return self.runtime.earliest_open_end()
 
     def all_counts(self) -> list[Counts]:
         return [self.runtime.counts]
@@ -538,7 +538,7 @@ class ComposedExecutor(ReferenceExecutor):
 
     def _take(self, new_matches: list[tuple[int, Found]]) -> list[Found]:
         self.pending += new_matches
-        lows = [executor.low() for executor in self.inner]
+        lows = [executor.earliest_open_end() for executor in self.inner]
         if any(low is None for low in lows):
             return []
         low = min(x for x in lows if x is not None)

@@ -66,7 +66,7 @@ def make_spark_job(
     The options are those of :func:`acep.spark.match`. Raises :class:`QueryError` or :class:`DataError`, and
     :class:`EngineError` if ``engine`` cannot run a query.
     """
-    stream_options = StreamOptions.of("job_of", options, RevisedKeywords)
+    stream_options = StreamOptions.from_keywords("job_of", options, RevisedKeywords)
     top, columns = columns.names, all_columns(columns)
     schema = input_schema(columns, **stream_options.columns)
     end, ties = first_end_tick(columns[schema.ts].dataType, schema), () if stream_options.seq else top

@@ -122,7 +122,7 @@ def match(
     frame = frame_of(df)
     if buckets is None and not frame.isStreaming:
         buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or BUCKETS)
-    budget = StreamOptions.of("match", options, RevisedKeywords).budget
+    budget = StreamOptions.from_keywords("match", options, RevisedKeywords).budget
     job, result = make_spark_job(
         frame.schema,
         query,

@@ -155,7 +155,7 @@ def replay(
     of other events, another query or another engine.
     """
     needs_pyspark()
-    stream_options = StreamOptions.of("replay", options)
+    stream_options = StreamOptions.from_keywords("replay", options)
     ts, budget = stream_options.ts, stream_options.budget
     query = tolerant(query_of(query), budget)
     source = str(Path(events).resolve()) if isinstance(events, str | os.PathLike) else ""

@@ -345,7 +345,7 @@ class Bucket:
         if self.job.budget is not None:
             self._count()
         for i, (number, matches) in enumerate(zip(self.part.queries, matches_by_query, strict=True)):
-            counted = self.stream.counted(i)
+            counted = self.stream.take_counted(i)
             n_matches = counted if isinstance(counted, int) else len(matches)
             n_retracted = taken_back(matches) if self.job.revised else 0
             if self.groups:

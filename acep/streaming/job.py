@@ -12,7 +12,7 @@ import pyarrow as pa
 from acep.arrivals.arrivals import span_ticks
 from acep.budget.budget import LEAST_MEMORY, Budget, tolerant
 from acep.budget.policies import POLICIES, policy_of
-from acep.changing.changeable_queries import as_dynamic, compiled
+from acep.changing.changeable_queries import as_dynamic, compile_versions
 from acep.errors import DataError, QueryError, naming_query, suggest
 from acep.events.tables import InputSchema
 from acep.pattern.query_arguments import read_queries
@@ -265,7 +265,9 @@ def _plans(
                 if columns is None:
                     compiled_plans.append(compile_query(query, schema))
                 else:
-                    compiled_plans.append(with_columns(compiled((QueryVersion(query, None),), schema), columns, schema))
+                    compiled_plans.append(
+                        with_columns(compile_versions((QueryVersion(query, None),), schema), columns, schema)
+                    )
         plans = tuple(compiled_plans)
         _PLANS[queries, schema, columns] = plans
     return plans

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from acep.changing.changeable_queries import (
-    compiled,
-    replaced,
-    revised,
+    compile_versions,
+    replace_query,
+    revise_query,
     text_of,
     versions_data,
     versions_of,
@@ -235,13 +235,13 @@ class RunningQueries:
                 query = _parse_version(new.text, versions[index][-1].query)
                 begin = _first_tick(new, since, versions[index][-1], self._schema, earliest_since)
                 if begin is not None and since is not None and begin < since:
-                    versions[index] = revised(versions[index], query, begin, self._schema, certain)
+                    versions[index] = revise_query(versions[index], query, begin, self._schema, certain)
                     earliest = changed.get(index)
                     changed[index] = begin if earliest is None else min(begin, earliest)
                 else:
-                    versions[index] = replaced(versions[index], query, begin, self._schema, certain)
+                    versions[index] = replace_query(versions[index], query, begin, self._schema, certain)
                     changed.setdefault(index, None)
-                self._check_columns(compiled(versions[index], self._schema, certain))
+                self._check_columns(compile_versions(versions[index], self._schema, certain))
             except AcepError as error:
                 raise QueryError(
                     f"version {new.number} of the query: {error.message}", hint=error.hint, code=error.code
@@ -252,7 +252,7 @@ class RunningQueries:
     def _check_columns(self, plan: Plan) -> None:
         """Raise :class:`QueryError` if a plan reads a part of a list that the first queries do not read: of lists only
         such parts are kept."""
-        plans = (compiled((QueryVersion(query, None),), self._schema) for query in self._first)
+        plans = (compile_versions((QueryVersion(query, None),), self._schema) for query in self._first)
         names = {name for first in plans for name in first.columns} | {
             *self._columns,
             self._schema.ts,
@@ -267,7 +267,7 @@ class RunningQueries:
 
     def plan(self, index: int) -> Plan:
         """Return the plan of a query as it is now."""
-        plan = compiled(self.versions[index], self._schema, self.over)
+        plan = compile_versions(self.versions[index], self._schema, self.over)
         return with_columns(plan, self._columns, self._schema)
 
     def dump(self) -> Any:

@@ -18,7 +18,7 @@ from acep.events.tables import batch_of
 from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
 from acep.revision.revised_stream import RevisedStream
-from acep.runtime.stream import Stream, together
+from acep.runtime.stream import Stream, merge_matches
 from acep.storage.snapshot import seal, unseal
 from acep.streaming.job import Job
 
@@ -147,9 +147,9 @@ class RevisedRows:
     def finish(self) -> list[Sequence[Found]]:
         """End the stream; return the matches that come and go."""
         last_matches = self._no_matches() if self._arrivals is None else self._feed(self._arrivals.finish())
-        return [together(parts) for parts in zip(last_matches, self.stream.finish(), strict=True)]
+        return [merge_matches(parts) for parts in zip(last_matches, self.stream.finish(), strict=True)]
 
-    def counted(self, plan: int) -> None:  # noqa: ARG002 - as of other streams
+    def take_counted(self, plan: int) -> None:  # noqa: ARG002 - as of other streams
         """Return ``None``: matches are made."""
         return
 
@@ -226,7 +226,7 @@ class RevisedRows:
             steps.append(self.stream.advance(passed))
         if isinstance(self.stream, RevisedStream) and self._arrivals.final is not None:
             self.stream.settle(self._arrivals.final)
-        return [together(parts) for parts in zip(*steps, strict=True)] if steps else self._no_matches()
+        return [merge_matches(parts) for parts in zip(*steps, strict=True)] if steps else self._no_matches()
 
     def _no_matches(self) -> list[Sequence[Found]]:
         return [[] for _ in self.plans]

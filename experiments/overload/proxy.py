@@ -95,7 +95,8 @@ def _points(match_columns: FoundColumns, partitions: Partitions) -> Ints:
     if not len(match_columns):
         return np.zeros((0, 4), np.int64)
     rows = np.stack(
-        [partitions.of(match_columns.keys, len(match_columns)), match_columns.end, match_columns.bundle], axis=1
+        [partitions.number_rows(match_columns.keys, len(match_columns)), match_columns.end, match_columns.bundle],
+        axis=1,
     )
     begins = np.flatnonzero(np.append(True, (rows[1:] != rows[:-1]).any(axis=1)))
     return np.column_stack([rows[begins], np.diff(np.append(begins, len(rows)))])

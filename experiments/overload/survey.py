@@ -127,7 +127,7 @@ def survey_half(workload: Overload, events: pa.Table, keep: float) -> tuple[Half
         if len(match_columns):
             point_parts.append(_points(match_columns, keys, keep))
     counts = session.counts(0)
-    reached = session.windowed(0)[1] if engine.startswith(WINDOWS) else count_wanted(plan, events)
+    reached = session.count_windowed(0)[1] if engine.startswith(WINDOWS) else count_wanted(plan, events)
     rows = np.concatenate(point_parts) if point_parts else np.zeros((0, 4), np.int64)
     points, bundles, spans = _summary(rows)
     half = Half(

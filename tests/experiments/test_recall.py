@@ -89,7 +89,7 @@ def test_a_replicate_leaves_out_partitions_in_both_halves() -> None:
     assert 0 < left[0] < sum(map(len, whole.train))
     assert 0 < left[1] < whole.events
     runs = [run(one, one.engine) for one in (whole, part)]
-    assert set(part.partitions.known) < set(whole.partitions.known)
+    assert set(part.partitions.numbers) < set(whole.partitions.numbers)
     assert 0 < len(runs[1].points) < len(runs[0].points)
 
 

@@ -14,8 +14,8 @@ import acep
 from acep.cli import main
 from acep.explain.stages import explain
 from acep.explain.why import why
+from acep.functions.aggregates import names_in_queries
 from acep.pattern.text.foreign_syntax import foreign_at
-from acep.pattern.text.predicates import AGGREGATES
 
 TEXT = "PATTERN SEQ(a x, b y) WITHIN 5"
 QUERY = acep.parse(TEXT)
@@ -97,7 +97,7 @@ def test_the_list_of_functions_is_whole() -> None:
         acep.parse("PATTERN A a WHERE zzz(a.x) = 1")
     hint = caught.value.render().splitlines()[-1]
     assert hint.startswith("hint: the functions are abs, avg, ")
-    assert {*AGGREGATES, "prev", "year"} <= set(hint.partition("are ")[2].split(", "))
+    assert {*names_in_queries(), "prev", "year"} <= set(hint.partition("are ")[2].split(", "))
 
 
 def test_a_construct_is_found_where_reading_stopped_only() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of
 from acep.plan.compile import Plan
@@ -127,11 +128,11 @@ class Writer:
         match leaf:
             case ex.Attribute(name=name):
                 return self._column_kind(name)
-            case ex.Length() | ex.Aggregate(function="count" | "count distinct"):
+            case ex.Length():
                 return Kind.INT
-            case ex.Aggregate(function="avg" | "stddev" | "stddev_pop"):
-                return Kind.FLOAT
-            case ex.Aggregate(name=name):
+            case ex.Aggregate(function=function, name=name):
+                if AGGREGATES[function].gives in ("integer", "float"):
+                    return Kind.INT if AGGREGATES[function].gives == "integer" else Kind.FLOAT
                 assert name is not None
                 return self._column_kind(name)
 
