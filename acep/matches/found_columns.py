@@ -196,7 +196,7 @@ class FoundColumns(Sequence[Found]):
 
 
 def unscaled(error: int, scale: int) -> int | Fraction:
-    """Return a scaled error in the user's unit, like :meth:`acep.automaton.thompson.Costs.unscaled`.
+    """Return a scaled error in the user's unit, like :meth:`acep.automaton.thompson.Costs.unscale`.
 
     >>> unscaled(4, 2), unscaled(3, 2)
     (2, Fraction(3, 2))
