@@ -213,7 +213,7 @@ def replay(
     shown = _teller(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:
         done = _run(spark, matches, folder, [listener for listener in (shown, tell) if listener is not None])
-        done.layout = Layout.of([plan])
+        done.layout = Layout.of_plans([plan])
         if shown is not None and done.batches:
             sys.stderr.write("\n")
     except BaseException:
@@ -244,7 +244,7 @@ def _table_of(path: Any, query: Query, options: StreamOptions, *, every: bool) -
     names = None if every else [*dict.fromkeys([*roles, *query_arguments.columns_read(query)])]
     reading = options_of(columns=names, ts=options.ts, type=options.type, id=options.id)
     with open_events(path, dataclasses.replace(reading, checks_ids=False)) as opened:
-        table = opened.whole()
+        table = opened.read_all()
         if options.duplicates == "refuse":
             table = settle_duplicates(table, options.id, place_of=opened.place_of)
     if table.num_rows:

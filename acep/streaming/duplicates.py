@@ -74,7 +74,7 @@ def _kept_names(batch: Batch | None, wanted: pa.Array, schema: InputSchema, keys
     ids = pa.array(values, pa.large_string() if text else pa.int64())
     places = _places(ids, wanted)
     at = places.to_numpy()
-    return _table(ids.take(places), [_column(batch, name, schema).at(at) for name in keys]) if len(places) else None
+    return _table(ids.take(places), [_column(batch, name, schema).take(at) for name in keys]) if len(places) else None
 
 
 def _places(ids: pa.Array, wanted: pa.Array) -> pa.Array:
