@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments.measured_code import digest_code, digest_files, read_sources
 
-__all__ = ["SOURCES", "digest_as_begun", "note_age", "read_origin"]
+__all__ = ["SOURCES", "digest_at_start", "note_age", "read_origin"]
 
 AS_BEGUN = read_sources()
 """The sources as this process began: it measures these, even if they change before it writes."""
@@ -25,7 +25,7 @@ code that it measures has changed since, figures may differ."""
 NOTES = tuple(note.partition(" Measured")[0] for note in (OLDER, UNRECORDED))
 
 
-def digest_as_begun(page: str) -> str:
+def digest_at_start(page: str) -> str:
     """Return the digest of the code that a page measures, as it was when this process began."""
     return digest_code(page, AS_BEGUN)
 

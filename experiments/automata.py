@@ -27,7 +27,7 @@ from experiments.joins import Joins
 from experiments.machine import describe_machine, pin
 from experiments.results import RESULTS, table, write_csv, write_page
 
-__all__ = ["Changing", "Ignoring", "Pushing", "Window", "body", "events", "main", "query", "two_state_automaton"]
+__all__ = ["Changing", "Ignoring", "Pushing", "Window", "events", "main", "query", "two_state_automaton", "write_body"]
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "automata"
 TICKS = "+--+-++-"
@@ -324,7 +324,7 @@ Q1 for one V-shape and a window of 500. Irrelevant events pass by an ignorable a
 rates, and the partial matches made for each event."""
 
 
-def body(
+def write_body(
     window_rows: Sequence[Window],
     push_rows: Sequence[Pushing],
     change_rows: Sequence[Changing],
@@ -365,7 +365,9 @@ def body(
     return "\n\n".join(parts)
 
 
-def picture(window_rows: Sequence[Window], change_rows: Sequence[Changing], ignore_rows: Sequence[Ignoring]) -> str:
+def draw_picture(
+    window_rows: Sequence[Window], change_rows: Sequence[Changing], ignore_rows: Sequence[Ignoring]
+) -> str:
     """The same as charts, in millions of events a second."""
     by_window = {
         f"{name}, {label}": [(row.window, row.rate / 1e6) for row in window_rows if (row.query, row.way) == (name, way)]
@@ -412,11 +414,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.output / "automata.csv",
         {name: [asdict(row) for row in table_rows] for name, table_rows in rows.items()},
     )
-    (options.output / "automata.svg").write_text(picture(window_rows, change_rows, ignore_rows), encoding="utf-8")
+    (options.output / "automata.svg").write_text(draw_picture(window_rows, change_rows, ignore_rows), encoding="utf-8")
     contents: dict[str, Any] = {
         "words": WORDS,
         "machine": describe_machine(),
-        "body": body(window_rows, push_rows, change_rows, ignore_rows),
+        "body": write_body(window_rows, push_rows, change_rows, ignore_rows),
     }
     print(write_page(options.output, "automata", title="Hand-written automata", **contents))
     return 0

@@ -32,7 +32,7 @@ class Backtrack:
 
 @dataclass(frozen=True)
 class _Run:
-    """A postponed run: the place of its next event, the events bound, the price of the last a and the lowest one;
+    """A postponed run: the position of its next event, the events bound, the price of the last a and the lowest one;
     ``closed``: b is bound."""
 
     position: int

@@ -18,11 +18,11 @@ from typing import Any
 
 from experiments.machine import describe_machine
 from experiments.measure import Measured
-from experiments.results import RESULTS, raw, short, table, write
+from experiments.results import RESULTS, raw_path, shorten, table, write
 from experiments.workload import Workload
 from experiments.workloads import WORKLOADS, choose_workloads
 
-__all__ = ["GROUPS", "body", "curves_table", "main", "measure_workload"]
+__all__ = ["GROUPS", "curves_table", "main", "measure_workload", "write_body"]
 
 # What the groups of workloads are about, in the order of the page.
 GROUPS = {
@@ -96,19 +96,19 @@ def row(measurement: Measured) -> Sequence[str]:
         measurement.name,
         measurement.engine,
         f"{measurement.rows:,}" + (f" of {measurement.of:,}" if measurement.rows < measurement.of else ""),
-        short(measurement.queries * measurement.rows / measurement.cpu),
+        shorten(measurement.queries * measurement.rows / measurement.cpu),
         f"{measurement.matches:,}",
-        short(measurement.matches / measurement.cpu),
-        short(measurement.touches),
-        short(measurement.nodes),
-        short(measurement.cpu / measurement.touches * 1e9) if measurement.touches else "",
+        shorten(measurement.matches / measurement.cpu),
+        shorten(measurement.touches),
+        shorten(measurement.nodes),
+        shorten(measurement.cpu / measurement.touches * 1e9) if measurement.touches else "",
         f"{measurement.peak / 2**20:,.0f} MB" if measurement.peak is not None else "",
         f"{measurement.spread:.0%}" if measurement.runs > 1 else "one run",
         checked,
     )
 
 
-def body(results: Iterable[Measured]) -> str:
+def write_body(results: Iterable[Measured]) -> str:
     """Return the tables of the page, one for each group of workloads."""
     parts = []
     order = list(GROUPS)
@@ -138,7 +138,7 @@ def curves_table(results: Iterable[Measured]) -> str:
 
 def _merge_stored(folder: Path, machine: dict[str, Any], results: Sequence[Measured]) -> list[Measured]:
     """Return the results, with those of other workloads that the folder has from the same machine, versions and day."""
-    path, stored_results = raw(folder, "bench"), []
+    path, stored_results = raw_path(folder, "bench"), []
     if path.is_file():
         before = json.loads(path.read_text(encoding="utf-8"))
         if before["machine"] == machine:
@@ -190,7 +190,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if folder and results:  # again after each workload: what was measured outlives a run that is stopped
             all_results = _merge_stored(folder, machine, results)
             rows = [asdict(result) for result in all_results]
-            write(folder, "bench", title="Benchmarks", words=WORDS, machine=machine, body=body(all_results), rows=rows)
+            write(
+                folder,
+                "bench",
+                title="Benchmarks",
+                words=WORDS,
+                machine=machine,
+                body=write_body(all_results),
+                rows=rows,
+            )
     if folder:
         print(f"written to {folder}")
     return int(any(result.expected not in (None, result.matches) for result in results))

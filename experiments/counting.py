@@ -14,18 +14,26 @@ import pyarrow as pa
 from experiments.stock import LOW, ROUND, StockQuery
 from experiments.streams import positions
 
-__all__ = ["any_sequences", "any_sets", "close_pairs", "next_sequences", "stock_runs", "tied_sequences", "valleys"]
+__all__ = [
+    "count_any_sequences",
+    "count_any_sets",
+    "count_close_pairs",
+    "count_next_sequences",
+    "count_stock_runs",
+    "count_tied_sequences",
+    "count_valleys",
+]
 
 Ints = npt.NDArray[np.int64]
 
 
-def any_sequences(table: pa.Table, word: Sequence[str], within: int, key: str | None = None) -> int:
+def count_any_sequences(table: pa.Table, word: Sequence[str], within: int, key: str | None = None) -> int:
     """Count the ways to pick events of the types ``word``, one after another, with last ts - first ts <= ``within``.
 
     From prefix sums: with F(w, x) the ways to pick w among the first x events, the ways to pick w after event i
     are F(w, x) - F(w, i) - the sum over w = uv of F(u, i) * ways(v, i, x).
 
-    >>> any_sequences(pa.table({"ts": [0, 1, 2, 3], "type": ["A", "B", "B", "C"]}), "ABC", 9)
+    >>> count_any_sequences(pa.table({"ts": [0, 1, 2, 3], "type": ["A", "B", "B", "C"]}), "ABC", 9)
     2
     """
     total = np.uint64(0)
@@ -52,11 +60,11 @@ def any_sequences(table: pa.Table, word: Sequence[str], within: int, key: str | 
     return int(total)
 
 
-def next_sequences(table: pa.Table, word: Sequence[str], within: int, key: str | None = None) -> int:
+def count_next_sequences(table: pa.Table, word: Sequence[str], within: int, key: str | None = None) -> int:
     """Count the events of type ``word[0]`` from which the next ``word[1]``, the next ``word[2]`` after it, and so on,
     lie within the window: skip till next match, if every type occurs once.
 
-    >>> next_sequences(pa.table({"ts": [0, 1, 2, 3], "type": ["A", "A", "B", "C"]}), "ABC", 3)
+    >>> count_next_sequences(pa.table({"ts": [0, 1, 2, 3], "type": ["A", "A", "B", "C"]}), "ABC", 3)
     2
     """
     total = 0
@@ -72,11 +80,11 @@ def next_sequences(table: pa.Table, word: Sequence[str], within: int, key: str |
     return total
 
 
-def any_sets(table: pa.Table, types: Sequence[str], within: int, key: str | None = None) -> int:
+def count_any_sets(table: pa.Table, types: Sequence[str], within: int, key: str | None = None) -> int:
     """Count the ways to pick one event of each type, in any order, within the window. This sums, over the events that
     may come first, the product of the numbers of events of every other type that follow in time.
 
-    >>> any_sets(pa.table({"ts": [0, 1, 2, 3], "type": ["A", "B", "B", "C"]}), "AB", 1)
+    >>> count_any_sets(pa.table({"ts": [0, 1, 2, 3], "type": ["A", "B", "B", "C"]}), "AB", 1)
     1
     """
     total = 0
@@ -95,11 +103,12 @@ def any_sets(table: pa.Table, types: Sequence[str], within: int, key: str | None
     return total
 
 
-def tied_sequences(table: pa.Table, word: str, within: int) -> int:
+def count_tied_sequences(table: pa.Table, word: str, within: int) -> int:
     """Count the ways to pick events of three types, one after another within the window, the first and the last of one
     key.
 
-    >>> tied_sequences(pa.table({"ts": [0, 1, 2, 3], "type": ["A", "B", "B", "C"], "key": [5, 1, 2, 5]}), "ABC", 9)
+    >>> table = pa.table({"ts": [0, 1, 2, 3], "type": ["A", "B", "B", "C"], "key": [5, 1, 2, 5]})
+    >>> count_tied_sequences(table, "ABC", 9)
     2
     """
     ts, kinds, keys = np.asarray(table["ts"]), np.asarray(table["type"].to_pylist()), np.asarray(table["key"])
@@ -113,11 +122,11 @@ def tied_sequences(table: pa.Table, word: str, within: int) -> int:
     return total
 
 
-def close_pairs(table: pa.Table, word: str, within: int, apart: int) -> int:
+def count_close_pairs(table: pa.Table, word: str, within: int, apart: int) -> int:
     """Count the pairs of events of two types, one after the other within the window, whose values differ by less than
     ``apart``.
 
-    >>> close_pairs(pa.table({"ts": [0, 1, 2], "type": ["A", "B", "B"], "value": [5, 9, 6]}), "AB", 9, 2)
+    >>> count_close_pairs(pa.table({"ts": [0, 1, 2], "type": ["A", "B", "B"], "value": [5, 9, 6]}), "AB", 9, 2)
     1
     """
     ts, kinds, value = np.asarray(table["ts"]), np.asarray(table["type"].to_pylist()), np.asarray(table["value"])
@@ -130,7 +139,7 @@ def close_pairs(table: pa.Table, word: str, within: int, apart: int) -> int:
     return total
 
 
-def stock_runs(table: pa.Table, query: StockQuery) -> int:
+def count_stock_runs(table: pa.Table, query: StockQuery) -> int:
     """Count the matches of the template of SASE+, section 6, with two components.
 
     Under skip till next match a run ignores what it cannot take, so it lives as long as its window: a match is a pair
@@ -149,14 +158,14 @@ def stock_runs(table: pa.Table, query: StockQuery) -> int:
             end = min(size, first + query.window)  # b stands before this place
             if query.strategy == "s2" and query.iterator != "p1":
                 follows = price[first + 1 : end]
-                taken = follows > (price[first : end - 1] if query.iterator == "p2" else price[first])
-                stops = np.flatnonzero(~taken)
+                continues = follows > (price[first : end - 1] if query.iterator == "p2" else price[first])
+                stops = np.flatnonzero(~continues)
                 end = min(end, first + 2 + int(stops[0])) if len(stops) else end
             total += int(low[end] - low[min(first + 1, size)])
     return total
 
 
-def valleys(table: pa.Table, key: str = "symbol", value: str = "price") -> int:
+def count_valleys(table: pa.Table, key: str = "symbol", value: str = "price") -> int:
     """Count the V shapes of the workload of that name: maximal falls followed at once by a rise that has ended, with an
     event before the fall that was not above its first."""
     total = 0

@@ -19,9 +19,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from experiments.machine import describe_machine
-from experiments.results import RESULTS, short, table, write
+from experiments.results import RESULTS, shorten, table, write
 
-__all__ = ["NEEDED", "Run", "body", "follow_events", "main", "measure_disk"]
+__all__ = ["NEEDED", "Run", "follow_events", "main", "measure_disk", "write_body"]
 
 NEEDED = ("acep", "numpy", "pyarrow", "bitarray", "mmh3")
 FULL_RUN = 500_000
@@ -78,7 +78,7 @@ def follow_events(name: str, events: int, *options: str) -> Run:
     return Run(name, events, seconds, used.ru_maxrss * 1024)
 
 
-def body(runs: Sequence[Run]) -> str:
+def write_body(runs: Sequence[Run]) -> str:
     """Return the tables of the page."""
     sizes = {name: measure_disk(name) for name in NEEDED}
     sizes["together"] = sum(sizes.values())
@@ -88,7 +88,7 @@ def body(runs: Sequence[Run]) -> str:
             run.name,
             f"{run.events:,}",
             f"{run.seconds:.1f} s",
-            short(run.events / run.seconds),
+            shorten(run.events / run.seconds),
             f"{run.memory / CHUNK:,.0f} MB",
         )
         for run in runs
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         follow_events("no bound", options.events),
         follow_events(f"`--memory {BOUND}`", options.events, "--memory", BOUND),
     ]
-    page = body(runs)
+    page = write_body(runs)
     print(page)
     folder = options.output or (RESULTS if options.events == FULL_RUN else None)
     if folder:

@@ -23,7 +23,7 @@ from experiments.charts import Panel, chart
 from experiments.machine import describe_machine, pin
 from experiments.results import RESULTS, table, write_csv, write_page
 
-__all__ = ["Output", "Rate", "body", "delay_events", "events", "main", "measure_outputs", "measure_rates"]
+__all__ = ["Output", "Rate", "delay_events", "events", "main", "measure_outputs", "measure_rates", "write_body"]
 
 SEQ = "PATTERN SEQ(A a, B b, C c) WHERE partition_contiguity(a, b, c) { [k] } WITHIN %d"
 RISE = (
@@ -143,7 +143,7 @@ alternation.
 ![Late events](disorder.svg)"""
 
 
-def body(rate_rows: Sequence[Rate], output_rows: Sequence[Output]) -> str:
+def write_body(rate_rows: Sequence[Rate], output_rows: Sequence[Output]) -> str:
     """The tables of the page."""
     first = [
         (f"{row.query}, {row.keys:,}", f"{row.share:g}", f"{row.ratio:.2f}", f"{row.kept:,}", f"{row.taken_back:.3f}")
@@ -169,7 +169,7 @@ def body(rate_rows: Sequence[Rate], output_rows: Sequence[Output]) -> str:
     return "\n\n".join(parts)
 
 
-def picture(rate_rows: Sequence[Rate], output_rows: Sequence[Output]) -> str:
+def draw_picture(rate_rows: Sequence[Rate], output_rows: Sequence[Output]) -> str:
     """The same as charts."""
     names = dict.fromkeys((row.query, row.keys) for row in rate_rows)
     series = {
@@ -197,8 +197,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.output.mkdir(parents=True, exist_ok=True)
     rows = {"late": [asdict(row) for row in rate_rows], "speculation": [asdict(row) for row in output_rows]}
     write_csv(options.output / "disorder.csv", rows)
-    (options.output / "disorder.svg").write_text(picture(rate_rows, output_rows), encoding="utf-8")
-    contents: dict[str, Any] = {"words": WORDS, "machine": describe_machine(), "body": body(rate_rows, output_rows)}
+    (options.output / "disorder.svg").write_text(draw_picture(rate_rows, output_rows), encoding="utf-8")
+    contents: dict[str, Any] = {
+        "words": WORDS,
+        "machine": describe_machine(),
+        "body": write_body(rate_rows, output_rows),
+    }
     print(write_page(options.output, "disorder", title="Late events and revisions", **contents))
     return 0
 

@@ -54,7 +54,7 @@ class Lags:
     died: bool = False  # for want of memory
 
 
-def batch(number: int) -> pa.Table:
+def make_batch(number: int) -> pa.Table:
     """Return the events of one batch. Their tags say which ``A`` can find a ``C``."""
     random = np.random.default_rng(number)
     return pa.table(
@@ -73,7 +73,7 @@ def push_batches(matcher: acep.Matcher, batches: int, interval: float, stop: flo
     lags: list[float] = []
     n_matches, clock, cpu_seconds = 0, 0.0, 0.0
     for number in range(batches):
-        events, due = batch(number), (number + 1) * interval
+        events, due = make_batch(number), (number + 1) * interval
         began = time.process_time()
         try:
             n_matches += len(matcher.push(events))
@@ -95,11 +95,11 @@ def measure_cost() -> float:
     push_batches(matcher, filled, 0.0)
     began = time.process_time()
     for number in range(filled, filled + 4):
-        matcher.push(batch(number))
+        matcher.push(make_batch(number))
     return (time.process_time() - began) / 4
 
 
-def bind() -> None:
+def limit_process() -> None:
     """Limit this process to one core and 512 MB from now on."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
@@ -139,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     # A process for each run: what one has taken is not the other's.
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=spawn, initializer=bind, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(1, mp_context=spawn, initializer=limit_process, max_tasks_per_child=1) as pool:
         interval = pool.submit(measure_cost).result() / OVERLOAD
         batches = max(2 * WINDOW // BATCH, int(args.seconds / interval))
         results = {

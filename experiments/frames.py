@@ -19,9 +19,9 @@ import pyarrow as pa
 
 import acep
 from experiments.machine import describe_machine
-from experiments.results import RESULTS, short, table, write
+from experiments.results import RESULTS, shorten, table, write
 
-__all__ = ["CASES", "Timed", "body", "main", "measure_case"]
+__all__ = ["CASES", "Timed", "main", "measure_case", "write_body"]
 
 REPEATS = 3
 WORDS = """Written by `make bench-frames`. Events of random types with a key, in one Arrow table. DuckDB and polars get
@@ -77,7 +77,7 @@ def _next_of(pl: Any, frame: Any) -> Any:
     return joined.filter(pl.col("end") - pl.col("ts") <= 2_000)
 
 
-def _rising(pl: Any, frame: Any) -> Any:
+def _join_rising(pl: Any, frame: Any) -> Any:
     a, b, c = (
         frame.lazy().filter(pl.col("type") == kind).select("k", **{f"ts_{kind}": "ts", f"x_{kind}": "x"})
         for kind in "ABC"
@@ -120,7 +120,7 @@ ASOF JOIN (SELECT * FROM events WHERE type = 'B') b ON a.k = b.k AND a.ts < b.ts
         "ABC",
         RISING,
         f"SELECT a.ts, b.ts, c.ts {RISING_SQL}",
-        _rising,
+        _join_rising,
     ),
     Case(
         "the ends of many matches",
@@ -129,7 +129,7 @@ ASOF JOIN (SELECT * FROM events WHERE type = 'B') b ON a.k = b.k AND a.ts < b.ts
         "ABC",
         RISING,
         f"SELECT DISTINCT c.k, c.ts {RISING_SQL}",
-        lambda pl, frame: _rising(pl, frame).select("k", "ts_C").unique(),
+        lambda pl, frame: _join_rising(pl, frame).select("k", "ts_C").unique(),
         "points",
     ),
 )
@@ -159,13 +159,13 @@ def measure_case(case: Case, duckdb: Any, pl: Any, scale: float = 1.0, repeats: 
     return best
 
 
-def body(rows: Sequence[Timed]) -> str:
+def write_body(rows: Sequence[Timed]) -> str:
     """Return the tables of the page."""
     parts = []
     for case in dict.fromkeys(row.case for row in rows):
         systems = [row for row in rows if row.case == case]
         lines = [
-            (row.system, short(1000 * row.wall), short(1000 * row.cpu), f"{row.wall / systems[0].wall:.2f}")
+            (row.system, shorten(1000 * row.wall), shorten(1000 * row.cpu), f"{row.wall / systems[0].wall:.2f}")
             for row in systems
         ]
         head = ("", "wall, ms", "processor, ms", "times")
@@ -186,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ImportError as error:
         parser.error(f"{error.name} is not installed; `make bench-frames` installs it")
     rows = [row for case in CASES for row in measure_case(case, duckdb, pl, options.scale, options.repeats)]
-    text = body(rows)
+    text = write_body(rows)
     print(text)
     machine = describe_machine() | {"duckdb": duckdb.__version__, "polars": pl.__version__}
     words = WORDS.format(options.repeats, len(os.sched_getaffinity(0)))

@@ -21,14 +21,14 @@ import acep
 from acep.events.tables import batch_of, schema_of
 from acep.plan.compile import compile_query
 from experiments.machine import describe_machine, pin
-from experiments.native import Run, runs_natively
-from experiments.results import RESULTS, short, table, write
+from experiments.native import Run, run_natively
+from experiments.results import RESULTS, shorten, table, write
 from experiments.two_phase import ALGORITHMS, two_phase
 from experiments.workload import Workload
 from experiments.workloads import WORKLOADS, choose_workloads
 from experiments.zstream import pattern_of
 
-__all__ = ["Gain", "Phases", "gain", "main", "phases"]
+__all__ = ["Gain", "Phases", "main", "measure_gain", "measure_phases"]
 
 MAX_MATCHES = 2_000_000  # matches: more of them would hide the cost of finding them
 WORDS = """In the first table each row is a workload's queries, each on a prefix of its stream, by the node engine
@@ -68,7 +68,7 @@ def _sum(runs: Sequence[Run]) -> Run:
     return Run(*(sum(getattr(r, name) for r in runs) for name in Run.__dataclass_fields__))
 
 
-def gain(workload: Workload, limit: float = 20.0) -> Gain:
+def measure_gain(workload: Workload, limit: float = 20.0) -> Gain:
     """Measure both on the events that the engine alone handles within ``limit`` seconds, with no more than
     ``MAX_MATCHES`` matches.
 
@@ -79,8 +79,8 @@ def gain(workload: Workload, limit: float = 20.0) -> Gain:
         events = workload.events()
         while workload.counted is not None and workload.counted(events, number) > MAX_MATCHES:
             events = events.slice(0, events.num_rows // 2)
-        alone.append(runs_natively(text, events, "nodes", limit / len(workload.queries)))
-        windowed.append(runs_natively(text, events.slice(0, alone[-1].rows), "windows+nodes"))
+        alone.append(run_natively(text, events, "nodes", limit / len(workload.queries)))
+        windowed.append(run_natively(text, events.slice(0, alone[-1].rows), "windows+nodes"))
         if windowed[-1].matches != alone[-1].matches:
             raise RuntimeError(f"{workload.name}: match windows change what is found")
     return Gain(workload.name, _sum(alone), _sum(windowed))
@@ -104,7 +104,7 @@ EVEN = ("2", "4", "6", "8", "10")  # numbers of variables that Algorithm 1 is me
 GROWTH = 1.25
 
 
-def phases(workload: Workload, algorithm: str, seconds: float = 4.0, queries: int = 3) -> Phases:
+def measure_phases(workload: Workload, algorithm: str, seconds: float = 4.0, queries: int = 3) -> Phases:
     """Measure the first queries of a workload on a prefix for which a plain match window needs about so many seconds.
 
     Raises :class:`RuntimeError` where the kinds of pruning do not find the same number of matches.
@@ -144,7 +144,7 @@ def _phases(queries: Sequence[str], events: pa.Table, algorithm: str, pruning: s
 
 
 def _ratio(numerator: float, denominator: float) -> str:
-    return short(numerator / denominator) if denominator else ("all" if numerator else "")
+    return shorten(numerator / denominator) if denominator else ("all" if numerator else "")
 
 
 def gains_table(gains: Sequence[Gain]) -> str:
@@ -153,8 +153,16 @@ def gains_table(gains: Sequence[Gain]) -> str:
     def cells(g: Gain) -> list[str]:
         a, w, times = g.alone, g.windowed, g.alone.rows
         shares = f"{w.came / times:.1%}", f"{w.handed / w.came:.1%}" if w.came else ""
-        factors = short(g.faster), _ratio(a.touches, w.touches), _ratio(a.nodes, w.nodes)
-        return [g.name, short(times), short(a.matches), *shares, short(times / a.cpu), short(times / w.cpu), *factors]
+        factors = shorten(g.faster), _ratio(a.touches, w.touches), _ratio(a.nodes, w.nodes)
+        return [
+            g.name,
+            shorten(times),
+            shorten(a.matches),
+            *shares,
+            shorten(times / a.cpu),
+            shorten(times / w.cpu),
+            *factors,
+        ]
 
     head = ["workload", "events", "matches", "wanted", "handed", "events/s alone", "behind windows"]
     return table([*head, "faster", "touches", "nodes"], [cells(g) for g in gains])
@@ -164,7 +172,7 @@ def phases_table(runs: Sequence[Phases]) -> str:
     """Return Algorithm 1's gains as a Markdown table."""
     kinds = list(PRUNINGS)[1:]
     rows = [
-        [r.name, r.algorithm, short(r.rows), short(r.matches)]
+        [r.name, r.algorithm, shorten(r.rows), shorten(r.matches)]
         + [_ratio(r.cpu[""], r.cpu[kind]) for kind in kinds]
         + [_ratio(r.touches[""], r.touches[kind]) for kind in kinds]
         for r in runs
@@ -201,10 +209,10 @@ def paper_table(gains: Sequence[Gain], runs: Sequence[Phases]) -> str:
                 (
                     f"{paper_stream}: {words}",
                     algorithm,
-                    f"{short(gained)} ({best.name})",
-                    "yes" if gained >= factor else f"no, {short(gained / factor)} of it",
+                    f"{shorten(gained)} ({best.name})",
+                    "yes" if gained >= factor else f"no, {shorten(gained / factor)} of it",
                     f"{shares_wanted[0]:.1%}" if shares_wanted else "",
-                    f"{short(best_native.faster)} ({best_native.name})" if best_native else "",
+                    f"{shorten(best_native.faster)} ({best_native.name})" if best_native else "",
                 )
             )
     return table(["paper, Pset", "algorithm", "ours", "as much", "pass the filter", "native nodes"], rows)
@@ -222,11 +230,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gains: list[Gain] = []
     runs: list[Phases] = []
     for workload in choose_workloads(names):
-        gains.append(gain(workload, options.limit))
+        gains.append(measure_gain(workload, options.limit))
         print(gains_table(gains[-1:]).splitlines()[-1], flush=True)
         if workload.group in ("pseq", "pset") and workload.name.endswith(EVEN):
             for algorithm in ("automaton", "left-deep"):
-                runs.append(phases(workload, algorithm, options.limit / 5))
+                runs.append(measure_phases(workload, algorithm, options.limit / 5))
                 print(phases_table(runs[-1:]).splitlines()[-1], flush=True)
     folder = options.output or (None if options.names else RESULTS)
     if folder:

@@ -50,7 +50,7 @@ class Joins:
 
     def push(self, events: pa.Table) -> None:
         """Feed events."""
-        columns = {name: events.column(name).to_numpy() for name in events.column_names if _numeric(events, name)}
+        columns = {name: events.column(name).to_numpy() for name in events.column_names if _is_numeric(events, name)}
         begin, end = self._came, self._came + len(events)
         numbers = np.arange(begin, end)
         registers = {name: np.full(len(numbers), value, np.float64) for name, value in self._initial.items()}
@@ -120,6 +120,6 @@ def _constant(value: Any) -> float:
     return np.nan if value is None else float(value)
 
 
-def _numeric(events: pa.Table, name: str) -> bool:
+def _is_numeric(events: pa.Table, name: str) -> bool:
     column_type = events.schema.field(name).type
     return pa.types.is_integer(column_type) or pa.types.is_floating(column_type)

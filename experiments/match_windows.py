@@ -35,7 +35,7 @@ def match_windows() -> Iterable[Workload]:
     """
     if any(stream(name) is None for name in ("hospital_bpic11", "stock_min_bars")):
         return
-    for which, events, window, within, key in (
+    for stream_name, events, window, within, key in (
         ("hospital", _hospital, "10 d", 10 * DAY, "patient"),
         ("stock", _stock, "1 min", MINUTE, None),
     ):
@@ -45,14 +45,14 @@ def match_windows() -> Iterable[Workload]:
             drawn = [draw.sample(types, k) for _ in range(PATTERNS)]
             for shape in ("pseq", "pset"):
                 yield Workload(
-                    f"{shape}-{which}-{k}",
+                    f"{shape}-{stream_name}-{k}",
                     f"{k} variables {'in order' if shape == 'pseq' else 'in any order'}, {PATTERNS} patterns,"
                     f" within {window}" + (f", by {key}" if key else ""),
                     events,
                     tuple(_pattern(shape, names, window, key) for names in drawn),
                     counted=partial(_count_matches, shape, drawn, within, key),
                     small=2_000 if k < 6 else 500 if k < 8 else 0,
-                    file="hospital_bpic11" if which == "hospital" else "stock_min_bars",
+                    file="hospital_bpic11" if stream_name == "hospital" else "stock_min_bars",
                 )
     for days in (5, 10, 20, 30, 40, 50):
         yield Workload(
@@ -105,8 +105,8 @@ def _count_matches(
     shape: str, drawn: Sequence[Sequence[str]], within: int, key: str | None, table: pa.Table, number: int
 ) -> int:
     if shape == "pset":
-        return counting.any_sets(table, drawn[number], within, key)
-    return counting.any_sequences(table, drawn[number], within, key)
+        return counting.count_any_sets(table, drawn[number], within, key)
+    return counting.count_any_sequences(table, drawn[number], within, key)
 
 
 def _ponco(days: int) -> str:

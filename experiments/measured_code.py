@@ -149,13 +149,13 @@ def _code(name: str, text: bytes) -> str:
     """
     lines = text.decode().splitlines()
     if name.endswith(".py"):
-        lines = _without_comments(text, lines)
+        lines = _drop_comments(text, lines)
     elif name.endswith((".cpp", ".hpp", ".java")):
         lines = CPP_PARTS.sub(lambda part: part[0] if part[0][0] == '"' else "", text.decode()).splitlines()
     return "\n".join(line for line in map(str.rstrip, lines) if line)
 
 
-def _without_comments(text: bytes, lines: list[str]) -> list[str]:
+def _drop_comments(text: bytes, lines: list[str]) -> list[str]:
     for docstring in _docstrings(ast.parse(text)):
         for number in range(docstring.lineno, (docstring.end_lineno or docstring.lineno) + 1):
             lines[number - 1] = ""

@@ -22,7 +22,7 @@ from acep.events.tables import batch_of, schema_of
 from acep.plan.compile import compile_query
 from acep.runtime.stream import Stream
 from experiments.machine import describe_machine, memory
-from experiments.results import RESULTS, short, table, write
+from experiments.results import RESULTS, shorten, table, write
 from experiments.stock import StockQuery
 from experiments.streams import letters, ticker
 from experiments.workloads import sequence
@@ -116,7 +116,7 @@ def measure(rows: int, names: Sequence[str] = (*MATCHED, *COUNTED)) -> Iterator[
         matches += sum(map(len, streams["matches"].push(batch)))
         streams["count"].push(batch)
         for number in range(len(plans["count"])):
-            counted = streams["count"].counted(number)
+            counted = streams["count"].take_counted(number)
             matches += counted if isinstance(counted, int) else 0
         n_events += len(batch)
         if n_events % MILLION == 0 or n_events == rows:
@@ -138,18 +138,18 @@ negations, a set, and keys and texts that come and go. Of the process, the resid
 they have reserved."""
 
 
-def body(points: Sequence[Point]) -> str:
+def write_body(points: Sequence[Point]) -> str:
     """Return the growth, a table of some of the points, and the queries."""
     resident, native = measure_growth(points)
     steps = [p for i, p in enumerate(points) if i in (0, 1, 4, 9, 19, 29, 39) or p is points[-1]]
     rows = [
-        (f"{p.events:,}", *(f"{size / 2**20:,.1f} MB" for size in (p.resident, p.native)), short(p.matches))
+        (f"{p.events:,}", *(f"{size / 2**20:,.1f} MB" for size in (p.resident, p.native)), shorten(p.matches))
         for p in steps
     ]
     summary = f"After {points[-1].events:,} events the process has {resident:.3f} times the memory of after "
     summary += f"{points[0].events:,}, and the native engines {native:.3f} times theirs; "
     summary += (
-        f"{short(points[-1].events / points[-1].cpu)} events a second, all queries and the making of events together."
+        f"{shorten(points[-1].events / points[-1].cpu)} events a second, all queries and the making of events together."
     )
     queries = "\n\n".join(f"{name}:\n\n```\n{text}\n```" for name, text in (MATCHED | COUNTED).items())
     return f"{summary}\n\n{table(('events', 'process', 'native', 'matches'), rows)}\n\n## Queries\n\n{queries}"
@@ -177,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             title="Memory",
             words=WORDS,
             machine=describe_machine(),
-            body=body(points),
+            body=write_body(points),
             rows=[asdict(p) for p in points],
         )
         print(f"written to {page}")

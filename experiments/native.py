@@ -15,7 +15,7 @@ from acep.plan.choice import choose
 from acep.plan.compile import compile_query
 from acep.plan.prefilter import necessary
 
-__all__ = ["ENGINES", "Run", "runs_natively", "runs_on"]
+__all__ = ["ENGINES", "Run", "can_run", "run_natively"]
 
 ENGINES = ("nodes", "merged", "count", "windows+nodes")
 BATCH = 20_000
@@ -35,16 +35,16 @@ class Run:
     handed: int
 
 
-def runs_on(text: str, events: pa.Table, engine: str) -> bool:
+def can_run(text: str, events: pa.Table, engine: str) -> bool:
     """Return whether one of :data:`ENGINES` can run a query on such events. Only the node engine runs all of them."""
     plan = compile_query(acep.parse(text), schema_of(events.schema))
-    native = choose(plan, "count" if engine == "count" else "matches").alone
+    native = choose(plan, "count" if engine == "count" else "matches").base
     if engine == "windows+nodes":
         return native != "reference" and necessary(plan) is not None
     return native == engine or (engine == "nodes" and native != "reference")
 
 
-def runs_natively(text: str, events: pa.Table, engine: str, limit: float = math.inf) -> Run:
+def run_natively(text: str, events: pa.Table, engine: str, limit: float = math.inf) -> Run:
     """Run a query on as many of the events as the engine can handle within ``limit`` seconds; its matches are
     columns."""
     plan = compile_query(acep.parse(text), schema_of(events.schema))
@@ -62,5 +62,5 @@ def runs_natively(text: str, events: pa.Table, engine: str, limit: float = math.
     matches += session.total(0) if engine == "count" else len(session.take(0))
     cpu += time.process_time() - start
     counts = session.counts(0)
-    came, handed = session.windowed(0) if engine.startswith("windows+") else (0, 0)
+    came, handed = session.count_windowed(0) if engine.startswith("windows+") else (0, 0)
     return Run(rows, cpu, matches, counts.touches, counts.nodes, came, handed)

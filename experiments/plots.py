@@ -43,9 +43,9 @@ def run_page(page: Path, folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix in (".svg", ".png"))
 
 
-def live_view(seen: Sequence[Progress]) -> str:
+def live_view(frames: Sequence[Progress]) -> str:
     """Draw the last frame of ``--watch`` as a terminal of 80 columns shows it."""
-    lines = view(seen, 80)
+    lines = view(frames, 80)
     size = f'width="{80 * WIDE}" height="{(len(lines) + 1) * HIGH}"'
     rows = "\n".join(
         f'<text x="{WIDE}" y="{(row + 1) * HIGH}" xml:space="preserve">{escape(line)}</text>'

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from experiments.machine import describe_machine, pin
 from experiments.measure import FIRST
-from experiments.results import RESULTS, short, table, write
+from experiments.results import RESULTS, shorten, table, write
 from experiments.sampling import INSIDE, take_samples, why_not_sampled
 from experiments.workload import Workload, run
 from experiments.workloads import choose_workloads
@@ -181,7 +181,7 @@ def _by_calls(workload: Workload, events: pa.Table, engine: str) -> dict[str, fl
     return {layer_name: float(spent[layer_name]) for layer_name in SHOWN}
 
 
-def body(profiles: Sequence[Profile]) -> str:
+def write_body(profiles: Sequence[Profile]) -> str:
     """Return the tables of the page."""
     rows = []
     for profile in profiles:
@@ -192,14 +192,18 @@ def body(profiles: Sequence[Profile]) -> str:
                     profile.name,
                     f"{profile.rows:,}",
                     f"{profile.queries}",
-                    short(profile.matches),
-                    short(passed / profile.cpu),
+                    shorten(profile.matches),
+                    shorten(passed / profile.cpu),
                 ),
                 *(
-                    short(profile.cpu / passed * 1e9),
-                    short(profile.cpu / profile.touches * 1e9 if profile.touches else None),
+                    shorten(profile.cpu / passed * 1e9),
+                    shorten(profile.cpu / profile.touches * 1e9 if profile.touches else None),
                 ),
-                *(short(profile.faults / passed * 1000), f"{profile.start / profile.cpu:.0%}", f"{profile.slower:.2f}"),
+                *(
+                    shorten(profile.faults / passed * 1000),
+                    f"{profile.start / profile.cpu:.0%}",
+                    f"{profile.slower:.2f}",
+                ),
                 *(f"{share:.0%}" for share in profile.shares.values()),
             ]
         )
@@ -233,8 +237,8 @@ def _sizes_table(profiles: Sequence[Profile]) -> str:
     rows = [
         [
             profile.name,
-            *(short(profile.sizes.get(size)) for size in SIZES),
-            f"{short(profile.sizes[profile.rows])} ({short(profile.rows)})" if profile.rows not in SIZES else "",
+            *(shorten(profile.sizes.get(size)) for size in SIZES),
+            f"{shorten(profile.sizes[profile.rows])} ({shorten(profile.rows)})" if profile.rows not in SIZES else "",
         ]
         for profile in profiles
     ]
@@ -244,7 +248,7 @@ def _sizes_table(profiles: Sequence[Profile]) -> str:
 def _summary_line(profile: Profile) -> str:
     shares = sorted((profile.inside or profile.shares).items(), key=lambda item: -item[1])
     main_layers = ", ".join(f"{layer_name} {share:.0%}" for layer_name, share in shares if share >= 0.03)
-    return f"{profile.name}: {short(profile.rows * profile.queries / profile.cpu)} events/s; {main_layers}"
+    return f"{profile.name}: {shorten(profile.rows * profile.queries / profile.cpu)} events/s; {main_layers}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -270,7 +274,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             title="Profiles",
             words=WORDS,
             machine=describe_machine(),
-            body=body(profiles),
+            body=write_body(profiles),
             rows=rows,
         )
         print(f"written to {page}")

@@ -12,18 +12,18 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from experiments.ages import SOURCES, digest_as_begun, note_age
+from experiments.ages import SOURCES, digest_at_start, note_age
 from experiments.measured_code import digest_code, read_sources
 
-__all__ = ["RESULTS", "compact", "raw", "short", "table", "update_ages", "write", "write_csv", "write_page"]
+__all__ = ["RESULTS", "compact", "raw_path", "shorten", "table", "update_ages", "write", "write_csv", "write_page"]
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 
 
-def short(number: float | None, unit: str = "") -> str:
+def shorten(number: float | None, unit: str = "") -> str:
     """Return a number as text with three significant digits.
 
-    >>> short(1234567), short(0.5), short(98.7, " ms"), short(None), short(0)
+    >>> shorten(1234567), shorten(0.5), shorten(98.7, " ms"), shorten(None), shorten(0)
     ('1.23 M', '0.5', '98.7 ms', '', '0')
     """
     if number is None:
@@ -51,14 +51,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def write(folder: Path, name: str, *, title: str, words: str, machine: dict[str, Any], body: str, rows: Any) -> Path:
     """Write ``raw/name.json``, ``name.csv`` and ``name.md``; return the path of the page."""
-    file = raw(folder, name)
+    file = raw_path(folder, name)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"machine": machine, "results": rows}, indent=1) + "\n")
     write_csv(folder / f"{name}.csv", rows)
     return write_page(folder, name, title=title, words=words, machine=machine, body=body)
 
 
-def raw(folder: Path, name: str) -> Path:
+def raw_path(folder: Path, name: str) -> Path:
     """Return the path of the raw rows of a page; git ignores ``docs/results/raw``."""
     return folder / "raw" / f"{name}.json"
 
@@ -86,17 +86,17 @@ def compact(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for number, row in enumerate(rows):
-        flat = _flat(row)
+        flat = _flatten(row)
         same = tuple((n, v) for n, v in flat.items() if n in ("x", "share") or isinstance(v, str | bool) or v is None)
         groups.setdefault(same if flat.pop("seed", None) is not None else (number,), []).append(flat)
     return [{name: _mean([row[name] for row in group]) for name in group[0]} for group in groups.values()]
 
 
-def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten(row: Mapping[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, Mapping):
-            flat |= {f"{name}.{inner}": each for inner, each in _flat(value).items()}
+            flat |= {f"{name}.{inner}": each for inner, each in _flatten(value).items()}
         else:
             flat[name] = value
     return flat
@@ -114,7 +114,7 @@ def write_page(folder: Path, name: str, *, title: str, words: str, machine: dict
     ``machine`` has that of all sources as this process began; a digest of earlier rows stays."""
     folder.mkdir(parents=True, exist_ok=True)
     if machine.get("sources") == SOURCES:
-        machine = machine | {"sources": digest_as_begun(name)}
+        machine = machine | {"sources": digest_at_start(name)}
     machine_text = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in machine.items() if value is not None)
     page = folder / f"{name}.md"
     text = f"# {title}\n\n{words}\n\nMachine: {machine_text}.\n\n{body}\n"

@@ -1,8 +1,8 @@
 """Prepare pages and docstrings for the documentation site: a hook of MkDocs, and an extension of Griffe.
 
-A link to a file of the repository that the site does not have becomes its text. ``CONTRIBUTING.md`` and
-``CHANGELOG.md`` of the repository are pages of the site too. ``docs/results/index.md`` is made from the headings of the
-pages in docs/results.
+A link to a file of the repository that the site does not have becomes its text. ``README.md`` of the repository is the
+front page of the site, and ``CONTRIBUTING.md`` and ``CHANGELOG.md`` are pages of it too. ``docs/results/index.md`` is
+made from the headings of the pages in docs/results.
 """
 
 from __future__ import annotations
@@ -16,24 +16,26 @@ import griffe
 __all__ = [
     "PlainDocstrings",
     "as_markdown",
-    "listing",
+    "drop_links_outside",
+    "from_root",
+    "link_root_pages",
+    "list_results",
     "on_files",
     "on_page_markdown",
-    "to_root_pages",
-    "without_links_outside",
 ]
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 INDEX = "results/index.md"
-ROOT_PAGES = ("CONTRIBUTING.md", "CHANGELOG.md")  # beside docs/, on the site as contributing.md and changelog.md
+ROOT_PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+"""The pages beside docs/, with their names on the site."""
 ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`~?([\w.]+)`")
 DOCTEST = re.compile(r"(?:^ *>>> .*\n?(?:^ *\S.*\n?)*)", re.MULTILINE)
 
 
-def without_links_outside(text: str, page: Path, docs: Path) -> str:
+def drop_links_outside(text: str, page: Path, docs: Path) -> str:
     """Return the text of a page in which links to files outside of the folder ``docs`` are their words alone.
 
-    >>> without_links_outside("[a](../README.md), [b](x.md#y)", Path("/r/docs/p.md"), Path("/r/docs"))
+    >>> drop_links_outside("[a](../README.md), [b](x.md#y)", Path("/r/docs/p.md"), Path("/r/docs"))
     'a, [b](x.md#y)'
     """
 
@@ -44,7 +46,7 @@ def without_links_outside(text: str, page: Path, docs: Path) -> str:
     return LINK.sub(replace_link, text)
 
 
-def listing(results: Path) -> str:
+def list_results(results: Path) -> str:
     """Return the page that lists the pages of a folder by their headings."""
     lines = []
     for page in sorted(results.glob("*.md")):
@@ -53,15 +55,25 @@ def listing(results: Path) -> str:
     return "# Results\n\nMeasured, and written by programs.\n\n" + "\n".join(lines) + "\n"
 
 
-def to_root_pages(text: str) -> str:
+def link_root_pages(text: str) -> str:
     """Return the text of a page with links to the pages beside docs/ as the site has them.
 
-    >>> to_root_pages("[how to](../../CONTRIBUTING.md#style), [a](../README.md)")
-    '[how to](../contributing.md#style), [a](../README.md)'
+    >>> link_root_pages("[how to](../../CONTRIBUTING.md#style), [a](../acep/README.md)")
+    '[how to](../contributing.md#style), [a](../acep/README.md)'
     """
-    for name in ROOT_PAGES:
-        text = re.sub(rf"\]\(\.\./((?:\.\./)*){re.escape(name)}", rf"](\1{name.lower()}", text)
+    for name, name_on_site in ROOT_PAGES.items():
+        text = re.sub(rf"\]\(\.\./((?:\.\./)*){re.escape(name)}", rf"](\1{name_on_site}", text)
     return text
+
+
+def from_root(text: str) -> str:
+    """Return the text of a page beside docs/ with links and pictures as a page in docs/ has them.
+
+    >>> from_root('<img src="docs/logo.svg"> [a](docs/howto/a.md), [b](notebooks/README.md), [c](CHANGELOG.md)')
+    '<img src="logo.svg"> [a](howto/a.md), [b](../notebooks/README.md), [c](../CHANGELOG.md)'
+    """
+    text = re.sub(r"\]\((?!https?:|mailto:|#)", "](../", text)
+    return text.replace("](../docs/", "](").replace('src="docs/', 'src="')
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -69,12 +81,10 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     docs = Path(config.docs_dir)
-    files.append(File.generated(config, INDEX, content=listing(docs / "results")))
-    for name in ROOT_PAGES:
-        text = (docs.parent / name).read_text(encoding="utf-8").replace("](docs/", "](")
-        for other in ROOT_PAGES:
-            text = text.replace(f"]({other}", f"]({other.lower()}")
-        files.append(File.generated(config, name.lower(), content=text))
+    files.append(File.generated(config, INDEX, content=list_results(docs / "results")))
+    for name, name_on_site in ROOT_PAGES.items():
+        text = from_root((docs.parent / name).read_text(encoding="utf-8"))
+        files.append(File.generated(config, name_on_site, content=text))
     return files
 
 
@@ -82,7 +92,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
     """Cut links that lead out of the site."""
     del files
     docs = Path(config.docs_dir).resolve()
-    return without_links_outside(to_root_pages(markdown), docs / page.file.src_uri, docs)
+    return drop_links_outside(link_root_pages(markdown), docs / page.file.src_uri, docs)
 
 
 def as_markdown(docstring: str) -> str:

@@ -137,11 +137,11 @@ def _play(chances: Floats, steps: Floats) -> Iterator[tuple[str, int, int, int |
             yield "TOUCH", team, player, None, x, y
         else:
             rival = (10 - player + int(3 * opponent)) % 11
-            place = _clamp(x + 3 * dx, 105), _clamp(y + 3 * dy, 68)
+            point = _clamp(x + 3 * dx, 105), _clamp(y + 3 * dy, 68)
             if win < 0.12:
-                yield "FOUL", 1 - team, rival, 11 * team + player, *place
+                yield "FOUL", 1 - team, rival, 11 * team + player, *point
             else:
-                yield "TOUCH", 1 - team, rival, None, *place
+                yield "TOUCH", 1 - team, rival, None, *point
                 if win > 0.7:
                     team, player = 1 - team, rival
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import acep
 from acep.matches.batches import Batches
 from experiments.backtrack import backtrack
-from experiments.native import ENGINES, runs_natively
+from experiments.native import ENGINES, run_natively
 from experiments.stock import StockQuery
 
 __all__ = ["Count", "RunResult", "Workload", "run"]
@@ -70,7 +70,7 @@ def run(workload: Workload, table: pa.Table, engine: str) -> RunResult:
         backtracked = backtrack(table, workload.stock)
         return RunResult(len(backtracked.matches), backtracked.touches, backtracked.postponed)
     if engine in ENGINES:
-        runs = [runs_natively(text, table, engine) for text in workload.queries]
+        runs = [run_natively(text, table, engine) for text in workload.queries]
         return RunResult(sum(r.matches for r in runs), sum(r.touches for r in runs), sum(r.nodes for r in runs))
     matches, touches, nodes = 0, 0, 0
     is_reported = True

@@ -50,22 +50,22 @@ def _stock(
         partial(_prefix, partial(streams.ticker, rising), rows),
         (query.text(),),
         output=output,
-        counted=(lambda table, _: counting.stock_runs(table, query)) if countable else None,
+        counted=(lambda table, _: counting.count_stock_runs(table, query)) if countable else None,
         small=4_000 if query.window < 1_000 else 2_500,
         stock=query if output == "matches" else None,
     )
 
 
 def _any_counter(word: str, within: int, key: str | None = None) -> Count:
-    return lambda table, _: counting.any_sequences(table, word, within, key)
+    return lambda table, _: counting.count_any_sequences(table, word, within, key)
 
 
 def _next_counter(word: str, within: int, key: str | None = None) -> Count:
-    return lambda table, _: counting.next_sequences(table, word, within, key)
+    return lambda table, _: counting.count_next_sequences(table, word, within, key)
 
 
 def _close_counter(within: int) -> Count:
-    return lambda table, _: counting.close_pairs(table, "AB", within, 3)
+    return lambda table, _: counting.count_close_pairs(table, "AB", within, 3)
 
 
 def _prefix(events: partial[pa.Table], rows: int) -> pa.Table:
@@ -100,7 +100,7 @@ def _main() -> Iterable[Workload]:
         "SEQ(A,B,C), first and last of one key (1,000), within 1,000 ticks, skip till any match: runs merged",
         partial(streams.letters, keys=1_000),
         ("PATTERN SEQ(A a, B b, C c) WHERE a.key = c.key WITHIN 1000",),
-        counted=lambda table, _: counting.tied_sequences(table, "ABC", 1_000),
+        counted=lambda table, _: counting.count_tied_sequences(table, "ABC", 1_000),
         small=400,
     )
     for output, within in (("batches", 100), ("count", 100), ("count", 1_000), ("count", 10_000)):
@@ -119,7 +119,7 @@ def _main() -> Iterable[Workload]:
         "ten symbols, a fall and then a rise, from peak to peak; partition contiguity, no window",
         streams.walk,
         (V_SHAPE,),
-        counted=lambda table, _: counting.valleys(table),
+        counted=lambda table, _: counting.count_valleys(table),
         small=3_000,
     )
 

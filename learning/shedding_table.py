@@ -157,13 +157,13 @@ class SheddingTable:
         >>> replace(SheddingTable.flat(context), prices=((1.0, 100.0, 0.5), (4.0, 60.0, 0.2))).price(2.0)
         80.0
         """
-        return self._came_to(rate, 1)
+        return self._interpolate_trials(rate, 1)
 
     def found(self, rate: float) -> float:
         """Return the expected number of match bundles per touch at this allowance; 0 without ``prices``."""
-        return self._came_to(rate, 2)
+        return self._interpolate_trials(rate, 2)
 
-    def _came_to(self, rate: float, column: int) -> float:
+    def _interpolate_trials(self, rate: float, column: int) -> float:
         if not self.prices:
             return 0.0
         rates, *columns = (np.array(numbers) for numbers in zip(*self.prices, strict=True))

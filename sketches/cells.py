@@ -12,7 +12,7 @@ from acep.sketches import words as maps
 from acep.sketches.protocol import Bits, Ints, VectorMemory, Words, pairs
 from acep.storage.arrays import Stored, check, pack, unpack
 
-__all__ = ["MAX_SIZE", "CellMemory", "check_cells", "rows_at", "usable"]
+__all__ = ["MAX_SIZE", "CellMemory", "check_cells", "check_factor", "rows_at"]
 
 MAX_SIZE = 2**16
 """Largest number of columns, and of slots of a ring."""
@@ -38,11 +38,11 @@ class CellMemory(VectorMemory):
 
     def scale(self, factor: float) -> None:
         """Multiply all sums by a factor from 0 to 1."""
-        self._sums *= usable(factor)
+        self._sums *= check_factor(factor)
 
     def maps(self, vectors: Ints) -> Bits:
         """Return the maps of ``vectors``, bool[n, ring]."""
-        return maps.unpacked(self.words(vectors), self.ring)
+        return maps.unpack(self.words(vectors), self.ring)
 
     def recycle(self, slot: int) -> None:
         """Clear a slot in all maps."""
@@ -72,7 +72,7 @@ class CellMemory(VectorMemory):
         return {"sums": self._sums, "words": self._words}
 
 
-def usable(factor: float) -> float:
+def check_factor(factor: float) -> float:
     """Check a factor of :meth:`VectorMemory.scale`; raise ``ValueError`` unless it is from 0 to 1."""
     if not 0 <= factor <= 1:
         raise ValueError(f"sums are scaled by a factor from 0 to 1, not {factor}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from acep.sketches.hashing import DEEPEST, WIDEST, Key, cells, cells_of, checked_size, sized
+from acep.sketches.hashing import DEEPEST, WIDEST, Key, cells, cells_of, checked_size, size_for
 from acep.sketches.protocol import Ints
 from acep.storage.arrays import check, pack, unpack
 
@@ -44,18 +44,18 @@ class CountMin:
     @classmethod
     def sized(cls, epsilon: float, delta: float, *, seed: int = 0, conservative: bool = False) -> CountMin:
         """Return the smallest sketch whose error exceeds ``epsilon * total`` with probability ``delta`` at most."""
-        return cls(*sized(epsilon, delta), seed=seed, conservative=conservative)
+        return cls(*size_for(epsilon, delta), seed=seed, conservative=conservative)
 
     def add(self, key: Key, amount: int = 1) -> None:
         """Count a key. Raise ``ValueError`` if the amount is negative, or the total would exceed 2**62."""
         self._admit(amount, amount)
-        positions = self._at(key)
+        positions = self._positions(key)
         counts = self.table[positions]
         self.table[positions] = np.maximum(counts, counts.min() + amount) if self.conservative else counts + amount
 
     def count(self, key: Key) -> int:
         """Return the estimated count of a key."""
-        return int(self.table[self._at(key)].min())
+        return int(self.table[self._positions(key)].min())
 
     def add_all(self, keys: Ints, amounts: Ints | None = None) -> None:
         """Count integer keys (int64[n]), each once or by its amount (int64[n]). Errors are those of :meth:`add`."""
@@ -114,7 +114,7 @@ class CountMin:
         check(all(r <= sketch.total if sketch.conservative else r == sketch.total for r in rows))
         return sketch
 
-    def _at(self, key: Key) -> tuple[Ints, Ints]:
+    def _positions(self, key: Key) -> tuple[Ints, Ints]:
         """Return rows and columns of the cells of a key."""
         return np.arange(self.depth), np.array(cells_of(key, self.width, self.depth, self.seed))
 

@@ -46,7 +46,7 @@ class DenseMemory(CellMemory):
     def add(self, vectors: Ints, amounts: Floats) -> None:
         """Add ``amounts`` to the sums of ``vectors``."""
         distinct, totals = rows(vectors, amounts, self.columns)
-        row_index = self._known(distinct)  # may replace the arrays
+        row_index = self._find_or_insert(distinct)  # may replace the arrays
         self._sums[row_index] += totals
 
     def look(self, vectors: Ints) -> Floats:
@@ -56,7 +56,7 @@ class DenseMemory(CellMemory):
     def set_bits(self, vectors: Ints, slots: Ints) -> None:
         """Set one bit in the map of each of ``vectors``."""
         vectors, slots = pairs(vectors, slots, self.ring)
-        self._known(np.unique(vectors))
+        self._find_or_insert(np.unique(vectors))
         np.bitwise_or.at(self._words, (self._find(vectors)[0], slots // 64), maps.bit(slots))
 
     def words(self, vectors: Ints) -> Words:
@@ -67,10 +67,10 @@ class DenseMemory(CellMemory):
         """Add another dense memory."""
         if not isinstance(other, DenseMemory) or self._settings() != other._settings():
             raise ValueError("a dense memory is merged with one of as many columns and slots")
-        added = maps.moved(other._words, slots, self.ring)
+        added = maps.move_slots(other._words, slots, self.ring)
         sums, row_index = (
             other._sums.copy(),
-            self._known(other.vectors),
+            self._find_or_insert(other.vectors),
         )  # copied, because the other memory may be this one
         self._sums[row_index] += sums
         self._words[row_index] |= added
@@ -98,7 +98,7 @@ class DenseMemory(CellMemory):
             return row_index, np.zeros(len(row_index), dtype=np.bool_)
         return row_index, self.vectors[np.minimum(row_index, len(self.vectors) - 1)] == vectors
 
-    def _known(self, distinct: Ints) -> Ints:
+    def _find_or_insert(self, distinct: Ints) -> Ints:
         """Return the rows of distinct ascending vectors, and add the missing rows."""
         row_index, is_present = self._find(distinct)
         if not is_present.all():

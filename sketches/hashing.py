@@ -10,7 +10,7 @@ import numpy as np
 
 from acep.sketches.protocol import Ints, Words
 
-__all__ = ["Key", "cells", "cells_of", "checked_size", "halves", "mixed", "sized"]
+__all__ = ["Key", "cells", "cells_of", "checked_size", "halves", "mix_bits", "size_for"]
 
 Key = int | str | bytes
 
@@ -22,14 +22,14 @@ STEP = 0x9E3779B9
 """Difference of the seeds of successive groups of rows: 2**32 / golden ratio, so near seeds share no rows."""
 
 
-def sized(epsilon: float, delta: float, load: int = 0, false_bit: float | None = None) -> tuple[int, int]:
+def size_for(epsilon: float, delta: float, load: int = 0, false_bit: float | None = None) -> tuple[int, int]:
     """Return the (width, depth) of a sketch for these error bounds (docs/explanation/sketches.md). A count exceeds the
     truth by more than ``epsilon`` times the total with probability ``delta`` at most. If ``load`` vectors reached a
     bundle, another vector has its bit with probability ``false_bit`` at most (default: ``delta``).
 
-    >>> sized(epsilon=0.01, delta=0.01)
+    >>> size_for(epsilon=0.01, delta=0.01)
     (272, 5)
-    >>> sized(epsilon=0.01, delta=0.01, load=500)
+    >>> size_for(epsilon=0.01, delta=0.01, load=500)
     (986, 5)
     """
     false_bit = delta if false_bit is None else false_bit
@@ -91,12 +91,12 @@ def halves(keys: Ints, seed: int) -> tuple[Words, Words]:
     start = np.uint64(seed ^ 8)  # both halves begin with the seed xor the key length
     low = (k ^ start) + start
     high = low + start
-    low, high = mixed(low), mixed(high)
+    low, high = mix_bits(low), mix_bits(high)
     low = low + high
     return low, high + low
 
 
-def mixed(h: Words) -> Words:
+def mix_bits(h: Words) -> Words:
     """Apply the last step of MurmurHash3, after which each bit depends on every other."""
     half = np.uint64(33)
     shifted = h >> half

@@ -12,7 +12,7 @@ import numpy as np
 
 from acep.sketches import words as maps
 from acep.sketches.cells import MAX_SIZE, CellMemory, check_cells
-from acep.sketches.hashing import DEEPEST, WIDEST, cells, checked_size, sized
+from acep.sketches.hashing import DEEPEST, WIDEST, cells, checked_size, size_for
 from acep.sketches.protocol import Floats, Ints, VectorMemory, Words, pairs, rows
 from acep.storage.arrays import Stored
 
@@ -23,8 +23,8 @@ class MatchMap(CellMemory):
     """A :class:`acep.sketches.protocol.VectorMemory` of ``depth`` rows with ``width`` cells each.
 
     Each sum of a vector is at least the truth, and exceeds it by more than ``epsilon`` times the sum over all vectors
-    with probability ``delta`` at most. Each bit that was set is found. :func:`acep.sketches.hashing.sized` bounds the
-    probability of a false bit. With conservative update (the default) the errors of sums are smaller.
+    with probability ``delta`` at most. Each bit that was set is found. :func:`acep.sketches.hashing.size_for` bounds
+    the probability of a false bit. With conservative update (the default) the errors of sums are smaller.
 
     >>> memory = MatchMap.sized(columns=1, ring=8, epsilon=0.01, delta=0.01)
     >>> memory.add(np.array([5, 6]), np.array([[2.0], [3.0]]))
@@ -50,7 +50,7 @@ class MatchMap(CellMemory):
 
         If ``load`` vectors reached a bundle, ``delta`` also bounds the probability of a false bit.
         """
-        width, depth = sized(epsilon, delta, load)
+        width, depth = size_for(epsilon, delta, load)
         return cls(columns, ring, width=width, depth=depth, seed=seed)
 
     @classmethod
@@ -62,7 +62,7 @@ class MatchMap(CellMemory):
         """Add ``amounts`` to the sums of ``vectors``, all at once like :class:`acep.sketches.count_min.CountMin`."""
         distinct, totals = rows(vectors, amounts, self.columns)
         positions = cells(distinct, self.width, self.depth, self.seed)
-        new_sums = self._least(positions) + totals
+        new_sums = self._smallest_sums(positions) + totals
         for row, row_cells in enumerate(positions):
             for column in range(self.columns):
                 if self.conservative:
@@ -72,7 +72,7 @@ class MatchMap(CellMemory):
 
     def look(self, vectors: Ints) -> Floats:
         """Return the sums of ``vectors``."""
-        return self._least(self._cells(vectors))
+        return self._smallest_sums(self._cells(vectors))
 
     def set_bits(self, vectors: Ints, slots: Ints) -> None:
         """Set one bit in the map of each of ``vectors``."""
@@ -96,7 +96,7 @@ class MatchMap(CellMemory):
         """
         if not isinstance(other, MatchMap) or self._settings() != other._settings():
             raise ValueError("a sketch is merged with one that has the same size, seed and way to update")
-        added = maps.moved(other._words, slots, self.ring)
+        added = maps.move_slots(other._words, slots, self.ring)
         self._sums += other._sums
         self._words |= added
 
@@ -117,7 +117,7 @@ class MatchMap(CellMemory):
     def _cells(self, vectors: Ints) -> Ints:
         return cells(np.asarray(vectors, dtype=np.int64), self.width, self.depth, self.seed)
 
-    def _least(self, positions: Ints) -> Floats:
+    def _smallest_sums(self, positions: Ints) -> Floats:
         """Return the minimum of the sums over the cells ``positions[row]`` of all rows, float64[n, columns]."""
         smallest = np.min([row_sums[:, cell] for row_sums, cell in zip(self._sums, positions, strict=True)], axis=0)
         return np.ascontiguousarray(smallest.T)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acep.sketches import words as maps
-from acep.sketches.cells import MAX_SIZE, CellMemory, check_cells, rows_at, usable
+from acep.sketches.cells import MAX_SIZE, CellMemory, check_cells, check_factor, rows_at
 from acep.sketches.protocol import Bits, Floats, Ints, Singles, VectorMemory, Words, pairs, rows
 from acep.storage.arrays import Stored, check
 
@@ -72,7 +72,7 @@ class NeighbourMap(CellMemory):
 
     def scale(self, factor: float) -> None:
         """Multiply all sums by a factor from 0 to 1."""
-        self._sums = _up(self._sums * np.float64(usable(factor)))
+        self._sums = _round_up(self._sums * np.float64(check_factor(factor)))
 
     def set_bits(self, vectors: Ints, slots: Ints) -> None:
         """Set one bit in the map of each of ``vectors``."""
@@ -90,7 +90,7 @@ class NeighbourMap(CellMemory):
         """Add another map with the same columns, slots, bytes and groups; merge runs that overlap."""
         if not isinstance(other, NeighbourMap) or self._settings() != other._settings():
             raise ValueError("a neighbour map is merged with one of the same shape, bytes and groups")
-        added = maps.moved(other._words, slots, self.ring)
+        added = maps.move_slots(other._words, slots, self.ring)
         self._join(other._low.astype(np.int64), other._high.astype(np.int64), other._sums.astype(np.float64), added)
 
     @classmethod
@@ -148,9 +148,9 @@ class NeighbourMap(CellMemory):
         words = np.bitwise_or.reduceat(np.concatenate([self._words, words])[order], first)
         if not np.all(sums < np.finfo(np.float32).max):
             raise ValueError("an amount makes a sum that single precision does not hold")
-        self._set(*self._fewer(low[first], np.maximum.reduceat(high, first), sums, words))
+        self._set(*self._merge_runs(low[first], np.maximum.reduceat(high, first), sums, words))
 
-    def _fewer(self, low: Ints, high: Ints, sums: Floats, words: Words) -> tuple[Ints, Ints, Floats, Words]:
+    def _merge_runs(self, low: Ints, high: Ints, sums: Floats, words: Words) -> tuple[Ints, Ints, Floats, Words]:
         """Merge adjacent runs, in each step the pair of least cost, until the runs fit into the memory."""
         max_runs = self.most_bytes // self._cell(_narrow(low, high).itemsize)
         if len(low) <= max_runs:
@@ -162,7 +162,7 @@ class NeighbourMap(CellMemory):
 
         def costs(left: Ints, right: Ints) -> Floats:
             merged = shares[left] + shares[right]
-            cost = _mixed(merged) - _mixed(shares[left]) - _mixed(shares[right])
+            cost = _entropy(merged) - _entropy(shares[left]) - _entropy(shares[right])
             share = merged.max(axis=1, initial=0.0)
             cost += LIGHTER * share + (share > heavy)
             for size in (self.size, self.size * self.step):
@@ -193,10 +193,10 @@ class NeighbourMap(CellMemory):
 
     def _set(self, low: Ints, high: Ints, sums: Floats | Singles, words: Words) -> None:
         narrow = _narrow(low, high)
-        self._low, self._high, self._sums, self._words = low.astype(narrow), high.astype(narrow), _up(sums), words
+        self._low, self._high, self._sums, self._words = low.astype(narrow), high.astype(narrow), _round_up(sums), words
 
 
-def _mixed(shares: Floats) -> Floats:
+def _entropy(shares: Floats) -> Floats:
     """Return the entropy of the sums of each run, weighted by their total."""
     total = shares.sum(axis=1)
     entropy: Floats = _times_log(total) - _times_log(shares).sum(axis=1)
@@ -217,7 +217,7 @@ def _narrow(low: Ints, high: Ints) -> np.dtype[np.signedinteger]:
     return np.dtype(np.int64)
 
 
-def _up(sums: Floats | Singles) -> Singles:
+def _round_up(sums: Floats | Singles) -> Singles:
     """Convert sums to single precision, rounded up."""
     rounded = sums.astype(np.float32)
     is_low = rounded < sums

@@ -7,7 +7,7 @@ from bitarray import bitarray
 
 from acep.sketches.protocol import Bits, Ints, Words
 
-__all__ = ["bit", "clear", "moved", "unpacked", "width"]
+__all__ = ["bit", "clear", "move_slots", "unpack", "width"]
 
 
 def width(ring: int) -> int:
@@ -24,10 +24,10 @@ def bit(slots: Ints) -> Words:
     return np.left_shift(np.uint64(1), (slots % 64).astype(np.uint64))
 
 
-def unpacked(words: Words, ring: int) -> Bits:
+def unpack(words: Words, ring: int) -> Bits:
     """Unpack maps into booleans, bool[..., ring].
 
-    >>> unpacked(np.array([[5]], np.uint64), 3).tolist()
+    >>> unpack(np.array([[5]], np.uint64), 3).tolist()
     [[True, False, True]]
     """
     bits = np.frombuffer(_bits(words).unpack(), np.bool_)
@@ -39,7 +39,7 @@ def clear(words: Words, slot: int) -> None:
     words[..., slot // 64] &= np.uint64(~(1 << slot % 64) & (2**64 - 1))
 
 
-def moved(words: Words, slots: Ints | None, ring: int) -> Words:
+def move_slots(words: Words, slots: Ints | None, ring: int) -> Words:
     """Move bit ``s`` of each map to ``slots[s]``, and drop it where that is -1.
 
     Raise ``ValueError`` unless the slots other than -1 are distinct slots of the ring.

@@ -170,7 +170,7 @@ def test_a_file_without_events_is_replayed(name: str, within: str) -> None:
     query = acep.parse(f"PATTERN SEQ(a x, b y) WHERE x.v < y.w.z WITHIN {within}") if name == "empty.csv" else None
     query = query or acep.parse(f"PATTERN SEQ(a x, b y) WHERE x.x = y.x WITHIN {within}")
     options = StreamOptions()
-    table = replay._table_of(name, query, options, every=False)
+    table = replay._table_of(name, query, options, reads_all=False)
     schema = schema_of(table.schema, **options.columns)
     assert chunks.with_order(chunks.for_spark(table), schema, sort=True).num_rows == 0
 

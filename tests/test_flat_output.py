@@ -157,7 +157,7 @@ def test_several_queries_share_columns() -> None:
 
 def test_rows_of_workers_are_flat_as_in_one_process() -> None:
     pytest.importorskip("pyspark")
-    from acep.spark.flat_results import flattened
+    from acep.spark.flat_results import flatten_result
     from acep.streaming.results import match_rows
     from tests.spark.by_hand import numbered, the_job
 
@@ -165,4 +165,4 @@ def test_rows_of_workers_are_flat_as_in_one_process() -> None:
     job = the_job(numbered(table), QUERY)
     found = acep.match(table, QUERY)
     rows = match_rows(job, job.plans, 0, found.found)
-    assert flattened(rows, job).equals(found.to_arrow(flat=True).replace_schema_metadata())
+    assert flatten_result(rows, job).equals(found.to_arrow(flat=True).replace_schema_metadata())

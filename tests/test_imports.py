@@ -18,10 +18,11 @@ FOLDERS = {"acep": ROOT / "acep", "acep.learning": ROOT / "learning", "acep.sket
 
 # The parts of acep in the order of imports: each may import those before it, acep.errors and the version.
 ORDER = (
-    "errors", "address_space", "logs", "checkout", "display", "regular_expressions", "storage", "sketches", "learning",
-    "pattern", "automaton", "plan", "events", "arrivals", "matches", "output", "budget", "reference", "shedding",
-    "native", "row_patterns", "ordered", "runtime", "revision", "tables", "changing", "matching", "training", "explain",
-    "linting", "tuning", "bucket_state", "streaming", "overload", "plots", "runner", "spark",
+    "errors", "address_space", "logs", "checkout", "display", "regular_expressions", "storage", "sketches",
+    "learning", "functions", "pattern", "automaton", "plan", "events", "arrivals", "matches", "output", "budget",
+    "reference", "shedding", "native", "row_patterns", "ordered", "runtime", "revision", "tables", "changing",
+    "matching", "training", "explain", "linting", "tuning", "bucket_state", "streaming", "overload", "plots",
+    "runner", "spark",
 )  # fmt: skip
 # The folders of the C++ sources in the order of includes.
 SOURCES = (

@@ -7,7 +7,8 @@ attributes, imports, functions and classes do not count.
 
 What is vague today is in ``tests/golden/names.json``: of all bindings how many in 1,000 (``cap``), and of each file in
 which more than ``PER_THOUSAND`` are, how many. A file that is not there, such as a new or renamed one, has at most
-``PER_THOUSAND``. After names became better, lower the numbers, or these tests fail:
+``PER_THOUSAND``, or a single one: a small file may have a parameter whose name is public. After names became better,
+lower the numbers, or these tests fail:
 
     ACEP_GOLDEN=write python -m pytest -n 0 tests/test_names.py
 
@@ -40,7 +41,7 @@ WORDS = frozenset(
 PER_THOUSAND = 5.0
 SLACK = 1.0  # how far all bindings may be below the cap before it has to be lowered
 MEASURE = 2  # which words count, and how
-HIGHEST_CAP = 78.2
+HIGHEST_CAP = 5.0
 FILE = "tests/golden/names.json"
 BASELINE = ROOT / FILE
 WRITE = os.environ.get("ACEP_GOLDEN") == "write"
@@ -63,6 +64,10 @@ class Census(NamedTuple):
     @property
     def per_thousand(self) -> float:
         return 1000 * len(self.vague) / self.n_bindings if self.n_bindings else 0.0
+
+    @property
+    def has_too_many(self) -> bool:
+        return len(self.vague) > 1 and self.per_thousand > PER_THOUSAND
 
 
 class Baseline(NamedTuple):
@@ -113,8 +118,8 @@ def complaints(censuses: Mapping[str, Census], files: Mapping[str, int]) -> list
     texts = []
     for file, census in censuses.items():
         before = files.get(file)
-        if census.per_thousand > PER_THOUSAND if before is None else len(census.vague) > before:
-            limit = f"at most {PER_THOUSAND:g} in 1,000 are allowed" if before is None else f"{before} before"
+        if census.has_too_many if before is None else len(census.vague) > before:
+            limit = f"at most {PER_THOUSAND:g} in 1,000, or one, are allowed" if before is None else f"{before} before"
             places = "".join(f"\n  {file}:{line} {name}" for line, name in census.vague)
             texts.append(f"{file}: {len(census.vague)} of {census.n_bindings} bindings are vague; {limit}{places}")
     return texts
@@ -122,7 +127,7 @@ def complaints(censuses: Mapping[str, Census], files: Mapping[str, int]) -> list
 
 def lower(baseline: Baseline | None, censuses: Mapping[str, Census]) -> Baseline:
     """The baseline with today's numbers where they are lower, without the files that are gone or good enough."""
-    too_many = {file: census for file, census in censuses.items() if census.per_thousand > PER_THOUSAND}
+    too_many = {file: census for file, census in censuses.items() if census.has_too_many}
     today = Baseline(round_up(unite(censuses).per_thousand), {f: len(census.vague) for f, census in too_many.items()})
     if baseline is None:
         return today
@@ -285,9 +290,9 @@ def census_of(n_vague: int, n_bindings: int) -> Census:
     [
         (0, 0, None, False),
         (0, 10, None, False),
-        (1, 199, None, True),
-        (1, 200, None, False),
+        (1, 10, None, False),
         (2, 399, None, True),
+        (2, 400, None, False),
         (3, 10, 3, False),
         (2, 10, 3, False),
         (4, 900, 3, True),
@@ -352,9 +357,9 @@ def test_numbers_that_cannot_be_compared_are_none(text: str) -> None:
 
 
 def test_writing_raises_no_number() -> None:
-    today = {"same.py": census_of(2, 10), "better.py": census_of(1, 10), "worse.py": census_of(9, 10)}
-    today |= {"good.py": census_of(1, 300), "new.py": census_of(3, 10)}
-    before = Baseline(40.0, {"same.py": 2, "better.py": 2, "worse.py": 8, "good.py": 5, "gone.py": 1})
-    assert lower(before, today) == Baseline(40.0, {"same.py": 2, "better.py": 1, "worse.py": 8})
-    assert lower(Baseline(50.0, {}), today).cap == 47.1  # 16 of 340 are 47.06 in 1,000
-    assert lower(None, today) == Baseline(47.1, {"same.py": 2, "better.py": 1, "worse.py": 9, "new.py": 3})
+    today = {"same.py": census_of(2, 10), "better.py": census_of(2, 10), "worse.py": census_of(9, 10)}
+    today |= {"good.py": census_of(1, 30), "new.py": census_of(3, 10)}
+    before = Baseline(40.0, {"same.py": 2, "better.py": 3, "worse.py": 8, "good.py": 5, "gone.py": 1})
+    assert lower(before, today) == Baseline(40.0, {"same.py": 2, "better.py": 2, "worse.py": 8})
+    assert lower(Baseline(500.0, {}), today).cap == 242.9  # 17 of 70
+    assert lower(None, today) == Baseline(242.9, {"same.py": 2, "better.py": 2, "worse.py": 9, "new.py": 3})

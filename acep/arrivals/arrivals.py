@@ -395,7 +395,8 @@ class Arrivals:
         schema, tick = self.schema, attribute_tick(self.schema) or 1
         names = self._keys if schema.type is None else (*self._keys, schema.type)
         columns = [
-            column_of(name, column_at(aligned, name), schema.held(name), tick, schema.scale(name)) for name in names
+            column_of(name, column_at(aligned, name), schema.engine_kind(name), tick, schema.scale(name))
+            for name in names
         ]
         codes, keys = distinct(columns, len(aligned))
         return codes, keys if schema.type is not None else [(*key, None) for key in keys]

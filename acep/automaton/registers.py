@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from acep.automaton.arcs import Arc, Arcs
 from acep.automaton.thompson import Thompson
+from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of, means_each, steps_back
 
@@ -289,13 +290,10 @@ def _register_source(leaf: ex.Leaf, kleene: frozenset[str]) -> ValueSource:
             register = Register("last", var, name)
         case ex.Length() | ex.Aggregate(function="count", name=None):
             register = Register("count", var)
-        case ex.Aggregate(function="avg", name=name):
-            assert name is not None
-            return ValueSource("average", (Register("sum", var, name), Register("nonnull", var, name)))
-        case ex.Aggregate(function="first", name=name):
-            register = Register("nth", var, name or "", 1)
-        case ex.Aggregate(function=function, name=name):
-            register = Register("nonnull" if function == "count" else function, var, name or "")
+        case ex.Aggregate(function=function, name=str(name)):
+            kinds = AGGREGATES[function].registers
+            registers = tuple(Register(kind, var, name, *((1,) if kind == "nth" else ())) for kind in kinds)
+            return ValueSource("average" if len(registers) == 2 else "register", registers)
     return ValueSource("register", (register,))
 
 

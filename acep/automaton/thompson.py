@@ -51,7 +51,7 @@ class Costs:
             costs += [weight + self.surplus * (between - letters) for weight, letters in gaps if between > letters]
         return min(costs, default=None)
 
-    def unscaled(self, cost: int) -> int | Fraction:
+    def unscale(self, cost: int) -> int | Fraction:
         """Return a scaled cost in the user's units."""
         value = Fraction(cost, self.scale)
         return int(value) if value.denominator == 1 else value

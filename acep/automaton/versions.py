@@ -25,8 +25,9 @@ Conditions = Sequence[Sequence[ex.Expr]]
 @dataclass(frozen=True)
 class VersionPart:
     """One version: its ``automaton`` and ``arcs``, the number of each of its ``predicates`` and ``negations`` among
-    those of all versions, and the ticks from which (``since``) and before which (``until``) it is valid. ``over``: no
-    event before its end is matched any more. Its automaton has the negations and groups of all versions."""
+    those of all versions, and the ticks from which (``since``) and before which (``until``) it is valid.
+    ``is_over``: no event before its end is matched any more. Its automaton has the negations and groups of all
+    versions."""
 
     automaton: Thompson
     arcs: Arcs
@@ -34,7 +35,7 @@ class VersionPart:
     negations: tuple[int, ...]
     since: int | None
     until: int | None
-    over: bool
+    is_over: bool
 
 
 def renumber_negations(
@@ -160,13 +161,13 @@ def join_versions(
     for part, program, state_numbers in zip(parts, programs, numbers, strict=True):
         for state, number in zip(part.arcs.states, state_numbers, strict=True):
             earlier = states[number]
-            costs = [None if earlier is None else earlier.cost_to_end, None if part.over else state.cost_to_end]
+            costs = [None if earlier is None else earlier.cost_to_end, None if part.is_over else state.cost_to_end]
             remaining_cost = min((cost for cost in costs if cost is not None), default=None)
             states[number] = replace(state, number=number, cost_to_end=remaining_cost)
             layouts[number], ending[number] = program.layouts[state.number], program.ending[state.number]
             state_steps = program.steps[state.number]
             arcs_so_far += len(state_steps)
-            if part.over and not crossed:
+            if part.is_over and not crossed:
                 continue
             for arc_number, step in enumerate(state_steps, arcs_so_far - len(state_steps)):
                 arc = replace(step.arc, source=number, target=state_numbers[step.arc.target], number=arc_number)

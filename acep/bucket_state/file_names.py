@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import mmh3
 
-__all__ = ["NUMBER", "OF_ALL", "Damage", "Version", "packed", "unpacked", "versions_among"]
+__all__ = ["NUMBER", "OF_ALL", "Damage", "Version", "pack_version", "unpack_version", "versions_among"]
 
 MAGIC = b"ACEPVERS"
 FORMAT = 1
@@ -78,16 +78,16 @@ def versions_among(batch: int, names: list[str]) -> tuple[Version, ...]:
     return tuple(versions)
 
 
-def packed(path: str, data: bytes) -> bytes:
+def pack_version(path: str, data: bytes) -> bytes:
     """Return the content of the file of a version at this path.
 
-    >>> unpacked("a/b", packed("a/b", b"state"))
+    >>> unpack_version("a/b", pack_version("a/b", b"state"))
     b'state'
     """
     return HEADER.pack(MAGIC, FORMAT, _checksum(path, data), len(data)) + data
 
 
-def unpacked(path: str, content: bytes) -> bytes:
+def unpack_version(path: str, content: bytes) -> bytes:
     """Return the data of a version from the content of its file.
 
     Raises :class:`Damage` if the content is damaged or has another format, or was written for another path.

@@ -214,9 +214,9 @@ class RemoteFolder:
                     self._remove_file(final)
                 self.filesystem.move(temporary, final)
             except (OSError, pa.ArrowException):
-                taken = self._there(final)
+                exists = self._is_file(final)
                 self._remove_file(temporary)
-                if not taken:
+                if not exists:
                     raise
 
     def remove(self, path: str) -> None:
@@ -241,14 +241,14 @@ class RemoteFolder:
         stream.write(data)
         stream.close()
 
-    def _there(self, path: str) -> bool:
+    def _is_file(self, path: str) -> bool:
         return bool(self.filesystem.get_file_info(path).type == fs.FileType.File)
 
     def _remove_file(self, path: str) -> None:
         try:
             self.filesystem.delete_file(path)
         except (OSError, pa.ArrowException):
-            if self._there(path):
+            if self._is_file(path):
                 raise
 
 

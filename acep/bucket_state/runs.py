@@ -37,7 +37,7 @@ class Runs:
         self._key = (self._shown, run)
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         """Whether this process has begun this run."""
         return self._key in _begun
 
@@ -46,14 +46,14 @@ class Runs:
 
         Raises :class:`SnapshotError` if another run is the newest.
         """
-        runs = self._listed()
-        if not self.begun and all(run != self.run for _, run in runs):
+        runs = self._list_runs()
+        if not self.has_begun and all(run != self.run for _, run in runs):
             return None
-        return self._newest(runs)
+        return self._order_if_newest(runs)
 
     def newest(self) -> int:
         """Return the order of this run. Raises :class:`SnapshotError` if another run is the newest."""
-        return self._newest(self._listed())
+        return self._order_if_newest(self._list_runs())
 
     def begin(self) -> int:
         """Make this run the newest, unless it has an order already, and return its order.
@@ -64,7 +64,7 @@ class Runs:
         Raises :class:`SnapshotError` if another run is the newest.
         """
         if (order := self.order()) is None:
-            runs = self._listed()
+            runs = self._list_runs()
             order = runs[-1][0] + 1 if runs else 1
             # If runs are listed, the first of them has made all folders above durable.
             self._folder.write(f"{self._path}/{order}-{self.run}", b"", parents=0 if runs else 100)
@@ -76,12 +76,12 @@ class Runs:
         _begun.add(self._key)
         return order
 
-    def _listed(self) -> list[tuple[int, str]]:
+    def _list_runs(self) -> list[tuple[int, str]]:
         """Return (order, run id) of all runs, the newest last."""
         names = (_RUN.fullmatch(name) for name in self._folder.names(self._path))
-        return sorted((int(each[1]), each[2]) for each in names if each)
+        return sorted((int(match[1]), match[2]) for match in names if match)
 
-    def _newest(self, runs: list[tuple[int, str]]) -> int:
+    def _order_if_newest(self, runs: list[tuple[int, str]]) -> int:
         if not runs:
             raise SnapshotError(
                 f"the state in {self._shown} was removed while the stream ran",

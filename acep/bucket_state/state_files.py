@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from acep.bucket_state.file_names import NUMBER, OF_ALL, Damage, Version, packed, unpacked, versions_among
+from acep.bucket_state.file_names import NUMBER, OF_ALL, Damage, Version, pack_version, unpack_version, versions_among
 from acep.bucket_state.folders import folder_of
 from acep.bucket_state.runs import UUID, Runs
 from acep.errors import DataError, SnapshotError
@@ -21,7 +21,7 @@ _BATCH = re.compile(NUMBER)
 
 
 class Versions:
-    """The versions of one call of match in one run of a streaming query. Call :meth:`before` first."""
+    """The versions of one call of match in one run of a streaming query. Call :meth:`begin_batch` first."""
 
     def __init__(self, folder: str, *, query: str, call: str, run: str, buckets: int, keep: int) -> None:
         """Open the versions of a call below ``folder``, an absolute path or a URI of Arrow's file systems.
@@ -43,7 +43,7 @@ class Versions:
         self._runs = Runs(self._folder, self._call, run)
         self._order: int | None = None
 
-    def before(self, batch: int) -> dict[int, Version]:
+    def begin_batch(self, batch: int) -> dict[int, Version]:
         """Return the versions of all buckets with which a micro-batch begins; none for the first one of the stream.
 
         The first call of a run also makes it the newest run.
@@ -52,18 +52,18 @@ class Versions:
         source does not repeat itself, or if there is a newer run.
         """
         self._order = self._runs.order()
-        versions = self._found(batch - 1) if batch else ()
-        if batch and {each.bucket for each in versions} != set(range(self.buckets)):
-            raise self._missing(batch)
-        if batch and len({(each.bucket, each.rows) for each in _comparable(versions)}) > self.buckets:
-            raise self._not_the_same(batch - 1)
-        if not self._runs.begun:
+        versions = self._list_versions(batch - 1) if batch else ()
+        if batch and {version.bucket for version in versions} != set(range(self.buckets)):
+            raise self._missing_error(batch)
+        if batch and len({(version.bucket, version.rows) for version in _comparable(versions)}) > self.buckets:
+            raise self._other_rows_error(batch - 1)
+        if not self._runs.has_begun:
             self._refuse_later(batch)
             self._order = self._runs.begin()
         # Prefer a version of this run, then that of the newest run, whose results were used.
         return {
-            each.bucket: each
-            for each in sorted(versions, key=lambda version: (version.run == self._order, version.run))
+            version.bucket: version
+            for version in sorted(versions, key=lambda version: (version.run == self._order, version.run))
         }
 
     def read(self, version: Version) -> bytes:
@@ -75,19 +75,23 @@ class Versions:
         content = self._folder.read(path)
         if content is None:
             raise SnapshotError(
-                f"state is missing: {self._shown(path)}", hint=_way_back(version.batch), code="state_damaged"
+                f"state is missing: {self._shown_path(path)}",
+                hint=_hint_to_go_back(version.batch),
+                code="state_damaged",
             )
         try:
-            return unpacked(path, content)
+            return unpack_version(path, content)
         except Damage as damage:
             if damage.form is not None:
                 raise SnapshotError(
-                    f"state has format version {damage.form}, which this acep does not read: {self._shown(path)}",
+                    f"state has format version {damage.form}, which this acep does not read: {self._shown_path(path)}",
                     hint="go on with the acep that wrote it, or begin a new checkpoint",
                     code="state_version",
                 ) from None
             raise SnapshotError(
-                f"state is damaged: {self._shown(path)}", hint=_way_back(version.batch), code="state_damaged"
+                f"state is damaged: {self._shown_path(path)}",
+                hint=_hint_to_go_back(version.batch),
+                code="state_damaged",
             ) from None
 
     @property
@@ -95,7 +99,7 @@ class Versions:
         """A name of the call that is unique over all folders."""
         return f"{self._folder.shown}/{self._call}"
 
-    def named(self, version: Version) -> str:
+    def unique_name(self, version: Version) -> str:
         """Return a name of a version that is unique over all folders."""
         return f"{self._folder.shown}/{self._path(version)}"
 
@@ -108,10 +112,10 @@ class Versions:
         """
         if not 0 <= bucket < self.buckets or not _DIGEST.fullmatch(digest):
             raise DataError(f"no version has bucket {bucket} and digest {digest!r}")
-        versions = self._found(batch)
-        version = Version(batch, bucket, self._going_on(versions), greatest, digest)
-        if len({each.rows for each in _comparable((*versions, version)) if each.bucket == bucket}) > 1:
-            raise self._not_the_same(batch)
+        versions = self._list_versions(batch)
+        version = Version(batch, bucket, self._current_order(versions), greatest, digest)
+        if len({new.rows for new in _comparable((*versions, version)) if new.bucket == bucket}) > 1:
+            raise self._other_rows_error(batch)
         damaged = False
         if version in versions:
             try:
@@ -122,13 +126,15 @@ class Versions:
                 return version
         path = self._path(version)
         # If a version exists, the folder of its micro-batch is durable already.
-        self._folder.write(path, packed(path, data), replace=damaged, parents=0 if versions else 1)
+        self._folder.write(path, pack_version(path, data), replace=damaged, parents=0 if versions else 1)
         return version
 
-    def written(self, batch: int) -> bool:
+    def has_written(self, batch: int) -> bool:
         """Return whether this run has written the versions of all buckets after a micro-batch."""
         order = self._runs.order()
-        return {each.bucket for each in self._found(batch) if each.run == order} == set(range(self.buckets))
+        return {version.bucket for version in self._list_versions(batch) if version.run == order} == set(
+            range(self.buckets)
+        )
 
     def clean(self, batch: int) -> None:
         """Remove versions that are older than those with which the last ``keep`` micro-batches before ``batch`` begin.
@@ -137,12 +143,12 @@ class Versions:
         """
         oldest = batch - self.keep - 1
         batches = self._batches()
-        gone = [each for each in batches if each < oldest]
-        if gone and any(self._found(each) for each in batches if each >= oldest):
-            for each in gone:
-                self._folder.remove(f"{self._call}/{each}")
+        old_batches = [number for number in batches if number < oldest]
+        if old_batches and any(self._list_versions(later) for later in batches if later >= oldest):
+            for old_batch in old_batches:
+                self._folder.remove(f"{self._call}/{old_batch}")
 
-    def _found(self, batch: int) -> tuple[Version, ...]:
+    def _list_versions(self, batch: int) -> tuple[Version, ...]:
         return versions_among(batch, self._folder.names(f"{self._call}/{batch}"))
 
     def _batches(self) -> list[int]:
@@ -151,46 +157,46 @@ class Versions:
     def _path(self, version: Version) -> str:
         return f"{self._call}/{version.batch}/{version.name}"
 
-    def _shown(self, path: str) -> str:
+    def _shown_path(self, path: str) -> str:
         return f"`{self._folder.shown}/{path}`"
 
-    def _going_on(self, versions: tuple[Version, ...]) -> int:
+    def _current_order(self, versions: tuple[Version, ...]) -> int:
         """Return the order of this run; look it up where a task may be late: in a new folder, or beside newer runs."""
-        if self._order is None or not versions or any(each.run > self._order for each in versions):
+        if self._order is None or not versions or any(version.run > self._order for version in versions):
             self._order = self._runs.newest()
         return self._order
 
     def _refuse_later(self, batch: int) -> None:
         """Raise :class:`SnapshotError` if there are versions of micro-batches after this one."""
-        for each in reversed(self._batches()):
-            if each <= batch:
+        for later_batch in reversed(self._batches()):
+            if later_batch <= batch:
                 return
-            if self._found(each):
+            if self._list_versions(later_batch):
                 raise SnapshotError(
-                    f"the stream goes on with micro-batch {batch}, but the state in {self._shown(self._call)} goes on"
-                    f" to micro-batch {each}: the checkpoint was rolled back or copied",
+                    f"the stream goes on with micro-batch {batch}, but the state in {self._shown_path(self._call)} goes"
+                    f" on to micro-batch {later_batch}: the checkpoint was rolled back or copied",
                     hint=f"to go back, remove the folders {batch} and later from there; a copy of a checkpoint needs a"
                     " state= folder of its own",
                 )
 
-    def _missing(self, batch: int) -> SnapshotError:
+    def _missing_error(self, batch: int) -> SnapshotError:
         query, _, call = self._call.partition("/")
         other_calls = [name for name in self._folder.names(query) if name != call and _CALL.fullmatch(name)]
         changed = not self._batches() and any(
             f"{batch - 1}" in self._folder.names(f"{query}/{other_call}") for other_call in other_calls
         )
         return SnapshotError(
-            f"the stream goes on with micro-batch {batch}, but {self._shown(self._call)} has not the state of all"
+            f"the stream goes on with micro-batch {batch}, but {self._shown_path(self._call)} has not the state of all"
             f" {self.buckets} buckets after micro-batch {batch - 1}"
             + ("; there is that of another query, or of other options" if changed else ""),
             hint="go on with the query and the options that the checkpoint was made with, or begin a new checkpoint"
             if changed
-            else _way_back(batch - 1),
+            else _hint_to_go_back(batch - 1),
         )
 
-    def _not_the_same(self, batch: int) -> SnapshotError:
+    def _other_rows_error(self, batch: int) -> SnapshotError:
         return SnapshotError(
-            f"micro-batch {batch} has other rows than when its state in {self._shown(self._call)} was written: the"
+            f"micro-batch {batch} has other rows than when its state in {self._shown_path(self._call)} was written: the"
             " source does not repeat itself, or two calls use one folder",
             hint="give each call of match a state= folder of its own, and use a source that repeats itself; after a"
             f" rollback of the checkpoint remove the folders {batch} and later from there",
@@ -200,10 +206,10 @@ class Versions:
 def _comparable(versions: tuple[Version, ...]) -> list[Version]:
     """Return the versions whose rows can be compared: without those that an earlier acep wrote in the same micro-batch,
     before it was killed, since their greatest times are others."""
-    return [each for each in versions if each.mark == OF_ALL] or list(versions)
+    return [version for version in versions if version.mark == OF_ALL] or list(versions)
 
 
-def _way_back(batch: int) -> str:
+def _hint_to_go_back(batch: int) -> str:
     return (
         "use the state= folder and the query that the checkpoint was made with, and read the whole result of each"
         " micro-batch, which show(), take() and limit() may not; if the checkpoint was rolled back too far, or state"

@@ -125,21 +125,21 @@ def speed_error() -> QueryError:
 def _positive(name: str, value: object) -> float:
     number = _number(name, value)
     if not math.isfinite(number) or number <= 0:
-        raise QueryError(f"{name}={_shown(value)} is not a positive number", hint=AS[name], code="option_invalid")
+        raise QueryError(f"{name}={_value_text(value)} is not a positive number", hint=AS[name], code="option_invalid")
     return min(max(number, LOWEST), HIGHEST)
 
 
 def _share(name: str, value: object) -> float:
     share = _positive(name, value) if _number(name, value) != 0 else 0.0
     if share >= 1:
-        raise QueryError(f"{name}={_shown(value)} is no share", hint=AS[name], code="option_invalid")
+        raise QueryError(f"{name}={_value_text(value)} is no share", hint=AS[name], code="option_invalid")
     return share
 
 
 def _number(name: str, value: object) -> float:
     """Return a number as a float, infinite if it is too large; NumPy's numbers are accepted too."""
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
-        raise QueryError(f"{name}={_shown(value)} is not a number", hint=AS[name], code="option_invalid")
+        raise QueryError(f"{name}={_value_text(value)} is not a number", hint=AS[name], code="option_invalid")
     try:
         return float(value)
     except OverflowError:
@@ -148,7 +148,7 @@ def _number(name: str, value: object) -> float:
         return math.nan
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return repr(value) if not isinstance(value, int) else str(value) if abs(value) < 10**30 else "a huge number"
 
 

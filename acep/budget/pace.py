@@ -54,7 +54,7 @@ class Pace:
     is bounded, by all the time that is left. The costs of events, touches and matches are unknown at first and assumed
     to be high. The first stretches are short, so that they are soon measured.
 
-    The order of calls for a batch is: ``begin``; ``rate`` and ``measured`` for each stretch of it; ``end``.
+    The order of calls for a batch is: ``begin``; ``rate`` and ``record_stretch`` for each stretch of it; ``end``.
     """
 
     cpu: float | None = None
@@ -106,27 +106,27 @@ class Pace:
             if self.balance < -self.cpu * CARRIED:
                 self._remark_cpu()
             if not self.is_short:
-                touches, matches = self._most(0, self.balance + self.cpu * FIRST / 2, events)
+                touches, matches = self._exact_limits(0, self.balance + self.cpu * FIRST / 2, events)
             else:
                 self.shortage[1] += income / self.cpu
                 # An overdraft, for example from the learning of a policy, is paid back gradually: without any budget
-                # all partial matches would be lost. `_shared` sets aside the time outside the native core.
+                # all partial matches would be lost. `_shedding_limits` sets aside the time outside the native core.
                 payable = max(
                     self.balance - balance_before + balance_before / (SPREAD if balance_before > 0 else LONG),
                     LEAST_SHARE * income,
                 )
-                touches, matches = self._shared(0, payable, events, events)
+                touches, matches = self._shedding_limits(0, payable, events, events)
                 self._is_free = False
         if self.latency is not None:
             elapsed = _clocks()[1] - self._began[1]
             seconds_left = self.latency * MARGIN - elapsed - (self.learning if learns else 0.0)
             seconds_left -= self.around[1].match * self._matches
             if self._is_exact_within(seconds_left, elapsed):
-                bounds = self._most(1, max(0.0, seconds_left), events)
+                bounds = self._exact_limits(1, max(0.0, seconds_left), events)
                 touches, matches = min(touches, bounds[0]), min(matches, bounds[1])
             else:
                 # The rest of the batch's time is divided equally among its remaining events.
-                bounds = self._shared(1, seconds_left, self._remaining, self._events)
+                bounds = self._shedding_limits(1, seconds_left, self._remaining, self._events)
                 self._remark_latency()
                 touches, matches = min(touches, bounds[0]), min(matches, bounds[1])
                 self._is_free = False
@@ -135,9 +135,9 @@ class Pace:
         self._started = _clocks()
         return touches, matches
 
-    def _most(self, clock: int, seconds: float, events: int) -> tuple[float, float]:
+    def _exact_limits(self, clock: int, seconds: float, events: int) -> tuple[float, float]:
         """Return the touches per event, and the matches, of ``events`` that may take so many seconds, while the budget
-        suffices: as in :meth:`_shared`, but the time of the events themselves is not set aside."""
+        suffices: as in :meth:`_shedding_limits`, but the time of the events themselves is not set aside."""
         model, beside = (self.work, self.wall)[clock], self.around[clock]
         match_cost = model.match + beside.match
         for_touches = seconds - self._likely(seconds, match_cost, events)
@@ -165,7 +165,7 @@ class Pace:
             return elapsed <= SLACK * (self.latency or 0.0)
         return self.exact * self._remaining + self.around[1].event * self._events <= seconds_left
 
-    def _shared(self, clock: int, seconds: float, events: int, around: int) -> tuple[float, float]:
+    def _shedding_limits(self, clock: int, seconds: float, events: int, around: int) -> tuple[float, float]:
         """Return the touches per event, and the matches, that fit into ``seconds`` beside ``events`` in the native core
         and the time outside it for ``around`` events. Matches come in bursts: they may take up to half of the time, but
         only their likely time is kept from the touches. The costs of more than the earlier maxima are unknown: up to
@@ -182,7 +182,7 @@ class Pace:
         )
         return touches / max(events, 1), matches
 
-    def measured(self, events: int, touches: float, learning: float, *, matches: int = 0) -> None:
+    def record_stretch(self, events: int, touches: float, learning: float, *, matches: int = 0) -> None:
         """Record the end of a stretch; ``learning`` is the part of its seconds in which policies learned. While nothing
         is given up, the costs are learned from several short stretches together."""
         spent = [now - started for now, started in zip(_clocks(), self._started, strict=True)]

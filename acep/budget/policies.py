@@ -16,37 +16,37 @@ __all__ = ["POLICIES", "Maker", "policy_of"]
 Maker = Callable[[], Policy]
 
 
-def _history() -> Policy:
+def _history_policy() -> Policy:
     from acep.learning.policies.history_policy import HistoryPolicy
 
     return HistoryPolicy()
 
 
-def _counted(name: str) -> Policy:
+def _counting_policy(name: str) -> Policy:
     from acep.learning.policies.counting import CountingPolicy
     from acep.learning.policies.schemes import SCHEMES
 
     return CountingPolicy(name, SCHEMES[name])
 
 
-def _foreseeing() -> Policy:
+def _oracle_policy() -> Policy:
     from acep.learning.policies.oracle_policy import OraclePolicy
 
     return OraclePolicy()
 
 
-def _advised() -> Policy:
+def _bandit_policy() -> Policy:
     from acep.learning.policies.bandit_policy import BanditPolicy
 
     return BanditPolicy()
 
 
 POLICIES: dict[str, Maker] = {
-    "history": _history,
+    "history": _history_policy,
     **{name: partial(Rule, name) for name in RULES},
-    **{name: partial(_counted, name) for name in ("input", "state", "hybrid")},
-    "experts": _advised,
-    "trained-on-test": _foreseeing,
+    **{name: partial(_counting_policy, name) for name in ("input", "state", "hybrid")},
+    "experts": _bandit_policy,
+    "trained-on-test": _oracle_policy,
 }
 """The functions that make a new policy, by its name."""
 

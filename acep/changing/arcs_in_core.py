@@ -71,7 +71,7 @@ class ArcsInCore:
     apart: bool = False
 
     @classmethod
-    def of(cls, graph: StateGraph, arc_count: int, tick: Callable[[ex.Expr], int | None]) -> ArcsInCore | None:
+    def from_graph(cls, graph: StateGraph, arc_count: int, tick: Callable[[ex.Expr], int | None]) -> ArcsInCore | None:
         """Return the arcs of an automaton whose plan has ``arc_count``; ``None`` for one with epsilon arcs, whose
         chains are known together only. ``tick`` returns the tick of a time, or ``None`` for one between two ticks."""
         if any(arc.epsilon for arc in graph.arcs):
@@ -124,7 +124,7 @@ class ArcsInCore:
             self.seen[id(arc)] = form
         return form
 
-    def changed(
+    def change(
         self,
         add: Sequence[GraphArc],
         remove: Sequence[GraphArc],
@@ -212,14 +212,14 @@ class ArcsInCore:
     def graph_now(self, moment: Callable[[int], ex.Expr]) -> StateGraph:
         """Return the automaton with its arcs as they are now. ``moment`` returns the expression of a tick."""
 
-        def told(expression: ex.Expr | None, tick: int) -> ex.Expr | None:
+        def as_moment(expression: ex.Expr | None, tick: int) -> ex.Expr | None:
             return expression if expression is not None or tick in (EARLIEST, LATEST) else moment(tick)
 
         arcs = [
             replace(
                 valid_arc.form.arc,
-                since=told(valid_arc.begins, valid_arc.since),
-                until=told(valid_arc.ends, valid_arc.until),
+                since=as_moment(valid_arc.begins, valid_arc.since),
+                until=as_moment(valid_arc.ends, valid_arc.until),
             )
             for valid_arc in self.arcs.values()
         ]

@@ -24,11 +24,11 @@ __all__ = [
     "EVER",
     "Edit",
     "as_dynamic",
-    "compiled",
-    "edited",
+    "compile_versions",
+    "edit_automaton",
     "moment_at",
-    "replaced",
-    "revised",
+    "replace_query",
+    "revise_query",
     "text_of",
     "versions_data",
     "versions_of",
@@ -65,7 +65,7 @@ def text_of(query: Query) -> str:
     return canonical(replace(query, errors=Fraction(0), weights=(), surplus=None))
 
 
-def compiled(versions: Sequence[QueryVersion], schema: Schema, over: int | None = None) -> Plan:
+def compile_versions(versions: Sequence[QueryVersion], schema: Schema, over: int | None = None) -> Plan:
     """Compile the versions of a query that may change; an automaton has one, and its arcs have times of their own. No
     event before the tick ``over`` is matched any more. Raises :class:`QueryError`."""
     if versions[-1].query.graph is not None:
@@ -73,7 +73,7 @@ def compiled(versions: Sequence[QueryVersion], schema: Schema, over: int | None 
     return plan_of_versions(versions, schema, over)
 
 
-def edited(query: Query, edit: Edit, since: int | None, schema: Schema | None, certain: int | None) -> Query:
+def edit_automaton(query: Query, edit: Edit, since: int | None, schema: Schema | None, certain: int | None) -> Query:
     """Return an automaton that changes from the tick ``since`` on (``None``: no event has come). No event before the
     tick ``certain`` is matched any more.
 
@@ -81,13 +81,13 @@ def edited(query: Query, edit: Edit, since: int | None, schema: Schema | None, c
     """
     moment = None if since is None or schema is None else moment_at(since, schema)
 
-    def over(moment: ex.Expr) -> bool:
+    def is_over(moment: ex.Expr) -> bool:
         return certain is not None and schema is not None and tick_of(moment, schema) <= certain
 
-    return edit(query, moment, over)
+    return edit(query, moment, is_over)
 
 
-def replaced(
+def replace_query(
     versions: Sequence[QueryVersion],
     query: Query,
     since: int | None,
@@ -95,7 +95,7 @@ def replaced(
     certain: int | None = None,
 ) -> tuple[QueryVersion, ...]:
     """Return the versions of a query that is replaced by another one from the tick ``since`` on (``None``: no event has
-    come). ``schema`` and ``certain`` are as for :func:`edited`, and only for an automaton.
+    come). ``schema`` and ``certain`` are as for :func:`edit_automaton`, and only for an automaton.
 
     Raises :class:`QueryError` if it cannot be replaced by this one.
     """
@@ -107,7 +107,7 @@ def replaced(
                 return change_arcs(old, *difference(old, query), since, over)
             return replace_arcs_since(old, query, since, over)  # changes that were declared for later are given up
 
-        return (QueryVersion(edited(last, edit, since, schema, certain), since),)
+        return (QueryVersion(edit_automaton(last, edit, since, schema, certain), since),)
     check_change(last, query)
     if not versions[0].has_arcs and any(isinstance(node, Negation) for node in nodes(query.pattern)):
         raise QueryError(
@@ -124,24 +124,24 @@ def replaced(
     return (*versions, QueryVersion(_as_stored(query), EVER if since is None else since))
 
 
-def revised(
+def revise_query(
     versions: Sequence[QueryVersion], query: Query, since: int, schema: Schema, certain: int | None
 ) -> tuple[QueryVersion, ...]:
     """Return the versions of a query that is as another one from the tick ``since`` on, also for events that have come.
-    Versions that began at that time or later are given up. ``certain`` is as for :func:`edited`.
+    Versions that began at that time or later are given up. ``certain`` is as for :func:`edit_automaton`.
 
     Raises :class:`QueryError` if it cannot become this one.
     """
     last = versions[-1].query
     if last.graph is None:
         earlier_versions = [version for version in versions if version.since is None or version.since < since]
-        return replaced(earlier_versions, query, since)
+        return replace_query(earlier_versions, query, since)
 
     def edit(old: Query, moment: ex.Expr | None, over: Callable[[ex.Expr], bool]) -> Query:
         assert moment is not None
         return replace_arcs_since(old, query, moment, over)
 
-    return (QueryVersion(edited(last, edit, since, schema, certain), None),)
+    return (QueryVersion(edit_automaton(last, edit, since, schema, certain), None),)
 
 
 # As data, for snapshots ---------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def versions_of(first: Query, data: Any) -> tuple[QueryVersion, ...]:
         new_weights = (
             {name: None if weight is None else Fraction(weight) for name, weight in weights[0]} if weights else None
         )
-        versions = replaced(versions, with_errors(parse(text), first, new_weights), since)
+        versions = replace_query(versions, with_errors(parse(text), first, new_weights), since)
     return versions
 
 

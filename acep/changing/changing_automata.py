@@ -35,11 +35,11 @@ class ChangingAutomaton:
     proven: dict[_Key, _Form] = field(default_factory=dict)
     in_core: ArcsInCore | None = None
 
-    def compiled(self, query: Query, schema: Schema) -> Plan:
+    def compile_plan(self, query: Query, schema: Schema) -> Plan:
         """Compile the automaton as it is now. Raises :class:`QueryError`."""
         return compile_query(query, schema, self.parts)
 
-    def changed_in_core(
+    def change_in_core(
         self,
         stream: Stream,
         number: int,
@@ -57,7 +57,9 @@ class ChangingAutomaton:
             plan = stream.plans[number]
             if query.graph is None or plan.query.graph is not query.graph or not stream.natively:
                 return None
-            self.in_core = ArcsInCore.of(query.graph, sum(map(len, plan.arcs.arcs)), partial(whole_tick, schema=schema))
+            self.in_core = ArcsInCore.from_graph(
+                query.graph, sum(map(len, plan.arcs.arcs)), partial(whole_tick, schema=schema)
+            )
             if self.in_core is None:
                 return None
         if since > LATEST or (moment is not None and whole_tick(moment, schema) is None):
@@ -65,13 +67,13 @@ class ChangingAutomaton:
 
         def extend(new_graph: StateGraph) -> None:
             check_registers(new_graph, new_graph.arcs)
-            stream.extend(number, self.compiled(replace(query, pattern=new_graph), schema))
+            stream.extend(number, self.compile_plan(replace(query, pattern=new_graph), schema))
 
         self.in_core.forget(certain)
-        words = self.in_core.changed(*arcs, since, moment, extend)
+        words = self.in_core.change(*arcs, since, moment, extend)
         return None if words is None else stream.renew(number, words)
 
-    def settled(self, query: Query, schema: Schema) -> Query | None:
+    def current_query(self, query: Query, schema: Schema) -> Query | None:
         """Return the automaton as it is in the native core; ``None`` if it has not changed there."""
         if self.in_core is None or not self.in_core.apart:
             return None
@@ -90,7 +92,7 @@ class ChangingAutomaton:
         }
         if new_arcs:
             new_graph = replace(graph, arcs=tuple(new_arcs.values()), named=graph.states, bound=graph.variables)
-            check(self.compiled(replace(query, pattern=new_graph), schema))
+            check(self.compile_plan(replace(query, pattern=new_graph), schema))
             self.prove(new_graph)
         return True
 

@@ -8,7 +8,15 @@ from typing import Any
 
 from acep import logs
 from acep.budget import tolerant
-from acep.changing.changeable_queries import as_dynamic, compiled, edited, replaced, revised, versions_data, versions_of
+from acep.changing.changeable_queries import (
+    as_dynamic,
+    compile_versions,
+    edit_automaton,
+    replace_query,
+    revise_query,
+    versions_data,
+    versions_of,
+)
 from acep.changing.changing_automata import ChangingAutomaton
 from acep.errors import DataError, QueryError, suggest
 from acep.events.tables import ticks_to_input
@@ -39,7 +47,7 @@ class ChangingTables(TableStream):
 
     def __init__(self, query: Queries, options: StreamOptions) -> None:
         super().__init__(query, options)
-        self.asked = replace(self.asked, queries=tuple(map(as_dynamic, self.asked.queries)))
+        self.query_set = replace(self.query_set, queries=tuple(map(as_dynamic, self.query_set.queries)))
         self.use_one_thread("queries that change are matched in one thread")
         if self.limits is not None:
             raise QueryError(
@@ -47,7 +55,7 @@ class ChangingTables(TableStream):
                 hint="dynamic=False",
                 code="option_invalid",
             )
-        self.first = self.asked.queries
+        self.first = self.query_set.queries
         self.versions: list[tuple[QueryVersion, ...]] = [(QueryVersion(query, None),) for query in self.first]
         self._waiting: set[int] = set()  # automata whose last changes are not compiled yet
         self._automata: dict[int, ChangingAutomaton] = {}
@@ -80,16 +88,16 @@ class ChangingTables(TableStream):
                     code="query_change",
                 )
             first = tick
-        query, stream, schema = self.asked.queries[number], self.stream, self.schema
+        query, stream, schema = self.query_set.queries[number], self.stream, self.schema
         alone = not final and number not in self._waiting  # the change concerns no more than arcs
         if alone and first is not None and stream is not None and schema is not None:
             times = first, since, certain
-            live = self._automaton(number).changed_in_core(stream, number, query, schema, (add, remove), times)
+            live = self._automaton(number).change_in_core(stream, number, query, schema, (add, remove), times)
             if live is not None:
                 self.plans = stream.plans
                 return live
         self._take_core_changes(number)
-        query = self.asked.queries[number]
+        query = self.query_set.queries[number]
         if number in self._waiting:
             certain = None  # what is over was left out by the change before
 
@@ -97,7 +105,7 @@ class ChangingTables(TableStream):
             return change_arcs(old, add, remove, final, since, over)
 
         new_query = (
-            edited(query, edit, first, self.schema, certain)
+            edit_automaton(query, edit, first, self.schema, certain)
             if since is None or first is not None
             else edit(query, since, lambda _: False)
         )
@@ -107,8 +115,8 @@ class ChangingTables(TableStream):
 
     def _take_core_changes(self, number: int) -> bool:
         """Take into the query what has changed in the native core only; return whether there was something."""
-        automaton, query = self._automata.get(number), self.asked.queries[number]
-        new_query = None if automaton is None or self.schema is None else automaton.settled(query, self.schema)
+        automaton, query = self._automata.get(number), self.query_set.queries[number]
+        new_query = None if automaton is None or self.schema is None else automaton.current_query(query, self.schema)
         if new_query is not None:
             self._set_versions(number, (QueryVersion(new_query, None),))
         return new_query is not None
@@ -120,7 +128,7 @@ class ChangingTables(TableStream):
         newest, certain = self._times()
         since = None if newest is None else newest + 1
         query = query if query.graph is not None else tolerant(query, self.budget)
-        n_live = self._change_versions(number, replaced(self.versions[number], query, since, self.schema, certain))
+        n_live = self._change_versions(number, replace_query(self.versions[number], query, since, self.schema, certain))
         logs.info(
             __name__, "a new version of the query%s was taken in: %d partial matches go on", _name_text(name), n_live
         )
@@ -142,7 +150,7 @@ class ChangingTables(TableStream):
                 hint="give a later time, or lateness=",
                 code="query_change",
             )
-        self.changes_made()
+        self.make_changes()
         if (latest := self.arrivals.punctuations.latest) is not None and tick < latest:
             raise QueryError(
                 f"events of some key or type are final after {since}, by an advance() with key= or type=",
@@ -155,8 +163,8 @@ class ChangingTables(TableStream):
                 f"no event has come at {since} or later", hint="replace() the query once one has", code="query_change"
             )
         query = query if query.graph is not None else tolerant(query, self.budget)
-        versions = revised(self.versions[number], query, tick, self.schema, certain)
-        plan = self._with_columns(number, compiled(versions, self.schema, certain))
+        versions = revise_query(self.versions[number], query, tick, self.schema, certain)
+        plan = self._with_columns(number, compile_versions(versions, self.schema, certain))
         matches = self._no_matches()
         matches[number] = self.revised.change_since(number, plan, tick)
         self.plans = self.revised.plans
@@ -177,22 +185,22 @@ class ChangingTables(TableStream):
 
     def _number_of_query(self, name: str) -> int:
         """Return the number of the query of this name, which is to change."""
-        if name not in self.asked.names:
-            raise QueryError(f"there is no query `{name}`", hint=suggest(name, self.asked.names), code="query_name")
+        if name not in self.query_set.names:
+            raise QueryError(f"there is no query `{name}`", hint=suggest(name, self.query_set.names), code="query_name")
         if self.finished:
             raise DataError(
                 "the stream has been finished: nothing can change any more",
                 hint="make a new Matcher",
                 code="data_order",
             )
-        return self.asked.names.index(name)
+        return self.query_set.names.index(name)
 
     def _change_versions(self, number: int, versions: tuple[QueryVersion, ...]) -> int:
         """Go on with other versions of a query; return the number of partial matches that go on."""
         schema, source = self.schema, self.stream or self.revised
         query = versions[-1].query
         if schema is not None and source is not None:
-            old_graph = self.asked.queries[number].graph
+            old_graph = self.query_set.queries[number].graph
 
             def check(plan: Plan) -> None:
                 source.check(number, self._with_columns(number, plan))
@@ -216,9 +224,9 @@ class ChangingTables(TableStream):
         assert source is not None
         query = versions[-1].query
         if query.graph is None:
-            plan = compiled(versions, schema, self._times()[1])
+            plan = compile_versions(versions, schema, self._times()[1])
         else:
-            plan = self._automaton(number).compiled(query, schema)
+            plan = self._automaton(number).compile_plan(query, schema)
             self._automaton(number).in_core = None
         source.change(number, self._with_columns(number, plan))
         if query.graph is not None:
@@ -226,19 +234,19 @@ class ChangingTables(TableStream):
         self.plans = source.plans
         self._waiting.discard(number)
 
-    def changes_made(self) -> None:
+    def make_changes(self) -> None:
         """Compile the changes that wait for the next events, however many there are of one automaton, at once."""
         for number in sorted(self._waiting):
             self._compile_versions(number, self.versions[number])
 
     def _set_versions(self, number: int, versions: tuple[QueryVersion, ...]) -> None:
-        queries = self.asked.queries
+        queries = self.query_set.queries
         new_queries = (*queries[:number], versions[-1].query, *queries[number + 1 :])
-        self.versions[number], self.asked = versions, replace(self.asked, queries=new_queries)
+        self.versions[number], self.query_set = versions, replace(self.query_set, queries=new_queries)
 
     def _plans_at_first(self) -> tuple[Plan, ...]:
         assert self.schema is not None
-        return tuple(compiled((QueryVersion(query, None),), self.schema) for query in self.first)
+        return tuple(compile_versions((QueryVersion(query, None),), self.schema) for query in self.first)
 
     def _change_first(self) -> None:
         assert self.schema is not None
@@ -246,14 +254,14 @@ class ChangingTables(TableStream):
             if versions[-1].query is not self.first[number]:
                 source = self.stream or self.revised
                 assert source is not None
-                source.change(number, compiled(versions, self.schema))
+                source.change(number, compile_versions(versions, self.schema))
                 self.plans = source.plans
 
     def _restore_plans(self, read: Sequence[Sequence[str]]) -> tuple[Plan, ...]:
         """Take up the plans of queries that have changed, and return them. ``read``: the columns that each has read so
         far."""
         assert self.schema is not None
-        plans = [compiled(versions, self.schema, self._times()[1]) for versions in self.versions]
+        plans = [compile_versions(versions, self.schema, self._times()[1]) for versions in self.versions]
         if any(self.schema.kind(name) is None for names in read for name in names):
             raise ValueError("columns")
         both = zip(plans, read, strict=True)
@@ -281,7 +289,7 @@ class ChangingTables(TableStream):
     def snapshot(self) -> bytes:
         """Return the state so far as bytes."""
         self._waiting |= {number for number in self._automata if self._take_core_changes(number)}
-        self.changes_made()
+        self.make_changes()
         return super().snapshot()
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from acep.events.batch import Batch
 from acep.events.tables import batch_of, schema_of
-from acep.native.compiled import chosen
+from acep.native.compiled import choose_engine
 from acep.pattern.text.letters import regex
 from acep.pattern.text.sase import parse
 from acep.pattern.tree import Query
@@ -79,4 +79,4 @@ def cases(seed: int) -> Iterator[Case]:
             events = events.set_column(events.column_names.index("type"), "type", types)
         schema = schema_of(events.schema)
         plan = compile_query(query, schema)
-        yield Case(name, plan, bounded_engine(chosen(plan, "native")), batch_of(events, schema, plan.columns))
+        yield Case(name, plan, bounded_engine(choose_engine(plan, "native")), batch_of(events, schema, plan.columns))

@@ -124,7 +124,7 @@ class Run:
         self.session = NativeSession([self.case.plan], [self.case.engine], {0: self.controller})
         self.session.ignore_future()  # so that batches make no difference
 
-    def over(self, parts: Iterable[Batch]) -> Run:
+    def run_parts(self, parts: Iterable[Batch]) -> Run:
         """Run the events, which come in these parts."""
         for part in parts:
             self.session.push(part)
@@ -133,16 +133,16 @@ class Run:
         self._take()
         return self
 
-    def whole(self) -> Run:
+    def run_all(self) -> Run:
         """Run all events at once."""
-        return self.over([self.case.batch])
+        return self.run_parts([self.case.batch])
 
     def _take(self) -> None:
         for match in self.session.take(0):
             self.matches[match.key, match.trail] += 1
             self.errors[match.key, match.trail] = match.error
         if self.rate is not None and self.spent > self.rate * self.events:
-            raise self.watched.broken(f"spends {self.spent} touches on {self.events} events", "a mistake of acep")
+            raise self.watched.violation(f"spends {self.spent} touches on {self.events} events", "a mistake of acep")
 
     @property
     def spent(self) -> int:
@@ -156,40 +156,40 @@ class Run:
 
 
 def _check(case: Case, maker: Callable[[], Policy], seed: int, watches: list[Watched]) -> None:
-    learned = _learned(case, maker(), seed)
+    learned = _learn_state(case, maker(), seed)
     run = partial(Run, case, maker, seed=seed, watches=watches, learned=learned)
     with _chance(1):
-        exact = run(None).whole()
-        sufficient = run(SUFFICIENT).whole()
+        exact = run(None).run_all()
+        sufficient = run(SUFFICIENT).run_all()
     if (sufficient.matches, sufficient.errors) != (exact.matches, exact.errors):
-        raise sufficient.watched.broken(
+        raise sufficient.watched.violation(
             "loses matches under an ample budget", "is an event or a node refused by level 0?"
         )
     for share in SHARES:
         rate = max(0.2, share * exact.session.counts(0).touches / len(case.batch))
         with _chance(1):
-            first = run(rate).whole()
+            first = run(rate).run_all()
         with _chance(2):
-            second = run(rate).whole()
+            second = run(rate).run_all()
         watched = first.watched
         if first.watched.digests != second.watched.digests or first.matches != second.matches:
-            raise watched.broken(
+            raise watched.violation(
                 "does another thing when it does the same again",
                 "the same stream must have the same answer: no clock, no chance but that made from `seed`",
             )
         if not set(first.matches) <= set(exact.matches) or any(
             first.errors[x] < exact.errors[x] for x in first.matches
         ):
-            raise watched.broken("finds what is no match", "are events kept out where Setting.loses_only is false?")
-        cut = run(rate).over(case.batch.parts(7))
+            raise watched.violation("finds what is no match", "are events kept out where Setting.loses_only is false?")
+        cut = run(rate).run_parts(case.batch.parts(7))
         if cut.matches != first.matches or cut.watched.digests != first.watched.digests:
-            raise watched.broken("does another thing in small batches", "it may go by nothing but what it is told")
-        _restarted(first.watched, maker, seed)
+            raise watched.violation("does another thing in small batches", "it may go by nothing but what it is told")
+        _check_restarts(first.watched, maker, seed)
     if case.name in LONG_CASES:
         _long(case, maker, seed, watches, learned)
 
 
-def _restarted(watched: Watched, maker: Callable[[], Policy], seed: int) -> None:
+def _check_restarts(watched: Watched, maker: Callable[[], Policy], seed: int) -> None:
     """Check that a restored policy continues in the same way after each epoch."""
     assert watched.states is not None
     shedding_table = watched.digests[-len(watched.states) - 1 :]  # the tables before the first epoch, and after each
@@ -198,25 +198,25 @@ def _restarted(watched: Watched, maker: Callable[[], Policy], seed: int) -> None
         other.begin(watched.context, seed)
         other.restore(from_json(json.loads(json.dumps(state))))
         if other.digests[-1] != shedding_table[number + 1]:
-            raise other.broken(
+            raise other.violation(
                 "gives other orders after `restore` than those that were in force when its state was taken",
                 "`state` must hold all that orders are made of, and `restore` must take all of it",
             )
         if number + 1 < len(watched.states):
             other.learn(watched.states[number + 1][0])
             if other.digests[-1] != shedding_table[number + 2]:
-                raise other.broken(
+                raise other.violation(
                     "goes on otherwise after `restore` than it would have done",
                     "`state` must hold all that it goes by, and `restore` must take all of it",
                 )
 
 
-def _learned(case: Case, policy: Policy, seed: int) -> Mapping[str, Any] | None:
+def _learn_state(case: Case, policy: Policy, seed: int) -> Mapping[str, Any] | None:
     """Return the initial state of a policy that does not learn itself, learned from the same events."""
     if learned_by(policy) == policy.name:
         return None
     run = Run(case, POLICIES[learned_by(policy)], None, seed, [])
-    run.whole().session.budget.learn()
+    run.run_all().session.budget.learn()
     state: Mapping[str, Any] = getattr(run.watched.policy, "learned", run.watched.policy.state)()
     return state
 
@@ -254,7 +254,7 @@ def _long(
 ) -> None:
     """Repeat the same epoch, and check the size of the state and the time of learning."""
     recorder: Any = Recorder(maker())
-    recorded = Run(case, lambda: recorder, None, seed, [], learned, length=2 * len(case.batch)).whole()
+    recorded = Run(case, lambda: recorder, None, seed, [], learned, length=2 * len(case.batch)).run_all()
     recorded.session.budget.learn()
     context = recorded.watched.context
     log = recorder.log
@@ -264,19 +264,21 @@ def _long(
     watched.begin(context, seed)
     if learned is not None:
         watched.restore(learned)
-    first = Epoch(0, 1.0, 0, 0, 1.0, _again(log, 0, 0, case))
+    first = Epoch(0, 1.0, 0, 0, 1.0, _repeat_log(log, 0, 0, case))
     watched.learn(first)
     trajectories = copies * len(log.trajectories.made)
     for number in range(REPEATED):
-        watched.learn(Epoch(len(case.batch), 1.0, len(case.batch), 1, 8.0, _again(log, number * copies, copies, case)))
+        watched.learn(
+            Epoch(len(case.batch), 1.0, len(case.batch), 1, 8.0, _repeat_log(log, number * copies, copies, case))
+        )
         if number == 2 and min(watched.seconds[-3:]) > AN_EPOCH + A_TRAJECTORY * trajectories:
-            raise watched.broken(
+            raise watched.violation(
                 f"learns for {watched.seconds[-1]:.2f} s from {trajectories:,} trajectories",
                 "learning is paid for by the budget: a few array operations an epoch, no loop over trajectories",
             )
     half, end = watched.sizes[REPEATED // 4 : REPEATED // 2], watched.sizes[-REPEATED // 4 :]
     if max(end) > 1.02 * max(half) + GROWN:
-        raise watched.broken(
+        raise watched.violation(
             f"has a state that grows with the stream: {max(half):,} bytes, and after as many epochs again {max(end):,}",
             "forget what is old, or keep sums in place of what they are of",
         )
@@ -287,34 +289,34 @@ def _middle(watched: Watched) -> float:
     return median(watched.seconds[-REPEATED // 4 :])
 
 
-def _again(log: Log, number: int, copies: int, case: Case) -> Log:
+def _repeat_log(log: Log, number: int, copies: int, case: Case) -> Log:
     """Return the log of a stretch of events that occurred ``number`` times before and now occurs ``copies`` times."""
     trajectories, extra, none = Trajectories(), Extra(), np.zeros(0, np.int64)
     partition, when, is_found = [none], [none], [none.astype(np.bool_)]
     length = int(case.batch.ts[-1]) + 1 + (case.plan.window.span or 0)
     last = int(log.trajectories.made.trajectory.max(initial=-1)) + 1
     for copy in range(number, number + copies):
-        trajectories = trajectories.then(
-            _later(log.trajectories, copy * length, copy * last, case.plan.window.span or 0)
+        trajectories = trajectories.append(
+            _shift_log(log.trajectories, copy * length, copy * last, case.plan.window.span or 0)
         )
-        extra = extra.then(replace(log.extra, trajectory=log.extra.trajectory + copy * last))
+        extra = extra.append(replace(log.extra, trajectory=log.extra.trajectory + copy * last))
         partition.append(log.partition)
         when.append(log.when + copy * length)
         is_found.append(log.kept)
     return Log(trajectories, extra, log.ages, np.concatenate(partition), np.concatenate(when), np.concatenate(is_found))
 
 
-def _later(trajectories: Trajectories, time: int, number: int, span: int) -> Trajectories:
+def _shift_log(trajectories: Trajectories, time: int, number: int, span: int) -> Trajectories:
     """Return the same trajectories with later times and numbers; those that were open have expired."""
     partials, ended, runs = trajectories.made, trajectories.ended, trajectories.found
     open_partials = partials.rows(~np.isin(partials.trajectory, ended.trajectory))
     zeros = np.zeros(len(open_partials), np.int64)
     expiry = np.maximum(open_partials.start + span, open_partials.made)
-    ended = ended.then(Ended(open_partials.trajectory, expiry, zeros + EXPIRED, zeros))
+    ended = ended.append(Ended(open_partials.trajectory, expiry, zeros + EXPIRED, zeros))
     parents = [np.where(table.parent >= 0, table.parent + number, table.parent) for table in (partials, runs)]
-    start, made_at = partials.start + time, partials.made + time
+    numbers, start, made_at = partials.trajectory + number, partials.start + time, partials.made + time
     return Trajectories(
-        replace(partials, trajectory=partials.trajectory + number, parent=parents[0], start=start, made=made_at),
+        replace(partials, trajectory=numbers, parent=parents[0], start=start, made=made_at),
         replace(ended, trajectory=ended.trajectory + number, when=ended.when + time),
         replace(runs, parent=parents[1], when=runs.when + time),
     )

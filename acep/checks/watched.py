@@ -43,9 +43,9 @@ class Watched:
     def __post_init__(self) -> None:
         self.name = self.policy.name
         if not isinstance(self.name, str):
-            raise self.broken("`name` is no text", "policies are told apart by their names")
+            raise self.violation("`name` is no text", "policies are told apart by their names")
 
-    def broken(self, what: str, hint: str) -> PolicyError:
+    def violation(self, what: str, hint: str) -> PolicyError:
         """Return the error for a broken contract."""
         named = getattr(self.policy, "name", None)
         who = named if isinstance(named, str) else type(self.policy).__name__
@@ -56,53 +56,53 @@ class Watched:
         self.context = context
         digest_before = digest(context)
         try:
-            shedding_table = self._called("begin", lambda: self.policy.begin(context, seed))
+            shedding_table = self._call("begin", lambda: self.policy.begin(context, seed))
         except AcepError as error:
             if isinstance(error, PolicyError):
                 raise
             raise Refused(error.message) from error
         if digest(context) != digest_before:
-            raise self.broken("changes the setting in `begin`", "make a copy of what is to be changed")
-        return self._looked_at(shedding_table, "begin")
+            raise self.violation("changes the setting in `begin`", "make a copy of what is to be changed")
+        return self._check_table(shedding_table, "begin")
 
     def learn(self, epoch: Epoch) -> SheddingTable:
         """Return the policy's shedding table, and check that it does not modify the epoch's arrays."""
         digest_before = digest(epoch)
         started = time.process_time()
-        shedding_table = self._called("learn", lambda: self.policy.learn(epoch))
+        shedding_table = self._call("learn", lambda: self.policy.learn(epoch))
         self.seconds.append(time.process_time() - started)
         if digest(epoch) != digest_before:
-            raise self.broken(
+            raise self.violation(
                 "changes the epoch's arrays in `learn`", "others look at them too: make a copy of what is to be changed"
             )
         self.epochs += 1
         state = self.state()
         if self.states is not None:
             self.states.append((epoch, to_json(state)))
-        return self._looked_at(shedding_table, "learn")
+        return self._check_table(shedding_table, "learn")
 
     def state(self) -> Mapping[str, Any]:
         """Return the policy's state, and check that it is plain data."""
-        state = self._called("state", self.policy.state)
+        state = self._call("state", self.policy.state)
         hint = "numbers, texts, lists, dicts with texts as keys, and NumPy arrays of numbers"
         if not isinstance(state, Mapping):
-            raise self.broken(f"gives a {type(state).__name__} as its state, not a mapping", hint)
+            raise self.violation(f"gives a {type(state).__name__} as its state, not a mapping", hint)
         try:
             state_bytes = to_bytes(dict(state))
         except (TypeError, ValueError, RecursionError) as error:
-            raise self.broken(f"has a state that is no plain data: {error}", hint) from None
+            raise self.violation(f"has a state that is no plain data: {error}", hint) from None
         self.sizes.append(len(state_bytes))
         restored: Mapping[str, Any] = from_bytes(state_bytes)
         return restored
 
     def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Restore a state, and return the shedding table of that time."""
-        return self._looked_at(self._called("restore", lambda: self.policy.restore(state)), "restore")
+        return self._check_table(self._call("restore", lambda: self.policy.restore(state)), "restore")
 
-    def _looked_at(self, answer: Any, method: str) -> SheddingTable:
+    def _check_table(self, answer: Any, method: str) -> SheddingTable:
         shedding_table = as_table(answer)
         for what in mistakes(shedding_table, self.context):
-            raise self.broken(
+            raise self.violation(
                 f"gives a shedding table in `{method}` that cannot be followed: {what}",
                 "see acep.learning.shedding_table.SheddingTable; SheddingTable.flat(context) is a beginning",
             )
@@ -110,23 +110,23 @@ class Watched:
         checked: SheddingTable = shedding_table
         return checked
 
-    def _called(self, method: str, call: Callable[[], Any]) -> Any:
+    def _call(self, method: str, call: Callable[[], Any]) -> Any:
         python, numpy = random.getstate(), np.random.get_state()
         try:
             answer = call()
         except AcepError as error:
             if method == "begin":
                 raise
-            raise self.broken(
+            raise self.violation(
                 f"refuses in `{method}`: {error.message}", "what cannot be served is said in `begin`"
             ) from error
         except Exception as error:
-            raise self.broken(
+            raise self.violation(
                 f"raises {type(error).__name__} in `{method}`: {error}",
                 "an epoch may be empty, and without trajectories",
             ) from error
         if random.getstate() != python or digest(np.random.get_state()) != digest(numpy):
-            raise self.broken(
+            raise self.violation(
                 f"draws from a global random generator in `{method}`",
                 "the same stream must have the same answer: draw from a generator made from `seed`",
             )

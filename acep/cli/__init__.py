@@ -45,15 +45,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     try:
-        from acep.cli.logs import told
+        from acep.cli.logs import log_to_stderr
 
-        with told(args.log_level), stops_when_asked():
+        with log_to_stderr(args.log_level), stops_when_asked():
             if args.command in READERS:
                 check_address_space()
             status = _command(args.command)(args)
             sys.stdout.flush()
     except AcepError as error:
-        return _told(error)
+        return _print_error(error)
     except BrokenPipeError:
         # The reader has closed the output; the rest of the buffer must not fail again at exit.
         with suppress(OSError, ValueError, AttributeError):
@@ -66,15 +66,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write("acep: stopped\n")
         return stopped.end_process()
     except MemoryError:
-        return _told(memory_error())
+        return _print_error(memory_error())
     except Exception:
         if not is_short_of_address_space():
             raise
-        return _told(too_small())
+        return _print_error(too_small())
     return status or 0
 
 
-def _told(error: AcepError) -> int:
+def _print_error(error: AcepError) -> int:
     """Print an error in the words of the command line, and return the exit status."""
     from acep.cli.spelling import as_typed
 
@@ -404,10 +404,10 @@ class _ArgumentParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         message = printable(" ".join(message.splitlines()))  # an argument may have several lines
-        hint = self._meant(message)
+        hint = self._spelling_hint(message)
         super().error(f"{message} [option_invalid]" + (f"\nhint: {hint}" if hint else ""))
 
-    def _meant(self, message: str) -> str | None:
+    def _spelling_hint(self, message: str) -> str | None:
         if match := re.match(r"unrecognized arguments: (--[\w-]+)", message):
             subparsers = (action for action in self._actions if isinstance(action, argparse._SubParsersAction))
             commands = [command for action in subparsers for command in action.choices.values()]

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> None:
         query, options = load_query(args), budget_options(args)
     from acep.runner.following import MAX_FILES, POLL, follow
 
-    tell, finish = _watching() if args.watch else _silent() if args.no_progress else _teller()
+    tell, finish = _live_view() if args.watch else _no_view() if args.no_progress else _line_view()
     try:
         summary = follow(
             args.folder,
@@ -68,18 +68,18 @@ def run(args: argparse.Namespace) -> None:
         say(str(summary.bad))
 
 
-def _watching() -> tuple[Callable[[Progress], None], Callable[[], None]]:
+def _live_view() -> tuple[Callable[[Progress], None], Callable[[], None]]:
     from acep.cli.watch import LiveView
 
     live = LiveView(sys.stderr)
     return live.tell, live.finish
 
 
-def _silent() -> tuple[Callable[[Progress], None], Callable[[], None]]:
+def _no_view() -> tuple[Callable[[Progress], None], Callable[[], None]]:
     return lambda _: None, lambda: None
 
 
-def _teller() -> tuple[Callable[[Progress], None], Callable[[], None]]:
+def _line_view() -> tuple[Callable[[Progress], None], Callable[[], None]]:
     """Return a function that prints one line per micro-batch, over the last one on a terminal, and one that ends it."""
     terminal = sys.stderr.isatty()
     open_line = False

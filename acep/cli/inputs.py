@@ -24,13 +24,13 @@ __all__ = [
     "clause_options",
     "column_names",
     "file_options",
+    "files_text",
     "load_events",
     "load_query",
     "query_text",
     "reading_options",
     "say_bad_lines",
     "say_duplicates",
-    "shown",
     "write_text",
 ]
 
@@ -379,7 +379,7 @@ def write_text(path: str, text: str) -> None:
         raise DataError(f"`{path}` cannot be written: {bad.strerror or bad}", code="file_write") from None
 
 
-def shown(paths: list[str]) -> str:
+def files_text(paths: list[str]) -> str:
     """Return a short text for some files."""
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
 

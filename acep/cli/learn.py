@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from acep.cli.inputs import column_names, load_events, load_query, shown
+from acep.cli.inputs import column_names, files_text, load_events, load_query
 from acep.cli.progress import progress
 from acep.errors import DataError
 
@@ -18,7 +18,7 @@ def run(args: argparse.Namespace) -> None:
     from acep.output.writing import open_output
     from acep.training.learn import learn
 
-    with progress(args, f"reading {shown(args.events)}"):
+    with progress(args, f"reading {files_text(args.events)}"):
         table = load_events(args.events, query, args)
     with progress(args, f"learning from {table.num_rows:,} events"):
         history = learn(table, query, policy=args.policy, seed=args.seed, history=args.old, **column_names(args))

@@ -11,12 +11,12 @@ from acep.cli.inputs import (
     casts_of,
     column_names,
     file_options,
+    files_text,
     load_query,
     query_text,
     reading_options,
     say_bad_lines,
     say_duplicates,
-    shown,
     write_text,
 )
 from acep.cli.progress import progress
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     from acep.linting.reading import read_whole
 
     check_duplicates(args.duplicates, args.id)
-    with progress(args, f"reading {shown(args.events)}"):
+    with progress(args, f"reading {files_text(args.events)}"):
         table, complete, bad = read_whole(args.events, reading_options(args, query))
         say_bad_lines(bad)
     with progress(args, "looking at the events"):

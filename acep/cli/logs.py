@@ -10,11 +10,11 @@ from typing import Any
 from acep.cli.terminal import say
 from acep.errors import printable
 
-__all__ = ["told"]
+__all__ = ["log_to_stderr"]
 
 
 @contextmanager
-def told(level: str) -> Iterator[None]:
+def log_to_stderr(level: str) -> Iterator[None]:
     """Print what acep logs at ``level`` or above, and Python's warnings unless it is ``error``."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -23,13 +23,13 @@ def told(level: str) -> Iterator[None]:
         if level != "error":
             say(f"acep: warning: {printable(as_typed(str(message)))}")
 
-    with warnings.catch_warnings(), nullcontext() if level in ("warning", "error") else _logged(level):
+    with warnings.catch_warnings(), nullcontext() if level in ("warning", "error") else _handle_logs(level):
         warnings.showwarning = show
         yield
 
 
 @contextmanager
-def _logged(level: str) -> Iterator[None]:
+def _handle_logs(level: str) -> Iterator[None]:
     import logging  # which takes time to load; the library logs no warnings
 
     class OnStderr(logging.Handler):

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from acep.cli.inputs import (
     budget_options,
     column_names,
+    files_text,
     load_query,
     reading_options,
     say_bad_lines,
     say_duplicates,
-    shown,
 )
 from acep.cli.progress import progress
 from acep.cli.terminal import say, show
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
     from acep.matching.batch_stream import Passing
 
     with contextlib.ExitStack() as stack:
-        with progress(args, f"reading {shown(args.events)}"):
+        with progress(args, f"reading {files_text(args.events)}"):
             events = stack.enter_context(open_events(args.events, options))
         names = column_names(args)
         if events.sorted_on_disk:
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
             how["duplicates"] = args.duplicates
         passing = Passing(query, events.schema, events.rows, **how, **who)
         with progress(args, f"matching {events.rows:,} events", events.rows) as advance:
-            batches = _counted(events.batches(), advance)
+            batches = _count_batches(events.batches(), advance)
             if args.kind in ("count", "exists"):
                 _print_one(passing, batches, args.kind)
             else:
@@ -108,7 +108,7 @@ def _check(args: argparse.Namespace) -> None:
         check_quoting(args.quote_formulas, None if args.output is None else output_format(args.output))
 
 
-def _counted(batches: Iterator[pa.Table], advance: Callable[[int], None]) -> Iterator[pa.Table]:
+def _count_batches(batches: Iterator[pa.Table], advance: Callable[[int], None]) -> Iterator[pa.Table]:
     """Yield the batches, and count each once it has been matched."""
     for table in batches:
         yield table

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from acep.cli.inputs import shown
+from acep.cli.inputs import files_text
 from acep.errors import DataError, QueryError, suggest
 from acep.events.fields import fields_of, named_column
 from acep.matches.matches import Match, Matches
@@ -112,31 +112,31 @@ class MatchPlot:
 
     def write(self, events: EventStream, names: dict[str, Any], report: Report) -> None:
         """Read the events around a few matches, and write the file. Raises :class:`DataError` if that fails."""
-        facts = [("query", self.query.text), ("events", shown(self.files)), ("result", str(report))]
+        facts = [("query", self.query.text), ("events", files_text(self.files)), ("result", str(report))]
         series: list[tuple[Match, Series]] = []
         if self.query.sources:
             facts.append(("series", "none: the events of the matches are matches of the queries in FROM"))
         elif self.value is None:
             facts.append(("series", "none: the query's predicates name no column of numbers (--plot-value names one)"))
         else:
-            series, crowded = _around(events, self._some(), self.value, names)
+            series, crowded = _read_around(events, self._choose_matches(), self.value, names)
             facts += [
                 ("series", f"more than {MOST_ROWS:,} events around the match of {key_text(match.key)}")
                 for match in crowded
             ]
         qualification = "" if report.exact else f" (not exact: {report.missing()})"
-        heading = f"acep match {label_text(self.name, 50)} {label_text(shown(self.files), 50)}{qualification}"
+        heading = f"acep match {label_text(self.name, 50)} {label_text(files_text(self.files), 50)}{qualification}"
         drawing = Drawn(heading, facts, self._bars.items, self._bars.n_seen, self.ts, self.value or "", series)
         write_image(self.path, as_file(drawing, one_name(self.path, FORMS, "a plot")))
 
-    def _some(self) -> list[Match]:
+    def _choose_matches(self) -> list[Match]:
         """Return a few matches from the beginning to the end, if there are such, ones that take time."""
         matches = [match for match in self._few.items if match.start != match.end] or self._few.items
         positions = np.linspace(0, len(matches) - 1, min(MOST_SERIES, len(matches))).round().astype(int)
         return [matches[position] for position in positions]
 
 
-def _around(
+def _read_around(
     events: EventStream, matches: Sequence[Match], value: str, names: dict[str, Any]
 ) -> tuple[list[tuple[Match, Series]], list[Match]]:
     """Read the events once more, and return the matches with those around them, and the matches that have too many."""
@@ -144,7 +144,7 @@ def _around(
     parts_by_match: list[list[pa.Table]] = [[] for _ in matches]
     number = None if names["id"] is not None else "_".join(["number", *events.schema.names])  # a name that none has
     roles = {"ts": names["ts"], "value": value, "id": names["id"] or number}
-    for table, times in _numbered(events, names["ts"], number):
+    for table, times in _number_rows(events, names["ts"], number):
         if not events.small and len(times) and times[0] > max((high for _, high in spans), default=0):
             break
         for parts, match, (low, high) in zip(parts_by_match, matches, spans, strict=True):
@@ -166,7 +166,7 @@ def _around(
     return series, crowded
 
 
-def _numbered(events: EventStream, ts: str, number: str | None) -> Iterator[tuple[pa.Table, Any]]:
+def _number_rows(events: EventStream, ts: str, number: str | None) -> Iterator[tuple[pa.Table, Any]]:
     """Yield the events with their times, and with a column that numbers their rows if it has a name."""
     rows = 0
     for table in events.batches():

@@ -11,9 +11,9 @@ from acep.cli.inputs import (
     budget_options,
     column_names,
     file_options,
+    files_text,
     load_events,
     load_query,
-    shown,
     ticks_or_text,
 )
 from acep.cli.progress import progress
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
 
     plain = len(args.events) == 1 and Path(args.events[0]).is_file()
     plain = plain and not args.cast and not any(file_options(args).values())
-    with progress(args, f"reading {shown(args.events)}"):
+    with progress(args, f"reading {files_text(args.events)}"):
         events = (
             args.events[0] if plain else load_events(args.events, query, args, checks_ids=args.duplicates == "refuse")
         )

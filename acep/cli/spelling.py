@@ -63,11 +63,11 @@ def as_typed(text: str) -> str:
     "--type 'event.type[1]'"
     """
     parts = QUOTED.split(text)
-    parts[::2] = [_typed(part) for part in parts[::2]]
+    parts[::2] = [_as_option_text(part) for part in parts[::2]]
     return "".join(parts)
 
 
-def _typed(text: str) -> str:
+def _as_option_text(text: str) -> str:
     for pattern, typed in SPELLINGS:
         text = pattern.sub(typed, text)
     text = MAPPING.sub(_pairs, text)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from acep.cli.inputs import casts_of, file_options, shown
+from acep.cli.inputs import casts_of, file_options, files_text
 from acep.cli.progress import progress
 from acep.cli.terminal import show
 from acep.errors import DataError, QueryError
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
     options = {**file_options(args), "cast": casts_of(args)}
     tables: dict[str, pa.Table] = {}
     for name, path in paths.items():
-        with progress(args, f"reading {shown([path])}"):
+        with progress(args, f"reading {files_text([path])}"):
             tables[name] = read_events(path, type=None, **options)
     if args.explain:
         show(explain_statement(text, **tables))

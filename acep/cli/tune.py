@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from acep.cli.inputs import column_names, load_events, load_query, shown, write_text
+from acep.cli.inputs import column_names, files_text, load_events, load_query, write_text
 from acep.cli.progress import progress
 from acep.cli.spelling import as_typed
 from acep.cli.terminal import show
@@ -18,7 +18,7 @@ def run(args: argparse.Namespace) -> None:
     size = None if args.sample is None else _size(args.sample)
     from acep.tuning.tune import EFFORT, tune
 
-    with progress(args, f"reading {shown(args.events)}"):
+    with progress(args, f"reading {files_text(args.events)}"):
         table = load_events(args.events, query, args, every=True)
     with progress(args, "replaying a sample"):
         tuning = tune(

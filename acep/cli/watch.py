@@ -44,7 +44,7 @@ def view(records: Sequence[Progress], width: int, marks: str = BLOCKS) -> list[s
     time     0 % Spark, 0 % transfer, 0 % matching
     """
     now, previous = records[-1], records[-2] if len(records) > 1 else None
-    timed = [_timed(records[: number + 1]) for number in range(len(records))]
+    timed = [_rows_and_seconds(records[: number + 1]) for number in range(len(records))]
     matches = [record.matches for record in records]
     new_matches: list[float | None] = [matches[0] if records[0].batch == 0 else None]
     new_matches += [later - earlier for earlier, later in itertools.pairwise(matches)]
@@ -75,7 +75,7 @@ def view(records: Sequence[Progress], width: int, marks: str = BLOCKS) -> list[s
     return [line.rstrip()[: max(0, width - 1)] for line in (head, *lines)]
 
 
-def _timed(records: Sequence[Progress]) -> tuple[int, float]:
+def _rows_and_seconds(records: Sequence[Progress]) -> tuple[int, float]:
     """Return the rows and the seconds of the last micro-batch, together with as many before it as it takes to know a
     speed."""
     rows, seconds = 0, 0.0

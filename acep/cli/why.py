@@ -11,7 +11,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from acep.cli.inputs import column_names, load_events, load_query, shown
+from acep.cli.inputs import column_names, files_text, load_events, load_query
 from acep.cli.progress import progress
 from acep.cli.terminal import show
 from acep.errors import DataError, suggest
@@ -32,16 +32,16 @@ def run(args: argparse.Namespace) -> None:
     if args.many and args.rows is not None:
         raise DataError("--many counts all matches, and --rows asks about one", code="option_invalid")
     if args.many:
-        with progress(args, f"reading {shown(args.events)}"):
+        with progress(args, f"reading {files_text(args.events)}"):
             table = load_events(args.events, query, args, every=True)
         with progress(args, "counting matches"):
-            reasons = _many(table, query, args, args.key)
+            reasons = _explain_many(table, query, args, args.key)
         show(str(reasons))
         return
     from acep.explain.why import explain_table
     from acep.tuning.many import MANY_MATCHES
 
-    with progress(args, f"reading {shown(args.events)}"):
+    with progress(args, f"reading {files_text(args.events)}"):
         table = load_events(args.events, query, args)
     with progress(args, "matching the events of the key"):
         choose = None if args.key is None else lambda plan, keys: _key(args.key, plan, keys)
@@ -51,11 +51,11 @@ def run(args: argparse.Namespace) -> None:
     if report.matches >= MANY_MATCHES and rows is None:
         sys.stdout.flush()
         with progress(args, "counting matches"):
-            reasons = _many(table, query, args, args.key)
+            reasons = _explain_many(table, query, args, args.key)
         show(f"\n{reasons}")
 
 
-def _many(table: pa.Table, query: Query, args: argparse.Namespace, key: str | None) -> ManyMatches:
+def _explain_many(table: pa.Table, query: Query, args: argparse.Namespace, key: str | None) -> ManyMatches:
     """Return what multiplies the matches: those of one key, if it is given."""
     from acep.events.buffers import selectable
     from acep.events.tables import events_of, schema_of
@@ -124,7 +124,7 @@ def _value(text: str, name: str, schema: Schema) -> Any:
     from acep.pattern.times import ns_of
     from acep.plan.schema import Kind
 
-    kind, scale = schema.held(name), schema.scale(name)
+    kind, scale = schema.engine_kind(name), schema.scale(name)
     try:
         if scale is not None:
             units = Fraction(text) * 10**scale

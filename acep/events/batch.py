@@ -164,6 +164,6 @@ def batch_of_events(events: Events, schema: Schema) -> Batch:
         ts=np.array(events.ts, np.int64),
         types=column_of_values(events.types, Kind.STRING),
         ids=ids,
-        columns={name: column_of_values(values, schema.held(name)) for name, values in events.columns.items()},
+        columns={name: column_of_values(values, schema.engine_kind(name)) for name, values in events.columns.items()},
         order=None if events.order is None else np.array(events.order, np.int64),
     )

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from acep.events.batch import Column
 from acep.plan.schema import Kind
-from acep.sketches.hashing import mixed
+from acep.sketches.hashing import mix_bits
 
 __all__ = ["STEP", "Hashes", "hashes_of_columns", "hashes_of_texts"]
 
@@ -29,7 +29,7 @@ def hashes_of_columns(columns: Sequence[Column], size: int) -> Hashes:
     hashes: Hashes | None = None
     for column in columns:
         words = _words(column)
-        hashes = mixed(words if hashes is None else hashes * STEP + words)
+        hashes = mix_bits(words if hashes is None else hashes * STEP + words)
     return np.zeros(size, np.uint64) if hashes is None else hashes
 
 

@@ -11,14 +11,14 @@ import pyarrow as pa
 from acep.events.duplicates import settle_duplicates
 from acep.events.tables import to_table
 from acep.events.user_rows import OwnRows, own_rows, rows_of_paths
-from acep.pattern.query_arguments import Asked, columns_read, is_swapped
+from acep.pattern.query_arguments import QuerySet, columns_read, is_swapped
 
 __all__ = ["are_paths", "input_table", "names_used"]
 
 
 def input_table(
     events: Any,
-    asked: Asked,
+    query_set: QuerySet,
     *,
     ts: Any,
     type: Any,
@@ -34,7 +34,7 @@ def input_table(
 
     Raises :class:`DataError` for anything but a table, the path of a file, or a list of paths.
     """
-    columns = names_used(asked, ts, type, seq, id)
+    columns = names_used(query_set, ts, type, seq, id)
     if not are_paths(events):
         table = to_table(events, columns)
         return table, own_rows(events, table)
@@ -55,10 +55,10 @@ def are_paths(events: Any) -> bool:
     return (several or _is_path(events)) and not is_swapped(events)
 
 
-def names_used(asked: Asked, *roles: Any) -> list[str]:
+def names_used(query_set: QuerySet, *roles: Any) -> list[str]:
     """Return the columns that queries use, by the names of columns with a role and those that they read."""
     used = dict.fromkeys(name for name in roles if isinstance(name, str))
-    for query in asked.queries:
+    for query in query_set.queries:
         used |= dict.fromkeys(columns_read(query))
     return [*used]
 

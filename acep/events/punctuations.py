@@ -151,7 +151,7 @@ def key_values(key: Any, allowed_names: Sequence[str], arrow: pa.Schema, schema:
             listed = ", ".join(f"`{column}`" for column in allowed_names)
             hint = f"key= may name {listed}" if allowed_names else "the queries have none; leave key= out"
             raise QueryError(f"`{name}` is no partition attribute of the queries", hint=hint, code="option_invalid")
-        data_type, kind = fields_of(arrow)[name], schema.held(name)
+        data_type, kind = fields_of(arrow)[name], schema.engine_kind(name)
         try:
             values = pa.chunked_array([pa.array([value], data_type)])
         except (pa.ArrowException, TypeError, ValueError, OverflowError):

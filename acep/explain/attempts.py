@@ -42,11 +42,11 @@ def attempts(engine: ReferenceEngine, node: MatchNode | None, event: Event, kind
         arc = move.arc
         if (arc.types and kind not in arc.types) or not arc.valid(event.ts):
             continue
-        if so_far + arc.weight + engine.rest(arc) > engine.budget:
+        if so_far + arc.weight + engine.least_remaining_cost(arc) > engine.budget:
             continue  # no event may take it
         failed = move.failures(registers, event.row)
         error = so_far + engine.cost(arc, between)
-        is_affordable = error + engine.rest(arc) <= engine.budget
+        is_affordable = error + engine.least_remaining_cost(arc) <= engine.budget
         surplus = None
         if engine.strategy.contiguous and engine.plan.automaton.costs.of_gap(arc.gaps, between) is None:
             surplus = between, max(letters for _, letters in arc.gaps)

@@ -9,7 +9,7 @@ from acep.automaton.arcs import Arc
 from acep.automaton.graph import OF_REGISTER
 from acep.explain.condition_text import input_value
 from acep.explain.failure_report import Failure, FailureReport
-from acep.explain.recorder import Watching
+from acep.explain.recorder import MissRecorder
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled
 from acep.pattern.graph_check import REGISTER
@@ -21,29 +21,29 @@ from acep.reference.engine import Event, MatchNode
 __all__ = ["automaton_report", "registers_of"]
 
 
-def automaton_report(watching: Watching, best: MatchNode | None) -> FailureReport:
+def automaton_report(recorder: MissRecorder, best: MatchNode | None) -> FailureReport:
     """Explain how a partial match ended, or (``None``) why no event began one."""
     failed: list[Failure] = []
-    state = _state_text(watching.plan, best)
-    for event, kind in watching.seen:
+    state = _state_text(recorder.plan, best)
+    for event, kind in recorder.events:
         if best is not None and event.position <= best.trail.event.position:
             continue
         if best is None:
-            failed += _attempts(watching, None, event)
+            failed += _attempts(recorder, None, event)
             continue
-        if watching.tracing.expired(best, event.position, event.ts):
+        if recorder.tracing.has_expired(best, event.position, event.ts):
             return state, failed, _end_text(failed, f"the window closed (event {event.id} is too late)")
-        waits, taken = watching.next_of(best, event, kind)
-        failures = list(_attempts(watching, best, event))
+        waits, taken = recorder.next_of(best, event, kind)
+        failures = list(_attempts(recorder, best, event))
         if taken:
-            onward = " or ".join(dict.fromkeys(_name(watching.plan, node.state) for node in taken))
+            onward = " or ".join(dict.fromkeys(_name(recorder.plan, node.state) for node in taken))
             return state, failures, f"event {event.id} took the arc to {onward}, which is no nearer to an end"
         if not waits:
             return state, failures, f"event {event.id} took no arc"
         failed += failures  # an ignorable arc let the event pass
     if best is None:
-        return state, failed, "no event took an arc from there" if watching.seen else watching.end_text
-    return state, failed, _end_text(failed, watching.end_text)
+        return state, failed, "no event took an arc from there" if recorder.events else recorder.end_text
+    return state, failed, _end_text(failed, recorder.end_text)
 
 
 def registers_of(plan: Plan, best: MatchNode | None) -> dict[str, Any]:
@@ -76,16 +76,16 @@ def _state_text(plan: Plan, best: MatchNode | None) -> str:
     return f"{where}; an arc to {targets} is needed next" if targets else f"{where}, from which no arc takes an event"
 
 
-def _attempts(watching: Watching, node: MatchNode | None, event: Event) -> Iterator[Failure]:
+def _attempts(recorder: MissRecorder, node: MatchNode | None, event: Event) -> Iterator[Failure]:
     """Yield for each arc why an event did not take it."""
-    plan = watching.plan
+    plan = recorder.plan
     state, registers = (0, ()) if node is None else (node.state, node.registers)
-    for move in watching.tracing.moves[state]:
+    for move in recorder.tracing.moves[state]:
         name = f"{_name(plan, state)} -> {_name(plan, move.arc.target)}"
         if not move.arc.valid(event.ts):
             yield Failure(event.id, name, _times(plan, move.arc), takes=True)
-        elif (number := move.failed(registers, event.row)) is not None:
-            yield Failure(event.id, name, _not_held(plan, plan.predicates[number], node, event), takes=True)
+        elif (number := move.first_failure(registers, event.row)) is not None:
+            yield Failure(event.id, name, _failed_fence_text(plan, plan.predicates[number], node, event), takes=True)
         elif plan.arcs.states[move.arc.target].cost_to_end is None:
             yield Failure(event.id, name, "no final state can be reached from there", takes=True)
 
@@ -99,7 +99,7 @@ def _times(plan: Plan, arc: Arc) -> str:
     return f"it is valid {' and '.join(parts)}"
 
 
-def _not_held(plan: Plan, fence: Compiled, node: MatchNode | None, event: Event) -> str:
+def _failed_fence_text(plan: Plan, fence: Compiled, node: MatchNode | None, event: Event) -> str:
     registers = {} if node is None else registers_of(plan, node)
     value_texts = []
     for leaf in fence.leaves:

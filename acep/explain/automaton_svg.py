@@ -186,7 +186,7 @@ def _state(state: State, automaton: Thompson) -> Shape:
 
 
 def _ending(accept: Accept, automaton: Thompson) -> str:
-    words = [f"ends +{automaton.costs.unscaled(accept.cost)}" if accept.cost else "ends"]
+    words = [f"ends +{automaton.costs.unscale(accept.cost)}" if accept.cost else "ends"]
     words += [f"no {_shorten(automaton.negations[c.negation].var)}" for c in accept.crossings]
     return ", ".join(words)
 
@@ -201,8 +201,8 @@ def _arc(arc: Arc, automaton: Thompson) -> Arrow:
 
 def _missing(gaps: tuple[Gap, ...], costs: Costs) -> str:
     """Return the cost of missing letters; under contiguity the range, as more of them make up for events in between."""
-    upper = f" to {costs.unscaled(gaps[-1][0])}" if len(gaps) > 1 else ""
-    return f"+{costs.unscaled(gaps[0][0])}{upper}"
+    upper = f" to {costs.unscale(gaps[-1][0])}" if len(gaps) > 1 else ""
+    return f"+{costs.unscale(gaps[0][0])}{upper}"
 
 
 def _label(var: str, types: tuple[str, ...]) -> str:

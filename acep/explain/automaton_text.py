@@ -35,7 +35,7 @@ def gaps_text(gaps: tuple[Gap, ...], costs: Costs) -> str:
 
 
 def _gap(weight: int, letters: int, costs: Costs) -> str:
-    text = str(costs.unscaled(weight))
+    text = str(costs.unscale(weight))
     return f"{text} ({_count(letters, 'letter')})" if letters else text
 
 
@@ -69,8 +69,8 @@ def thompson_lines(automaton: Thompson) -> list[str]:
     """
     costs = automaton.costs
     head = f"{_count(len(automaton.places), 'place')}, {_count(len(automaton.letters), 'letter')}"
-    head = f"{head}; error budget {costs.unscaled(costs.budget)}" + (", contiguous" if costs.contiguous else "")
-    lines = [head if costs.surplus is None else f"{head}, each surplus event {costs.unscaled(costs.surplus)}"]
+    head = f"{head}; error budget {costs.unscale(costs.budget)}" + (", contiguous" if costs.contiguous else "")
+    lines = [head if costs.surplus is None else f"{head}, each surplus event {costs.unscale(costs.surplus)}"]
     lines += [f"letter {i}: {_letter(letter)}" for i, letter in enumerate(automaton.letters, 1)]
     lines += [f"negation n{i}: {_negation(negation, costs)}" for i, negation in enumerate(automaton.negations)]
     lines += [f"group g{i}: {', '.join(names)}" for i, names in enumerate(automaton.groups)]
@@ -106,7 +106,7 @@ def _negation(negation: Negated, costs: Costs) -> str:
     where = [word for word, holds in (("leading", negation.leading), ("trailing", negation.trailing)) if holds]
     words = [f"no {negation.var} of {types_text(negation.types)}", " and ".join(where) or "between"]
     if negation.weight is not None:
-        words.append(f"each costs {costs.unscaled(negation.weight)}")
+        words.append(f"each costs {costs.unscale(negation.weight)}")
     if negation.groups:
         words.append("of " + " ".join(f"g{g}" for g in negation.groups))
     return "; ".join(words)
@@ -159,7 +159,7 @@ def arcs_lines(arcs: Arcs, automaton: Thompson) -> list[str]:
 def _state(state: State, automaton: Thompson) -> str:
     opened = f", open {' '.join(state.open)}" if state.open else ""
     cost = state.cost_to_end
-    remaining = "no way to an end" if cost is None else f"least rest {automaton.costs.unscaled(cost)}"
+    remaining = "no way to an end" if cost is None else f"least rest {automaton.costs.unscale(cost)}"
     return f"state {state.name}{opened}; {remaining}"
 
 
@@ -182,7 +182,7 @@ def crossing_text(crossing: Crossing, automaton: Thompson) -> str:
 def _accept(accept: Accept, automaton: Thompson) -> str:
     words = ["ends"]
     if accept.cost:
-        words.append(f"missing {automaton.costs.unscaled(accept.cost)}")
+        words.append(f"missing {automaton.costs.unscale(accept.cost)}")
     words += [f"past {crossing_text(c, automaton)}" for c in accept.crossings]
     return ", ".join(words)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from acep.display import MOST_TEXT, preformatted
+from acep.display import MOST_TEXT, preformat
 from acep.errors import QueryError, printable
 from acep.events.batch import Batch
 from acep.events.records import Id
@@ -19,7 +19,7 @@ from acep.events.times import value_text
 from acep.explain.automaton_report import automaton_report, registers_of
 from acep.explain.failure_report import Failure, FailureReport, explain_incomplete, explain_no_start, explain_refusal
 from acep.explain.key_matches import KeyMatches, events_of_key, ids_of, matches_of_key
-from acep.explain.recorder import NearMiss, Stage, Wanted, Watching
+from acep.explain.recorder import MissRecorder, NearMiss, Stage, Wanted
 from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
@@ -84,7 +84,7 @@ class Furthest:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return preformatted(str(self), MOST_TEXT)
+        return preformat(str(self), MOST_TEXT)
 
     def _lines(self) -> Iterator[str]:
         yield from self._heads()
@@ -171,11 +171,11 @@ def furthest(plan: Plan, batch: Batch, key: Key = (), rows: Sequence[Id] = ()) -
     )  # fmt: skip
     if rows and matches.number:
         return report
-    watching = Watching(plan, Wanted(key, frozenset() if rows else frozenset(matches.ids), numbers))
-    followed = [match for match in watching.run(batch.events) if rows and ids_of(match) == {*rows}]
+    recorder = MissRecorder(plan, Wanted(key, frozenset() if rows else frozenset(matches.ids), numbers))
+    followed = [match for match in recorder.run(batch.events) if rows and ids_of(match) == {*rows}]
     if followed and report.unmatched and plan.query.output is Output.ALL:
         return replace(report, matches=1, examples=(dict(followed[0].bindings),))
-    return _with_reasons(replace(report, looked_at=watching.n_seen), watching, matches)
+    return _with_reasons(replace(report, looked_at=recorder.n_seen), recorder, matches)
 
 
 def check_sources(plan: Plan) -> None:
@@ -187,11 +187,11 @@ def check_sources(plan: Plan) -> None:
 def nearest_key(plan: Plan, batch: Batch) -> tuple[Key | None, int]:
     """Return the key whose nearest miss came nearest to a match, of those without a match if there are any (``None``:
     no event was near one), and the number of events that were looked at."""
-    watching = Watching(plan, Wanted(None))
-    matched = {match.key for match in watching.run(batch.events)}
-    misses = watching.tracing.best
+    recorder = MissRecorder(plan, Wanted(None))
+    matched = {match.key for match in recorder.run(batch.events)}
+    misses = recorder.tracing.best
     ranked = [(key in matched, near.rank, index, key) for index, (key, near) in enumerate(misses.items())]
-    return min(ranked)[-1] if ranked else next(iter(matched), None), watching.n_seen
+    return min(ranked)[-1] if ranked else next(iter(matched), None), recorder.n_seen
 
 
 def _list_ids(ids: Sequence[Id]) -> str:
@@ -199,44 +199,46 @@ def _list_ids(ids: Sequence[Id]) -> str:
     return f"{', '.join(map(str, ids[:MOST_LINES]))}{more}"
 
 
-def _with_reasons(report: Furthest, watching: Watching, matches: KeyMatches) -> Furthest:
+def _with_reasons(report: Furthest, recorder: MissRecorder, matches: KeyMatches) -> Furthest:
     """Add the nearest miss, and what failed there."""
-    plan, near = watching.plan, watching.tracing.best.get(watching.wanted.key or ())
+    plan, near = recorder.plan, recorder.tracing.best.get(recorder.wanted.key or ())
     node = None if near is None else near.node
-    if near is None and matches.number and not watching.wanted.rows:
-        return replace(report, ended=_nothing_waited(watching))
-    state, failed, ended = _reasons(watching, near)
+    if near is None and matches.number and not recorder.wanted.rows:
+        return replace(report, ended=_nothing_waited(recorder))
+    state, failed, ended = _reasons(recorder, near)
     if near is not None and near.stage is Stage.NOT_CHOSEN and node is not None and plan.query.output is not Output.ALL:
         chosen = _chosen_instead(node, matches.chosen)
         ended = "nothing refuses it, but the output may choose others" if report.unmatched else f"{ended}{chosen}"
     bound = (
-        {} if node is None else {var: tuple(e.id for e in of) for var, of in bound_events(node.trail.steps()).items()}
+        {}
+        if node is None
+        else {var: tuple(e.id for e in events) for var, events in bound_events(node.trail.steps()).items()}
     )
     registers = registers_of(plan, node) if plan.query.graph is not None else {}
     return replace(report, state=state, bound=bound, failed=tuple(failed), ended=ended, registers=registers)
 
 
-def _nothing_waited(watching: Watching) -> str:
+def _nothing_waited(recorder: MissRecorder) -> str:
     """Return what became of the events that are in no match, where none of them was near one."""
-    letters = watching.plan.automaton.letters
+    letters = recorder.plan.automaton.letters
     types = None if any(not letter.types for letter in letters) else {t for letter in letters for t in letter.types}
-    matched = watching.wanted.matched
+    matched = recorder.wanted.matched
     unmatched = [
-        event.id for event, kind in watching.seen if event.id not in matched and (types is None or kind in types)
+        event.id for event, kind in recorder.events if event.id not in matched and (types is None or kind in types)
     ]
     if not unmatched:
         return "every event that the pattern can bind is in a match"
     return f"no partial match waited for the other events that it can bind: {_list_ids(unmatched)}"
 
 
-def _reasons(watching: Watching, near: NearMiss | None) -> FailureReport:
+def _reasons(recorder: MissRecorder, near: NearMiss | None) -> FailureReport:
     node = None if near is None else near.node
-    if watching.plan.query.graph is not None:
-        return automaton_report(watching, node)
+    if recorder.plan.query.graph is not None:
+        return automaton_report(recorder, node)
     if near is None or node is None:
-        return explain_no_start(watching)
+        return explain_no_start(recorder)
     is_refused = near.stage not in (Stage.TRIED, Stage.NOT_TRIED)
-    return explain_refusal(watching, near, node) if is_refused else explain_incomplete(watching, node)
+    return explain_refusal(recorder, near, node) if is_refused else explain_incomplete(recorder, node)
 
 
 def _chosen_instead(node: MatchNode, matches: Sequence[Found]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from acep.events.tables import key_to_input, time_types
 from acep.events.times import value_text
+from acep.functions.aggregates import AGGREGATES
 from acep.output.json_records import plain
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled
@@ -15,12 +16,12 @@ from acep.plan.compile import Plan
 from acep.reference.bindings import aggregate, failing_values
 from acep.reference.engine import Event
 
-__all__ = ["input_value", "not_held"]
+__all__ = ["failed_condition_text", "input_value"]
 
 Bound = dict[str, list[Event]]
 
 
-def not_held(plan: Plan, condition: Compiled, bound: Bound, var: str = "") -> str:
+def failed_condition_text(plan: Plan, condition: Compiled, bound: Bound, var: str = "") -> str:
     """Return that a condition does not hold, with its values. ``bound``: the events of each variable, with the one
     that was bound to ``var`` last.
 
@@ -29,7 +30,7 @@ def not_held(plan: Plan, condition: Compiled, bound: Bound, var: str = "") -> st
     >>> from acep.plan.compile import compile_query
     >>> schema = schema_of(to_table({"ts": [1], "type": ["A"], "x": [5]}).schema)
     >>> plan = compile_query(parse("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9"), schema)
-    >>> not_held(plan, plan.predicates[0], {"a": [Event(0, 1, 0, (5,))], "b": [Event(1, 2, 1, (4,))]})
+    >>> failed_condition_text(plan, plan.predicates[0], {"a": [Event(0, 1, 0, (5,))], "b": [Event(1, 2, 1, (4,))]})
     'a.x < b.x does not hold (a.x = 5, b.x = 4)'
     """
     values = [_last_value(plan, leaf, bound, var) for leaf in condition.leaves]
@@ -59,7 +60,7 @@ def input_value(plan: Plan, name: str, value: Any) -> Any:
 def _as_input(plan: Plan, leaf: ex.Leaf, value: Any) -> Any:
     if not isinstance(leaf, ex.Attribute | ex.Aggregate) or leaf.name is None:
         return value
-    if isinstance(leaf, ex.Aggregate) and leaf.function in ("count", ex.COUNT_DISTINCT):
+    if isinstance(leaf, ex.Aggregate) and AGGREGATES[leaf.function].gives == "integer":
         return value
     return input_value(plan, leaf.name, value)
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from acep.automaton.arcs import Arc
 from acep.events.records import Id
 from acep.explain.attempts import Attempt, attempts
-from acep.explain.condition_text import not_held
-from acep.explain.recorder import NearMiss, Stage, Watching, having_parts
+from acep.explain.condition_text import failed_condition_text
+from acep.explain.recorder import MissRecorder, NearMiss, Stage, having_parts
 from acep.pattern.times import duration_text, window_text
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
-from acep.reference.bindings import breaks, crossings_of, having_holds
+from acep.reference.bindings import count_breaks, crossings_of, having_holds
 from acep.reference.engine import Event, MatchNode, bound_events
 
 __all__ = ["Failure", "FailureReport", "explain_incomplete", "explain_no_start", "explain_refusal"]
@@ -36,46 +36,46 @@ FailureReport = tuple[str, list[Failure], str]
 Ranked = tuple[tuple[bool, int, int], Failure]
 
 
-def explain_no_start(watching: Watching) -> FailureReport:
+def explain_no_start(recorder: MissRecorder) -> FailureReport:
     """Explain why no event began a match."""
-    moves, rows = watching.tracing.moves[0], watching.wanted.rows
+    moves, rows = recorder.tracing.moves[0], recorder.wanted.rows
     state = f"nothing is bound: {_with_types(m.arc for m in moves)} is needed first"
     if rows:
-        event, kind = next((event, kind) for event, kind in watching.seen if event.id in rows)
-        return state, _row_failures(watching, None, event, kind), "the first row that was named could not begin a match"
-    failed = _nearest_first([f for event, kind in watching.seen for f in _attempts(watching, None, event, kind)])
+        event, kind = next((event, kind) for event, kind in recorder.events if event.id in rows)
+        return state, _row_failures(recorder, None, event, kind), "the first row that was named could not begin a match"
+    failed = _nearest_first([f for event, kind in recorder.events for f in _attempts(recorder, None, event, kind)])
     types = dict.fromkeys(t for move in moves for t in move.arc.types)
     ended = (
         "no event could begin a match"
-        if failed or not watching.seen
+        if failed or not recorder.events
         else f"there is no event of type {_join_by_or(types)}"
     )
     return state, failed, ended
 
 
-def explain_incomplete(watching: Watching, node: MatchNode) -> FailureReport:
+def explain_incomplete(recorder: MissRecorder, node: MatchNode) -> FailureReport:
     """Explain why the events after a partial match did not complete it."""
-    engine, rows = watching.tracing, watching.wanted.rows
+    engine, rows = recorder.tracing, recorder.wanted.rows
     moves = [m for m in engine.moves[node.state] if engine.affords(node, m.arc)]
     needed = _with_types(m.arc for m in moves)
     state = f"{needed} {'is needed' if engine.need(node) else 'may come'} next" if moves else "everything is bound"
     failed: list[Ranked] = []
     taken: set[str | None] = set()
-    ended = "no other row was named" if rows else watching.end_text
-    for event, kind in watching.seen:
+    ended = "no other row was named" if rows else recorder.end_text
+    for event, kind in recorder.events:
         if event.position <= node.trail.event.position:
             continue
         if rows and event.id in rows:
-            failures = _row_failures(watching, node, event, kind)
+            failures = _row_failures(recorder, node, event, kind)
             return state, failures, f"event {event.id}, the next row that was named, could not be bound"
-        if engine.expired(node, event.position, event.ts):
+        if engine.has_expired(node, event.position, event.ts):
             if rows:
                 continue  # the next row that was named says by how much it is too late
             ended = f"the window closed (event {event.id} is too late)"
             break
         if not rows:
-            failed += _attempts(watching, node, event, kind)
-        waits, bound = _next(watching, node, event, kind)
+            failed += _attempts(recorder, node, event, kind)
+        waits, bound = _try_next(recorder, node, event, kind)
         taken |= {kind} if bound else set()
         if waits:
             continue
@@ -98,19 +98,19 @@ def explain_incomplete(watching: Watching, node: MatchNode) -> FailureReport:
     return state, _nearest_first(failed), ended
 
 
-def _next(watching: Watching, node: MatchNode, event: Event, kind: str | None) -> tuple[bool, dict[str, None]]:
+def _try_next(recorder: MissRecorder, node: MatchNode, event: Event, kind: str | None) -> tuple[bool, dict[str, None]]:
     """Return whether a partial match may wait on after an event, and the variables to which it binds the event."""
-    waits, successors = watching.next_of(node, event, kind)
+    waits, successors = recorder.next_of(node, event, kind)
     return waits, dict.fromkeys(n.trail.var for n in successors)
 
 
-def _attempts(watching: Watching, node: MatchNode | None, event: Event, kind: str | None) -> Iterator[Ranked]:
+def _attempts(recorder: MissRecorder, node: MatchNode | None, event: Event, kind: str | None) -> Iterator[Ranked]:
     """Yield the reasons why an event of the right type could not be bound, each with a sort key: the nearest first."""
-    engine = watching.tracing
+    engine = recorder.tracing
     for attempt in attempts(engine, node, event, kind):
         arc = attempt.move.arc
         rank = (not engine.leads_on(node, arc), *attempt.distance)
-        yield rank, Failure(event.id, arc.var, "; ".join(_reasons(watching.plan, attempt, node, event)))
+        yield rank, Failure(event.id, arc.var, "; ".join(_reasons(recorder.plan, attempt, node, event)))
 
 
 def _nearest_first(ranked: list[Ranked]) -> list[Failure]:
@@ -122,11 +122,11 @@ def _reasons(plan: Plan, attempt: Attempt, node: MatchNode | None, event: Event)
     var, costs = attempt.move.arc.var, plan.automaton.costs
     bound = bound_events([*(node.trail.steps() if node is not None else ()), (event, var)])
     for number in attempt.failed:
-        yield not_held(plan, plan.predicates[number], bound, var)
+        yield failed_condition_text(plan, plan.predicates[number], bound, var)
     if attempt.surplus is not None:
         yield _surplus_text(*attempt.surplus)
     if attempt.error is not None:
-        yield f"it would miss {costs.unscaled(attempt.error)}, and {costs.unscaled(costs.budget)} may be missing"
+        yield f"it would miss {costs.unscale(attempt.error)}, and {costs.unscale(costs.budget)} may be missing"
 
 
 def _surplus_text(between: int, places: int) -> str:
@@ -145,9 +145,9 @@ def _surplus_text(between: int, places: int) -> str:
     return f"{what} surplus: {places} may be missing there"
 
 
-def _row_failures(watching: Watching, node: MatchNode | None, event: Event, kind: str | None) -> list[Failure]:
+def _row_failures(recorder: MissRecorder, node: MatchNode | None, event: Event, kind: str | None) -> list[Failure]:
     """Return why a row that the user named could not be the next one of a partial match."""
-    engine = watching.tracing
+    engine = recorder.tracing
     arcs = [move.arc for move in engine.moves[0 if node is None else node.state] if engine.affords(node, move.arc)]
     fitting = dict.fromkeys(arc.var for arc in arcs if not arc.types or kind in arc.types)
     if not arcs:
@@ -156,12 +156,12 @@ def _row_failures(watching: Watching, node: MatchNode | None, event: Event, kind
         needed = _with_types(arcs)
         types = _join_by_or(dict.fromkeys(t for arc in arcs for t in arc.types))
         return [Failure(event.id, needed, "it has no type" if kind is None else f"its type is {kind}, not {types}")]
-    if node is not None and engine.expired(node, event.position, event.ts):
-        return [Failure(event.id, var, _too_late(watching.plan, node.trail.first, event)) for var in fitting]
-    return _nearest_first([*_attempts(watching, node, event, kind)])
+    if node is not None and engine.has_expired(node, event.position, event.ts):
+        return [Failure(event.id, var, _lateness_text(recorder.plan, node.trail.first, event)) for var in fitting]
+    return _nearest_first([*_attempts(recorder, node, event, kind)])
 
 
-def _too_late(plan: Plan, first: Event, event: Event) -> str:
+def _lateness_text(plan: Plan, first: Event, event: Event) -> str:
     """Return that an event comes after the window of a partial match."""
     assert plan.query.within is not None
     window = window_text(plan.query.within)
@@ -174,35 +174,37 @@ def _too_late(plan: Plan, first: Event, event: Event) -> str:
     return f"it comes {later} after event {first.id}, and the window is {window}"
 
 
-def explain_refusal(watching: Watching, near: NearMiss, node: MatchNode) -> FailureReport:
+def explain_refusal(recorder: MissRecorder, near: NearMiss, node: MatchNode) -> FailureReport:
     """Explain why a run with enough events is no match: a predicate at its end, a negation, HAVING or the output."""
-    plan, steps = watching.plan, node.trail.steps()
+    plan, steps = recorder.plan, node.trail.steps()
     state, last = "everything is bound", steps[-1][0]
     if near.stage is Stage.ENDING_FAILED:
-        checks = zip(plan.program.ending[node.state], watching.tracing.ending[node.state], strict=True)
+        checks = zip(plan.program.ending[node.state], recorder.tracing.ending[node.state], strict=True)
         numbers = sorted(check.predicate for check, holds in checks if not holds(node.registers, ()))
-        reason = "; ".join(not_held(plan, plan.predicates[number], bound_events(steps)) for number in numbers)
+        reason = "; ".join(
+            failed_condition_text(plan, plan.predicates[number], bound_events(steps)) for number in numbers
+        )
         return state, [Failure(last.id, steps[-1][1], reason)], "it is no match"
     if near.stage is Stage.NEGATION_BROKEN:
-        return state, [*_breaking_events(watching, node)], "a negation is broken"
+        return state, [*_breaking_events(recorder, node)], "a negation is broken"
     if near.stage is Stage.HAVING_FAILED:
         parts = [part for part in having_parts(plan) if not having_holds(plan, steps, part)]
-        reason = "; ".join(not_held(plan, part, bound_events(steps)) for part in parts)
+        reason = "; ".join(failed_condition_text(plan, part, bound_events(steps)) for part in parts)
         return state, [Failure(last.id, "HAVING", reason)], "HAVING leaves it out"
     return state, [], "it was found" if plan.query.output is Output.ALL else "the output chose between it and others"
 
 
-def _breaking_events(watching: Watching, node: MatchNode) -> Iterator[Failure]:
+def _breaking_events(recorder: MissRecorder, node: MatchNode) -> Iterator[Failure]:
     """Yield the events that break the negations of a run."""
-    plan, steps = watching.plan, node.trail.steps()
-    trailing = [(len(steps), c) for accept in watching.tracing.states[node.state].accepts for c in accept.crossings]
+    plan, steps = recorder.plan, node.trail.steps()
+    trailing = [(len(steps), c) for accept in recorder.tracing.states[node.state].accepts for c in accept.crossings]
     for j, crossing in [*crossings_of(node.history), *trailing]:
         negation = plan.automaton.negations[crossing.negation]
-        for event, kind in watching.seen:
+        for event, kind in recorder.events:
             is_of_type = not negation.types or kind in negation.types
             if not is_of_type or not _is_forbidden(plan, steps, j, event):
                 continue
-            if breaks(plan, steps, node.history, j, crossing, [event]):
+            if count_breaks(plan, steps, node.history, j, crossing, [event]):
                 what = " or ".join(negation.types) or "event"
                 yield Failure(event.id, f"~{negation.var}", f"no such {what} may come there")
 

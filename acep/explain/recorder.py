@@ -22,7 +22,16 @@ from acep.reference.bindings import having_holds
 from acep.reference.engine import Event, MatchNode, ReferenceEngine, Trail
 from acep.reference.runtime import Key, Partition, ReferenceRuntime
 
-__all__ = ["MOST_LOOKS", "NearMiss", "Stage", "Tracing", "Wanted", "Watching", "cheapest_completions", "having_parts"]
+__all__ = [
+    "MOST_LOOKS",
+    "MissRecorder",
+    "NearMiss",
+    "Stage",
+    "TracingEngine",
+    "Wanted",
+    "cheapest_completions",
+    "having_parts",
+]
 
 MOST_LOOKS = 300_000
 """The looks at partial matches, one of each for an event, after which no further events are taken: some seconds."""
@@ -58,7 +67,7 @@ class Wanted:
     rows: dict[Id, int] = field(default_factory=dict)
 
 
-class Tracing(ReferenceEngine):
+class TracingEngine(ReferenceEngine):
     """An engine that keeps the nearest miss of each partition; ``key`` is the partition that it works on."""
 
     ends_broken = False  # how far they would have come is what is asked
@@ -89,7 +98,7 @@ class Tracing(ReferenceEngine):
 
     def affords(self, node: MatchNode | None, arc: Arc) -> bool:
         """Return whether the error budget suffices for an arc, if no further event lies in between."""
-        return (node.error if node else 0) + arc.weight + self.rest(arc) <= self.budget
+        return (node.error if node else 0) + arc.weight + self.least_remaining_cost(arc) <= self.budget
 
     def lacks_rows(self, node: MatchNode) -> bool:
         """Return whether a partial match has not bound all rows that the user named."""
@@ -151,7 +160,7 @@ class Tracing(ReferenceEngine):
         return self._walks[id(trail)][:2]
 
 
-class Watching(ReferenceRuntime):
+class MissRecorder(ReferenceRuntime):
     """A runtime that records near misses, and the events of the partition that is wanted; others run only where
     their matches may overlap with its own. ``n_events``: those of the partitions that are wanted, of which the
     first ``n_seen`` were looked at."""
@@ -159,10 +168,10 @@ class Watching(ReferenceRuntime):
     def __init__(self, plan: Plan, wanted: Wanted) -> None:
         super().__init__(plan)
         self.wanted = wanted
-        self.tracing = Tracing(plan, wanted)
+        self.tracing = TracingEngine(plan, wanted)
         self.later = ReferenceEngine(plan)  # for later checks, which are not recorded
         self.plain = self.engine if plan.strict and plan.query.output.is_sequential else None
-        self.seen: list[tuple[Event, str | None]] = []
+        self.events: list[tuple[Event, str | None]] = []
         self.n_events = self.n_seen = self.looks = 0
         self._having = having_parts(plan)
         self._open: dict[int, tuple[Key, MatchNode]] = {}  # runs that wait for a negation at their end
@@ -195,7 +204,7 @@ class Watching(ReferenceRuntime):
             self.n_seen += 1
             self.tracing.key = key
             if self.wanted.key is not None:
-                self.seen.append((event, kind))
+                self.events.append((event, kind))
         engine = self.tracing if is_wanted else self.plain
         if engine is None:
             return

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from acep.explain.automaton_text import arcs_lines, program_lines, thompson_lines, types_text
 from acep.pattern.closure import close_equalities, tied_attributes
 from acep.pattern.printing import expression_text, output_text, tree_lines
-from acep.pattern.query_arguments import for_existence, query_of
+from acep.pattern.query_arguments import query_of, reduce_to_existence
 from acep.pattern.times import duration_text
 from acep.pattern.tree import Output, Query
 from acep.plan.assume import assumed_plan
@@ -111,8 +111,8 @@ def _plan(plan: Plan, assumed: bool) -> Iterator[str]:
         broken = f"broken by: {negation.var} of {types_text(negation.types)}"
         texts = " AND ".join(expression_text(c.written) for c in conditions)
         yield f"{broken} with {texts}" if texts else broken
-    surplus = "" if costs.surplus is None else f", of which a surplus event costs {costs.unscaled(costs.surplus)}"
-    yield f"error budget: {costs.unscaled(costs.budget)}{surplus}"
+    surplus = "" if costs.surplus is None else f", of which a surplus event costs {costs.unscale(costs.surplus)}"
+    yield f"error budget: {costs.unscale(costs.budget)}{surplus}"
     yield f"output: {output_text(query, keywords=str.lower)}"
 
 
@@ -167,18 +167,18 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
         choice = choose(_for_existence(plan) if output == "exists" else plan, output)
         by_why.setdefault("made from the matches" if choice == matches else choice.why, []).append(name)
     yield from (f"{', '.join(outputs)}: {why}" for why, outputs in by_why.items())
-    if matches.alone == "merged":
+    if matches.base == "merged":
         yield "under a budget: the same; where it does not suffice, stretches of single partitions are skipped"
-    if not source and choose(plan, "points").alone == "search":
+    if not source and choose(plan, "points").base == "search":
         yield from _search(plan)
-    if not source and choose(plan, "points").alone == "dominance":
+    if not source and choose(plan, "points").base == "dominance":
         also = " ended no earlier," if plan.query.strategy.contiguous else ""
         yield f"a run goes where another one of its state began no earlier,{also} misses no more, and has"
         yield from lines_of_dominance(plan)
-    if matches.alone == "nodes":
+    if matches.base == "nodes":
         yield from _less_work(plan)
     yield f"events that come to it: {_event_conditions(plan)}"
-    windows = prefilter_gain(plan, matches.alone)
+    windows = prefilter_gain(plan, matches.base)
     if not windows.is_useful:
         yield f"match windows: not used: {windows.why}"
         return
@@ -207,7 +207,7 @@ def _search(plan: Plan) -> Iterator[str]:
     costs = plan.automaton.costs
     for path in paths[:MOST_PATHS]:
         order = ", then ".join(_search_step(step.variable, step.equal, step.near) for step in path.steps)
-        misses = f", where {costs.unscaled(path.error)} is missing" if path.error else ""
+        misses = f", where {costs.unscale(path.error)} is missing" if path.error else ""
         yield f"from {path.last} back{misses}: {order or 'it is alone'}"
     if len(paths) > MOST_PATHS:
         yield f"{len(paths) - MOST_PATHS} more ways, with other events missing"
@@ -233,7 +233,7 @@ def _why_unforeseen(plan: Plan) -> str:
 
 def _for_existence(plan: Plan) -> Plan:
     """Return the plan that says whether there is a match at all."""
-    query = for_existence(plan.query)
+    query = reduce_to_existence(plan.query)
     return plan if query.output is plan.query.output else compile_query(query, plan.schema)
 
 

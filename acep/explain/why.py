@@ -20,7 +20,7 @@ from acep.explain.closest_partial import Furthest, Key, check_sources, furthest,
 from acep.explain.event_lines import event_lines
 from acep.explain.named_rows import rows_in_order
 from acep.pattern.automata import Automaton
-from acep.pattern.query_arguments import asked_for, query_of
+from acep.pattern.query_arguments import query_of, read_queries
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
 from acep.tables.absent_inputs import Absent
@@ -80,7 +80,7 @@ def why(
         )
     names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
-    table, _ = input_table(events, asked_for(parsed_query), **names, duplicates=duplicates)
+    table, _ = input_table(events, read_queries(parsed_query), **names, duplicates=duplicates)
     table = settle_duplicates(table, id, duplicates)
     choose = None if key is None else lambda plan, keys: _key(key, plan, keys)
     return explain_table(table, parsed_query, choose, rows, **names)
@@ -97,7 +97,7 @@ def explain_table(
     check_sources(plan)
     batch = batch_of(table, schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
     absent = Absent([plan])
-    absent.saw(batch)
+    absent.record_batch(batch)
     events = batch.events
     key_of_event: list[Key] = [*zip(*(events.values(name, schema) for name in plan.keys), strict=True)]
     keys: list[Key] = [*dict.fromkeys(key for key in key_of_event if None not in key)] if plan.keys else [()]

@@ -76,11 +76,11 @@ def null_compared(view: ClauseView) -> Iterator[Hit]:
 def label_case(view: ClauseView) -> Iterator[Hit]:
     """Find a label that is compared with a text in other letters than CLASSIFIER gives."""
     labels = {variable.name for variable in variables_of(view.clause.pattern)}
-    spelled = {label.casefold(): label for label in labels}
+    spellings = {label.casefold(): label for label in labels}
     sources = [measure.expression for measure in view.clause.measures]
     for source in (*sources, *(definition.condition for definition in view.clause.definitions)):
         for text in texts_beside_labels(source.tree):
-            label = spelled.get(str(text.this).casefold())
+            label = spellings.get(str(text.this).casefold())
             if label is not None and text.this not in labels:
                 message = f"no label is '{text.this}': CLASSIFIER gives '{label}'"
                 hint = f"write '{label}', or `{text.this}` in quotation marks in PATTERN"

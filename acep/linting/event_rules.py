@@ -81,7 +81,7 @@ def attribute_null(view: LintView) -> Iterator[Hit]:
     schema = view.plan.schema
     reported = set[tuple[str, str]]()
     for leaf in _attributes(view):
-        name = schema.meant(leaf.name)
+        name = schema.column_name(leaf.name)
         if (leaf.var, name) in reported or name in (schema.ts, schema.type):
             continue
         reported.add((leaf.var, name))
@@ -102,7 +102,7 @@ def null_breaks(view: LintView) -> Iterator[Hit]:
     if view.plan.query.strategy not in (Strategy.STRICT_CONTIGUITY, Strategy.PARTITION_CONTIGUITY):
         return
     for leaf in (leaf for expr in view.plan.query.where for leaf in leaves_of(expr) if isinstance(leaf, Attribute)):
-        name = schema.meant(leaf.name)
+        name = schema.column_name(leaf.name)
         if (leaf.var, name) in reported or name in (schema.ts, schema.type):
             continue
         reported.add((leaf.var, name))

@@ -19,7 +19,7 @@ from acep.linting.changed_matches import with_numbers
 from acep.linting.report import DataFinding, Findings, Hit
 from acep.linting.view import LintView
 from acep.pattern.expressions import Span
-from acep.pattern.query_arguments import asked_for, query_of
+from acep.pattern.query_arguments import query_of, read_queries
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
 from acep.plan.lint.finding import declarations, tokens_of
@@ -86,7 +86,7 @@ def lint(
     parsed_query = query_of(query)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
-    used = names_used(asked_for(parsed_query), ts, type, seq, id)
+    used = names_used(read_queries(parsed_query), ts, type, seq, id)
     if not are_paths(events):
         table = to_table(events, used)
         return findings(table, parsed_query, columns, complete=not is_partial(table.schema), duplicates=duplicates)

@@ -17,7 +17,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.closure import as_equality, equality_classes, tied_attributes
 from acep.pattern.printing import expression_text
 from acep.pattern.tree import Query, Strategy
-from acep.pattern.walk import least_bound, negated_variables, variables, variables_in
+from acep.pattern.walk import min_bound_counts, negated_variables, variables, variables_in
 from acep.plan.compile import compile_query
 from acep.plan.lint.changes import with_infinite_weights
 from acep.plan.lint.finding import ANOTHER
@@ -89,7 +89,7 @@ def errors_lack(view: LintView) -> Iterator[Hit]:
     query, matches = view.plan.query, view.tried.matches
     if not query.errors or not matches:
         return
-    needed = least_bound(query.pattern)
+    needed = min_bound_counts(query.pattern)
     lacking = Counter(var for match in matches for var, number in needed.items() if _number(match, var) < number)
     if not lacking:
         return
@@ -117,7 +117,7 @@ def condition_unasked(view: LintView) -> Iterator[Hit]:
     query, matches = view.plan.query, view.tried.matches
     if not query.errors or not matches:
         return
-    needed, negated = least_bound(query.pattern), negated_variables(query.pattern)
+    needed, negated = min_bound_counts(query.pattern), negated_variables(query.pattern)
     order = variables(query.pattern)
     for condition in query.where:
         names = variables_in(condition)

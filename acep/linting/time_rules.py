@@ -114,7 +114,7 @@ def _zones(part: ex.Expr, view: LintView) -> Iterator[tuple[str, str]]:
     types = time_types(schema)
     leaves = leaves_of(part) if isinstance(part, ex.Call) else children(part)
     for leaf in leaves:
-        name = schema.meant(leaf.name) if isinstance(leaf, ex.Attribute) else ""
+        name = schema.column_name(leaf.name) if isinstance(leaf, ex.Attribute) else ""
         zone = getattr(types.get(name), "tz", None)
         if zone not in (None, *UTC):
             yield name, str(zone)

@@ -42,6 +42,6 @@ def match_number(plan: Plan, batch: Batch) -> int | None:
     if not run.is_native:
         run.touches //= SLOWER
     for matches in run.parts(batch):
-        counted = run.stream.counted(0)
+        counted = run.stream.take_counted(0)
         number += counted if isinstance(counted, int) else len(matches)
     return number if run.is_whole else None

@@ -101,7 +101,7 @@ class LintView:
 
     def column(self, name: str) -> Column:
         """Return a column that the plan reads, by its name or that of an attribute."""
-        name = self.plan.schema.meant(name)
+        name = self.plan.schema.column_name(name)
         if name == self.plan.schema.ts:
             return Column(Kind.INT, self.batch.ts)
         if name == self.plan.schema.type and self.batch.types is not None:

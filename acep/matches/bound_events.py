@@ -162,7 +162,7 @@ def _check_keys(
         return
     schema, tick = matches.schema, attribute_tick(matches.schema) or 1
     row_keys = [
-        column_of(name, narrow(rows, name, places), schema.held(name), tick, schema.scale(name))
+        column_of(name, narrow(rows, name, places), schema.engine_kind(name), tick, schema.scale(name))
         for name in matches.keys
     ]
     if isinstance(records, FoundColumns):
@@ -170,7 +170,7 @@ def _check_keys(
     else:
         values = zip(*(record.key for record in records), strict=True)
         keys = [
-            column_of_values(key_values, schema.held(name))
+            column_of_values(key_values, schema.engine_kind(name))
             for key_values, name in zip(values, matches.keys, strict=True)
         ]
     wrong = hashes_of_columns(row_keys, len(places)) != hashes_of_columns(keys, len(records))[bound.owners]

@@ -14,7 +14,7 @@ from acep.matches.found_columns import FoundColumns
 from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind
-from acep.sketches.hashing import halves, mixed
+from acep.sketches.hashing import halves, mix_bits
 
 __all__ = ["id_of", "id_of_found", "ids_of", "kind_of_value", "places_in_runs"]
 
@@ -68,7 +68,7 @@ def kind_of_value(value: Value) -> Kind:
 def _hash_matches(matches: FoundColumns, seed: int) -> Hashes:
     """Return one half of the hash of each match: of its key, and of the ids of each variable in their order."""
     key_columns = (*matches.keys, *matches.values) if matches.apart else matches.keys
-    total = mixed(hashes_of_columns(key_columns, len(matches)) + np.uint64(seed))
+    total = mix_bits(hashes_of_columns(key_columns, len(matches)) + np.uint64(seed))
     if not len(matches.vars):
         return total
     if matches.ids.dtype == object:
@@ -79,8 +79,8 @@ def _hash_matches(matches: FoundColumns, seed: int) -> Hashes:
     owners = np.repeat(np.arange(len(matches)), np.diff(matches.offsets))
     place = places_in_runs(owners * len(matches.variables) + matches.vars)
     variable = hashes_of_texts(matches.variables)[matches.vars]
-    words = mixed(halves(events, seed)[0] + variable * STEP + place)
-    return mixed(total * STEP + np.add.reduceat(words, matches.offsets[:-1]))
+    words = mix_bits(halves(events, seed)[0] + variable * STEP + place)
+    return mix_bits(total * STEP + np.add.reduceat(words, matches.offsets[:-1]))
 
 
 def places_in_runs(runs: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:

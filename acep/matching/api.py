@@ -16,7 +16,7 @@ from acep.events.tables import to_table
 from acep.matches.answers import Bundles, Count, Points
 from acep.matches.compressed import Compressed
 from acep.matches.matches import Matches, Report
-from acep.matching.one_table import some_matches, whole_result
+from acep.matching.one_table import limited_matches, whole_result
 from acep.pattern.automata import Automaton, moment_of
 from acep.pattern.query_arguments import Queries, is_clause, query_of
 from acep.pattern.tree import GraphArc, Query
@@ -134,7 +134,7 @@ def match(
     outputs = (*OUTPUTS, "exists", "batches")
     if not isinstance(output, str) or output not in outputs:
         raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), outputs), code="option_invalid")
-    tables = TableStream(query, StreamOptions.of("match", options, ThreadKeywords))
+    tables = TableStream(query, StreamOptions.from_keywords("match", options, ThreadKeywords))
     if not isinstance(counts, bool) or (not counts and output not in ("points", "bundles")):
         raise QueryError(
             "counts= is True, or for bundles and points False",
@@ -146,12 +146,12 @@ def match(
     number = None if limit is None else whole_number(limit, "limit", "of matches")
     with memory_errors():
         table, rows = input_table(
-            events, tables.asked, **tables.columns, duplicates=tables.duplicates, threads=tables.threads
+            events, tables.query_set, **tables.columns, duplicates=tables.duplicates, threads=tables.threads
         )
         rows.first = tables.duplicates == "drop"
         tables.own_rows = rows
         if number is not None:
-            return some_matches(tables, table, number)
+            return limited_matches(tables, table, number)
         return whole_result(tables, table, output, counts=counts)
 
 
@@ -228,9 +228,9 @@ class Matcher(Generic[Result]):
     def __init__(self: Matcher[list[Matches]], query: Listed, **options: Unpack[MatcherKeywords]) -> None: ...
     @lists_options(MatcherKeywords)
     def __init__(self, query: Queries, **options: Unpack[MatcherKeywords]) -> None:
-        stream_options = StreamOptions.of("Matcher.__init__", options, MatcherKeywords)
+        stream_options = StreamOptions.from_keywords("Matcher.__init__", options, MatcherKeywords)
         self._tables = tables_of(query, stream_options)
-        self.query = self._tables.asked.give(self._tables.asked.queries)
+        self.query = self._tables.query_set.arrange(self._tables.query_set.queries)
 
     @property
     def _changing(self) -> ChangingTables:
@@ -252,9 +252,9 @@ class Matcher(Generic[Result]):
         columns do not fit those of the first batch.
         """
         tables, started, processor = self._tables, time.perf_counter(), time.thread_time()
-        result: Result = tables.given(tables.push(with_casts(to_table(batch), tables.casts)))
+        result: Result = tables.give_matches(tables.push(with_casts(to_table(batch), tables.casts)))
         if (source := tables.stream or tables.revised) is not None:
-            source.took(time.thread_time() - processor, time.perf_counter() - started)
+            source.record_seconds(time.thread_time() - processor, time.perf_counter() - started)
         return result
 
     def advance(self, ts: Any, key: Mapping[str, Any] | None = None, type: str | Iterable[str] | None = None) -> Result:
@@ -282,7 +282,7 @@ class Matcher(Generic[Result]):
         >>> matcher.report.late
         1
         """
-        result: Result = self._tables.given(self._tables.advance(ts, key, type))
+        result: Result = self._tables.give_matches(self._tables.advance(ts, key, type))
         return result
 
     def change(
@@ -369,7 +369,7 @@ class Matcher(Generic[Result]):
         >>> [(m.op, m.end) for m in matcher.revise("PATTERN SEQ(A a, B b, D d) WITHIN 9", since=3)]
         [(-1, 3), (1, 4)]
         """
-        result: Result = self._tables.given(self._changing.revise(query, query_of(new), since))
+        result: Result = self._tables.give_matches(self._changing.revise(query, query_of(new), since))
         return result
 
     @property
@@ -420,19 +420,19 @@ class Matcher(Generic[Result]):
         started = time.perf_counter()
         for block in tables.blocks(table):
             tables.seconds += time.perf_counter() - started
-            yield tables.given(block)
+            yield tables.give_matches(block)
             started = time.perf_counter()
         tables.seconds += time.perf_counter() - started
 
     def finish_blocks(self) -> Iterator[Result]:
         """Finish the stream like :meth:`finish`, but yield the matches in blocks."""
         for block in self._tables.finish_blocks():
-            yield self._tables.given(block)
+            yield self._tables.give_matches(block)
 
     def finish(self) -> Result:
         """End the stream; return the matches that waited for its end. Warns (:class:`acep.DataWarning`) of event types
         of the query that never occurred, and of partition attributes that were always null."""
-        result: Result = self._tables.given(self._tables.end())
+        result: Result = self._tables.give_matches(self._tables.end())
         return result
 
     def partial_matches(self, most: int = 1000, *, apart: bool = False) -> Any:
@@ -469,7 +469,7 @@ class Matcher(Generic[Result]):
 
         Raises :class:`SnapshotError`, and keeps the present state, if the bytes are damaged or of another query.
         """
-        self._tables = self._tables.restored(data)
+        self._tables = self._tables.restore(data)
 
 
 def whole_number(number: Any, name: str, what: str) -> int:

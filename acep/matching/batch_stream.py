@@ -21,7 +21,7 @@ from acep.matches.report import Report
 from acep.matching.one_table import PART
 from acep.pattern.tree import Query
 from acep.runtime.options import StreamOptions, ThreadKeywords
-from acep.runtime.stream import together
+from acep.runtime.stream import merge_matches
 from acep.tables.table_stream import TableStream
 
 __all__ = ["Passing"]
@@ -42,7 +42,9 @@ class Passing:
     def __init__(
         self, query: Query, arrow: pa.Schema, rows: int, *, output: str, counts: bool, **options: Unpack[ThreadKeywords]
     ) -> None:
-        self.tables = tables = TableStream(query, StreamOptions.of("Passing.__init__", options, ThreadKeywords))
+        self.tables = tables = TableStream(
+            query, StreamOptions.from_keywords("Passing.__init__", options, ThreadKeywords)
+        )
         if output == "exists" and tables.limits is not None:
             raise QueryError(
                 "whether there is a match keeps to no budget of work, time or memory", code="option_invalid"
@@ -87,7 +89,7 @@ class Passing:
         tables, stream = self.tables, self.tables.stream
         assert stream is not None
         started, processor = time.perf_counter(), time.thread_time()
-        table = tables.once(table)
+        table = tables.without_repeated(table)
         if not table.num_rows:
             return
         batch = tables.batch(table, unique=False)
@@ -99,11 +101,11 @@ class Passing:
             yield self._has_match
         elif self.output == "matches" and tables.limits is None:
             for block in stream.blocks(batch):
-                yield self._results_of(block[0], stream.low(0))
+                yield self._results_of(block[0], stream.earliest_open_end(0))
         else:
-            results = self._results_of(stream.push(batch)[0], stream.low(0))
+            results = self._results_of(stream.push(batch)[0], stream.earliest_open_end(0))
             processor_seconds, wall_seconds = time.thread_time() - processor, time.perf_counter() - started
-            stream.took(processor_seconds, wall_seconds)
+            stream.record_seconds(processor_seconds, wall_seconds)
             self.spent, self.longest = self.spent + processor_seconds, max(self.longest, wall_seconds)
             tables.seconds += wall_seconds
             yield results
@@ -115,9 +117,9 @@ class Passing:
 
     def _results_of(self, matches: Sequence[Found], low: int | None, *, last: bool = False) -> Any:
         if self.output == "exists":
-            return self.tables.any_of(matches)
+            return self.tables.has_any(matches)
         assert self.tables.stream is not None
-        counted = self.tables.stream.counted(0)
+        counted = self.tables.stream.take_counted(0)
         if self.output == "count":
             return counted if isinstance(counted, int) else len(matches)
         if self.output == "matches":
@@ -135,7 +137,7 @@ class Passing:
         if len(matches):
             self._pending.append(matches)
         if last:
-            due, self._pending = together(self._pending), []
+            due, self._pending = merge_matches(self._pending), []
             return due
         if low is None or not self._pending:
             return []
@@ -143,7 +145,7 @@ class Passing:
         parts, self._pending = [before for before, _ in cuts], [after for _, after in cuts if len(after)]
         if sum(map(_weight, self._pending)) > SORT_LIMIT:
             parts, self._pending = parts + self._pending, []
-        return together([part for part in parts if len(part)])
+        return merge_matches([part for part in parts if len(part)])
 
     def _span(self) -> int | None:
         """Return how far apart two match points of a bundle may be; ``None`` where time does not decide it."""
@@ -152,7 +154,7 @@ class Passing:
 
     def _answers(self, groups: Groups) -> AnswerColumns[Any]:
         is_point = self.output == "points"
-        self.tables.gave(self.output, len(groups))
+        self.tables.count_groups(self.output, len(groups))
         return AnswerColumns(
             Point if is_point else Bundle,
             groups,

@@ -27,7 +27,7 @@ class ClauseMatcher:
     """
 
     def __init__(self, query: str, **options: Unpack[MatcherKeywords]) -> None:
-        self._clause = ClauseTables(query, StreamOptions.of("Matcher.__init__", options, MatcherKeywords))
+        self._clause = ClauseTables(query, StreamOptions.from_keywords("Matcher.__init__", options, MatcherKeywords))
         self.query = query
 
     @property
@@ -102,4 +102,4 @@ class ClauseMatcher:
 
         Raises :class:`SnapshotError`, and keeps the present state, if the bytes are damaged or of another clause.
         """
-        self._clause = self._clause.restored(data)
+        self._clause = self._clause.restore(data)

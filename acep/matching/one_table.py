@@ -20,16 +20,16 @@ from acep.matches.found_columns import FoundColumns
 from acep.matches.grouping import groups_of_counts
 from acep.matches.matches import Matches
 from acep.matches.records import Found
-from acep.native.compiled import chosen
+from acep.native.compiled import choose_engine
 from acep.reference.single_events import matches_one_event
 from acep.runtime.finer_partitions import null_rows
-from acep.runtime.stream import together
+from acep.runtime.stream import merge_matches
 from acep.tables.table_stream import TableStream
 
 if TYPE_CHECKING:
     from acep.matches.batches import Batches
 
-__all__ = ["PART", "some_matches", "whole_result"]
+__all__ = ["PART", "limited_matches", "whole_result"]
 
 PART = 4096  # events between two checks for a match
 
@@ -44,32 +44,36 @@ def whole_result(tables: TableStream, table: pa.Table, output: str, *, counts: b
                 hint='"matches", "points", "bundles" or "count", which then say what was found',
                 code="option_invalid",
             )
-        return tables.asked.give([ALONE[output](tables.anew(query), table) for query in tables.asked.queries])
+        return tables.query_set.arrange(
+            [ALONE[output](tables.new_stream(query), table) for query in tables.query_set.queries]
+        )
     if table.num_columns or table.num_rows:
         tables.is_whole = True
         tables.prepare(table.schema, output, counts=counts)
         if tables.stream is not None and tables.arrivals is None:
             tables.stream.expect_end()
-    matches_by_query = [together(parts) for parts in zip(tables.push(table), tables.end(), strict=True)]
+    matches_by_query = [merge_matches(parts) for parts in zip(tables.push(table), tables.end(), strict=True)]
     results = [
         _summary(tables, number, matches, output, counts=counts) for number, matches in enumerate(matches_by_query)
     ]
     for result in results:
         if isinstance(result, Points | Bundles):
-            tables.gave(output, len(result))
-    return tables.asked.give(results)
+            tables.count_groups(output, len(result))
+    return tables.query_set.arrange(results)
 
 
-def some_matches(tables: TableStream, table: pa.Table, limit: int) -> Any:
+def limited_matches(tables: TableStream, table: pa.Table, limit: int) -> Any:
     """Return at most ``limit`` matches of each query; the work stops once they are found."""
-    parts_by_query: list[list[Sequence[Found]]] = [[] for _ in tables.asked.queries]
+    parts_by_query: list[list[Sequence[Found]]] = [[] for _ in tables.query_set.queries]
     table = _with_types(tables, table)
     tables.use_one_thread("with a limit the work stops once there are enough matches")
     started = time.perf_counter()
     if tables.ready(table) and limit:
         assert tables.stream is not None
         block_size = min(ROWS, limit)
-        blocks = tables.stream.blocks(tables.batch(tables.once(table), unique=False), block_size, block_size)
+        blocks = tables.stream.blocks(
+            tables.batch(tables.without_repeated(table), unique=False), block_size, block_size
+        )
         for block in chain(blocks, tables.stream.finish_blocks(block_size)):
             for parts, matches in zip(parts_by_query, block, strict=True):
                 parts.append(matches[: limit - sum(map(len, parts))])
@@ -79,10 +83,10 @@ def some_matches(tables: TableStream, table: pa.Table, limit: int) -> Any:
     tables.finished = True
     tables.seconds += time.perf_counter() - started
     results = []
-    for number, matches in enumerate(map(together, parts_by_query)):
+    for number, matches in enumerate(map(merge_matches, parts_by_query)):
         report = replace(tables.report_of(number)(), matches=len(matches), limited=len(matches) == limit)
         results.append(tables.matches(number, matches, report))
-    return tables.asked.give(results)
+    return tables.query_set.arrange(results)
 
 
 def _with_types(tables: TableStream, table: pa.Table) -> pa.Table:
@@ -95,7 +99,7 @@ def _with_types(tables: TableStream, table: pa.Table) -> pa.Table:
 def _summary(
     tables: TableStream, number: int, raw_matches: Sequence[Found], output: str, *, counts: bool
 ) -> Matches | Count | Points | Bundles:
-    counted = tables.stream.counted(number) if tables.stream else None
+    counted = tables.stream.take_counted(number) if tables.stream else None
     if isinstance(counted, int):
         return Count(counted, tables.report_of(number)())
     if isinstance(counted, Counted):
@@ -121,8 +125,8 @@ def _exists(tables: TableStream, table: pa.Table) -> bool:
         return False
     tables.prepare(table.schema, "exists")
     assert tables.stream is not None
-    stream, batch = tables.stream, tables.batch(tables.once(table), unique=False)
-    if any(tables.has_match(part) for part in batch.parts(PART)) or tables.any_of(stream.finish()[0]):
+    stream, batch = tables.stream, tables.batch(tables.without_repeated(table), unique=False)
+    if any(tables.has_match(part) for part in batch.parts(PART)) or tables.has_any(stream.finish()[0]):
         return True
     tables.warn()
     return False
@@ -132,12 +136,12 @@ def _compressed_matches(tables: TableStream, table: pa.Table) -> Compressed:
     if table.num_columns:
         tables.prepare(table.schema)
         (plan,) = tables.plans
-        batch = tables.batch(tables.once(table), unique=False)
+        batch = tables.batch(tables.without_repeated(table), unique=False)
         running_plan = plan
         if plan.finer is not None and not (matches_one_event(plan) and len(null_rows(plan, batch))):
             running_plan = plan.finer
-        choice = chosen(running_plan, tables.engine, "compressed")
-        if choice.alone == "compressed":
+        choice = choose_engine(running_plan, tables.engine, "compressed")
+        if choice.base == "compressed":
             from acep.native.session import NativeSession
 
             finer = running_plan is not plan
@@ -165,7 +169,7 @@ def _batches(tables: TableStream, table: pa.Table) -> Batches:
     if not table.num_columns:
         return Batches(iter(()), tables.matches(0, []), fractional=False)
     tables.prepare(table.schema)
-    plan, batch = tables.plans[0], tables.batch(tables.once(table), unique=False)
+    plan, batch = tables.plans[0], tables.batch(tables.without_repeated(table), unique=False)
     tables.warn()
     blocks = blocks_of(plan, tables.engine, batch)
     return Batches(blocks, tables.matches(0, []), fractional=plan.automaton.costs.scale != 1)

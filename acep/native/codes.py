@@ -57,7 +57,7 @@ class Codes:
         """Return a column as words, from a batch up to the time ``now``."""
         values: Any = column.values
         if column.kind is Kind.STRING:
-            codes = self.of(column, now)
+            codes = self.codes_of(column, now)
             values = codes[values] if len(codes) else np.zeros(len(values), np.int64)
         elif column.kind is Kind.FLOAT:
             bits = values.view(np.int64)
@@ -65,7 +65,7 @@ class Codes:
             values = (values + 0.0).view(np.int64) if (bits == NEGATIVE_ZERO).any() else bits
         return np.ascontiguousarray(values), column.valid
 
-    def of(self, column: Column, now: int) -> Ints:
+    def codes_of(self, column: Column, now: int) -> Ints:
         """Return the codes of a column's texts, and mark them as in use at the time ``now``."""
         texts: Sequence[str] = column.texts or ()
         used_places: Any = slice(None)

@@ -12,7 +12,16 @@ from acep.matches.found_columns import Sort
 from acep.plan.choice import EngineChoice, choose
 from acep.plan.compile import Plan
 
-__all__ = ["REFERENCE", "chosen", "native", "native_rows", "native_sort", "sources", "warn_if_missing", "why_not"]
+__all__ = [
+    "REFERENCE",
+    "choose_engine",
+    "native",
+    "native_rows",
+    "native_sort",
+    "sources",
+    "warn_if_missing",
+    "why_not",
+]
 
 
 REFERENCE = "the reference engine runs the queries, slowly"
@@ -83,7 +92,7 @@ def warn_if_missing(engine: str) -> None:
     warn_caller(f"{REFERENCE}: {_REASON}")
 
 
-def chosen(plan: Plan, engine: str = "auto", output: str = "matches") -> EngineChoice:
+def choose_engine(plan: Plan, engine: str = "auto", output: str = "matches") -> EngineChoice:
     """Return the engine that runs a plan. ``engine``: ``"auto"``, ``"native"`` or ``"reference"``.
 
     Raises :class:`EngineError` for ``"native"`` if there is no native core or it cannot run the plan.

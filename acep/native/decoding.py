@@ -33,13 +33,13 @@ class Decoder:
     codes: Codes
     names: IdDictionary
 
-    def found(self, arrays: dict[str, Any]) -> FoundColumns:
+    def decode_matches(self, arrays: dict[str, Any]) -> FoundColumns:
         """Return matches that the core gave."""
         return FoundColumns(
             **{name: arrays[name] for name in ("start", "end", "bundle", "error", "offsets", "vars")},
             scale=self.plan.automaton.costs.scale,
             keys=self._keys(arrays["keys"]),
-            ids=self.names.of(arrays["ids"]) if self.names else arrays["ids"],
+            ids=self.names.texts_of(arrays["ids"]) if self.names else arrays["ids"],
             variables=self.plan.variables,
             values=self._values(arrays["values"], arrays["valid"], len(arrays["start"])),
             shape=None if arrays["shape"] is None else tuple(arrays["shape"].tolist()),
@@ -47,21 +47,21 @@ class Decoder:
             apart=self.plan.query.graph is not None,
         )
 
-    def partials(self, listed: dict[str, Any]) -> PartialColumns:
+    def decode_partials(self, listed: dict[str, Any]) -> PartialColumns:
         """Return partial matches that the core listed."""
         names = ("start", "end", "bundle", "error", "offsets", "vars")
         records = FoundColumns(
             **{name: listed[name] for name in names},
             scale=self.plan.automaton.costs.scale,
             keys=self._keys(listed["keys"]),
-            ids=self.names.of(listed["ids"]) if self.names else listed["ids"],
+            ids=self.names.texts_of(listed["ids"]) if self.names else listed["ids"],
             variables=self.plan.variables,
         )
         from acep.matches.partials.partial_columns import PartialColumns  # few matchers are asked for them
 
         return PartialColumns(records, listed["states"], listed["sequences"], listed["utility"], listed["total"])
 
-    def counted(self, arrays: dict[str, Any], matches: Any) -> Counted:
+    def decode_counted(self, arrays: dict[str, Any], matches: Any) -> Counted:
         """Return match points or bundles that the core gave, with the number of ``matches`` of each."""
         columns = {name: arrays[name] for name in ("first", "last", "bundle", "error")}
         return Counted(self._keys(arrays["keys"]), **columns, scale=self.plan.automaton.costs.scale, matches=matches)

@@ -68,7 +68,7 @@ class Encoder:
         types: Any = None
         valid = None
         if batch.types is not None:
-            codes, valid = self.codes.of(batch.types, self.clock), batch.types.valid
+            codes, valid = self.codes.codes_of(batch.types, self.clock), batch.types.valid
             types = (np.ascontiguousarray(batch.types.values), codes) if len(codes) else np.zeros(len(batch), np.int64)
         columns = [self._column(batch, name, derived, self.clock) for name, derived in self.columns.items()]
         return batch.ts, types, valid, ids.start if isinstance(ids, range) else ids, columns

@@ -29,7 +29,7 @@ class Piece:
     size: int
 
     @classmethod
-    def of(cls, numbers: Ints, texts: Objects, latest: int) -> Piece:
+    def from_texts(cls, numbers: Ints, texts: Objects, latest: int) -> Piece:
         return cls(numbers, texts, latest, sum(map(len, texts)) + (16 + TEXT) * len(texts))
 
     def __add__(self, later: Piece) -> Piece:
@@ -65,18 +65,18 @@ class IdDictionary:
         """Add the texts of the numbers from ``first`` on, of events up to the time ``latest``."""
         if not len(texts):
             return
-        piece = Piece.of(np.arange(first, first + len(texts)), np.array(texts, dtype=object), latest)
+        piece = Piece.from_texts(np.arange(first, first + len(texts)), np.array(texts, dtype=object), latest)
         while self.pieces and len(self.pieces[-1].numbers) < 2 * len(piece.numbers):
             piece = self.pieces.pop() + piece
         self.pieces.append(piece)
 
-    def of(self, numbers: Ints) -> Objects:
+    def texts_of(self, numbers: Ints) -> Objects:
         """Return the texts of known numbers.
 
         >>> names = IdDictionary()
         >>> for first in range(7):
         ...     names.add(first, ["abcdefg"[first]], latest=first)
-        >>> "".join(names.of(np.array([6, 0, 3, 4]))), len(names.pieces)
+        >>> "".join(names.texts_of(np.array([6, 0, 3, 4]))), len(names.pieces)
         ('gade', 3)
         """
         texts = np.empty(len(numbers), dtype=object)
@@ -95,7 +95,7 @@ class IdDictionary:
             if since is not None and piece.latest >= since:
                 stays[:] = True
             if stays.any():
-                pieces.append(Piece.of(piece.numbers[stays], piece.texts[stays], piece.latest))
+                pieces.append(Piece.from_texts(piece.numbers[stays], piece.texts[stays], piece.latest))
         self.pieces, self.n_kept = pieces, sum(len(piece.numbers) for piece in pieces)
 
     def dump(self) -> list[Any]:
@@ -112,7 +112,9 @@ class IdDictionary:
             )
             if len(numbers) != len(texts):
                 raise ValueError("names")
-            self.pieces.append(Piece.of(numbers, np.array([str(text) for text in texts], dtype=object), int(latest)))
+            self.pieces.append(
+                Piece.from_texts(numbers, np.array([str(text) for text in texts], dtype=object), int(latest))
+            )
 
 
 def _pack(numbers: Ints) -> int | list[int]:

@@ -23,7 +23,7 @@ from acep.native.encoding import Encoder
 from acep.native.lanes import Lanes
 from acep.native.session_budget import SessionBudget
 from acep.native.slices import Slices
-from acep.plan.choice import BY_POINTS, WINDOWS, alone
+from acep.plan.choice import BY_POINTS, WINDOWS, base_engine
 from acep.plan.compile import Plan
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
 from acep.plan.prefilter import necessary, reason_against
@@ -106,7 +106,7 @@ class NativeSession:
         self._codes = codes = Codes()
         self._shared = shared = SharedTables()
         tables = [
-            lower(plan, shared, codes.constant, dominance=alone(engine) in BY_POINTS)
+            lower(plan, shared, codes.constant, dominance=base_engine(engine) in BY_POINTS)
             for plan, engine in zip(plans, engines, strict=True)
         ]
         self._registers = [table.registers for table in tables]
@@ -281,7 +281,7 @@ class NativeSession:
     def flows(self) -> bool:
         """Return whether :meth:`blocks` can be called: one plan in one lane, without a budget, that makes matches one
         by one."""
-        names = [alone(engine) for engine, _ in self._engine_tables]
+        names = [base_engine(engine) for engine, _ in self._engine_tables]
         return len(names) == 1 and self.lanes == 1 and not self.budget.efforts and names[0] in ("merged", "nodes")
 
     def blocks(self, batch: Batch, block_size: int, sort_limit: int | None = None) -> Iterator[FoundColumns]:
@@ -345,7 +345,7 @@ class NativeSession:
             return self.columns(plan, self._session.take(plan))
         # Text ids have another order than their numbers; values may tell matches with the same events apart.
         by_numbers = not self._encoder.names and self.plans[plan].query.graph is None
-        if by_numbers and alone(self._engine_tables[plan][0]) not in BY_POINTS:
+        if by_numbers and base_engine(self._engine_tables[plan][0]) not in BY_POINTS:
             return self.columns(plan, self._joint_session.take_in_order(plan, ranks_of(self.plans[plan].variables)))
         return replace(
             sort_matches(self.columns(plan, self._joint_session.take(plan)), _native.output_order), in_order=True
@@ -353,7 +353,7 @@ class NativeSession:
 
     def columns(self, plan: int, arrays: dict[str, Any]) -> FoundColumns:
         """Return the matches that the core gave for a plan."""
-        return self._decoders[plan].found(arrays)
+        return self._decoders[plan].decode_matches(arrays)
 
     def take_compressed(self, plan: int) -> Any:
         """Return the graph of all matches, once the stream has ended (``_native.Compressed``)."""
@@ -367,7 +367,7 @@ class NativeSession:
             matches = matches.astype(object)
             for row, number in arrays["large"]:
                 matches[row] = number
-        return self._decoders[plan].counted(arrays, matches)
+        return self._decoders[plan].decode_counted(arrays, matches)
 
     def take_points(self, plan: int) -> Counted:
         """Return the match points, with the least error of each, that the dominance engine found since the last
@@ -388,7 +388,9 @@ class NativeSession:
         arrays = self._session.take_tally(plan)
         if output == "count":
             return int(arrays["total"])
-        return self._decoders[plan].counted(arrays, arrays["count"] if output == "bundles" else np.zeros(0, np.int64))
+        return self._decoders[plan].decode_counted(
+            arrays, arrays["count"] if output == "bundles" else np.zeros(0, np.int64)
+        )
 
     def total(self, plan: int) -> int:
         """Return the number of all matches so far, from the engine that counts them."""
@@ -419,7 +421,7 @@ class NativeSession:
         listed = self._session.list_partial_matches(plan, min(limit, GREATEST), apart, list(states), clock)
         from acep.matches.partials.partial_columns import sorted_columns  # few matchers are asked for them
 
-        return sorted_columns(self._decoders[plan].partials(listed), limit)
+        return sorted_columns(self._decoders[plan].decode_partials(listed), limit)
 
     @property
     def bytes(self) -> int:
@@ -453,7 +455,7 @@ class NativeSession:
         """Return whether a plan on the node engine asks what a batch tells of the events after one."""
         return self._session.foresees(plan)
 
-    def windowed(self, plan: int) -> tuple[int, int]:
+    def count_windowed(self, plan: int) -> tuple[int, int]:
         """Return how many events came for a plan behind match windows, and how many of them reached its engine."""
         return self._session.windowed(plan)
 

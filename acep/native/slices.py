@@ -11,7 +11,7 @@ import numpy as np
 from acep.events.pushed_rows import Ints, Types, Valid, Words
 from acep.native import _native
 from acep.native.lanes import Lanes
-from acep.plan.choice import COUNTED, alone
+from acep.plan.choice import COUNTED, base_engine
 
 __all__ = ["Slices", "slices_of"]
 
@@ -54,7 +54,7 @@ class Slices(Lanes):
 
     def _drop(self, plan: int) -> list[tuple[int, int]]:
         """Drop what a plan has found so far; return the totals that it has counted, by error."""
-        engine = alone(self.engines[plan])
+        engine = base_engine(self.engines[plan])
         totals = [pair for core in self.cores for pair in core.count_totals(plan)] if engine in COUNTED else []
         for core in self.cores:
             core.take(plan)

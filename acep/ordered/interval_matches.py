@@ -69,7 +69,7 @@ class ChosenIntervals:
         starts[of_targets] = np.maximum(starts[of_targets], targets)  # of several the last one counts
         return starts
 
-    def where(self, is_kept: Bits) -> ChosenIntervals:
+    def select_matches(self, is_kept: Bits) -> ChosenIntervals:
         """Return some of the matches."""
         sizes = np.diff(self.offsets)
         of_events = np.repeat(is_kept, sizes)

@@ -67,17 +67,19 @@ class IntervalBits(NamedTuple):
     tied: list[tuple[Any, list[TiedInput]]]
     texts: Any
 
-    def where(self, is_wanted: npt.NDArray[np.bool_]) -> IntervalBits:
+    def select_rows(self, is_wanted: npt.NDArray[np.bool_]) -> IntervalBits:
         """Return the bits of some of the rows. There must be no tied conditions."""
         assert not self.tied
 
-        def of(bits: Bits | None) -> Bits | None:
+        def select_bits(bits: Bits | None) -> Bits | None:
             return None if bits is None else np.ascontiguousarray(bits[is_wanted])
 
         return self._replace(
-            arcs=[(source, target, label, of(bits), tests) for source, target, label, bits, tests in self.arcs],
-            ends=[(state, of(bits), tests) for state, bits, tests in self.ends],
-            skips=[(source, target, of(bits), tests) for source, target, bits, tests in self.skips],
+            arcs=[
+                (source, target, label, select_bits(bits), tests) for source, target, label, bits, tests in self.arcs
+            ],
+            ends=[(state, select_bits(bits), tests) for state, bits, tests in self.ends],
+            skips=[(source, target, select_bits(bits), tests) for source, target, bits, tests in self.skips],
         )
 
 

@@ -13,7 +13,7 @@ from acep.events.batch import Batch, Column
 from acep.matches.found_columns import concatenate_columns
 from acep.plan.compile import Plan
 
-__all__ = ["EventChunks", "KeptEvents", "columns_of", "joined", "joined_batches", "plain_columns"]
+__all__ = ["EventChunks", "KeptEvents", "columns_of", "join_batches", "join_events", "plain_columns"]
 
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
@@ -33,12 +33,12 @@ class KeptEvents:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def at(self, rows: npt.NDArray[np.intp]) -> KeptEvents:
+    def select_events(self, rows: npt.NDArray[np.intp]) -> KeptEvents:
         """Return some of the events."""
         return KeptEvents(with_used_texts(self.batch.take(rows)), self.codes[rows], self.positions[rows])
 
     @classmethod
-    def of(cls, batch: Batch, codes: Any, positions: Any, sizes: Ints) -> KeptEvents:
+    def from_state(cls, batch: Batch, codes: Any, positions: Any, sizes: Ints) -> KeptEvents:
         """Return events from a state, of partitions with as many events as ``sizes`` says. Raises :class:`ValueError`
         or :class:`AttributeError` for other data."""
         for words in (codes, positions):
@@ -52,10 +52,10 @@ class KeptEvents:
         """Return the events with their ids, which are their positions where they have no others."""
         return self if self.batch.ids is not None else replace(self, batch=replace(self.batch, ids=self.positions))
 
-    def since(self, begins: Ints) -> KeptEvents:
+    def from_positions(self, begins: Ints) -> KeptEvents:
         """Return the events from a position on in each partition."""
         stays = self.positions >= begins[self.codes]
-        return self if stays.all() else self.at(np.flatnonzero(stays))
+        return self if stays.all() else self.select_events(np.flatnonzero(stays))
 
     def last_ones(self, number: int) -> KeptEvents:
         """Return the last events of each partition.
@@ -67,7 +67,7 @@ class KeptEvents:
         order = np.argsort(self.codes, kind="stable")
         in_order = self.codes[order]
         after = np.searchsorted(in_order, in_order, "right")
-        return self.at(np.sort(order[after - np.arange(len(order)) <= number]))
+        return self.select_events(np.sort(order[after - np.arange(len(order)) <= number]))
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class EventChunks:
             return self
         chunks = [*self.chunks, events]
         while len(chunks) > 1 and len(chunks[-2]) <= 2 * len(chunks[-1]):
-            chunks[-2:] = [joined([chunk.since(begins) for chunk in chunks[-2:]])]
+            chunks[-2:] = [join_events([chunk.from_positions(begins) for chunk in chunks[-2:]])]
         return EventChunks(tuple(chunks))
 
     def of_partitions(self, is_wanted: Bits, begins: Ints) -> KeptEvents | None:
@@ -95,10 +95,10 @@ class EventChunks:
         for chunk in self.chunks:
             rows = np.flatnonzero(is_wanted[chunk.codes] & (chunk.positions >= begins[chunk.codes]))
             if len(rows):
-                parts.append(chunk.at(rows))
-        return joined(parts) if parts else None
+                parts.append(chunk.select_events(rows))
+        return join_events(parts) if parts else None
 
-    def whole(self, begins: Ints) -> KeptEvents | None:
+    def all_events(self, begins: Ints) -> KeptEvents | None:
         """Return all events that were not forgotten; ``None``: there are none."""
         return self.of_partitions(np.ones(len(begins), bool), begins)
 
@@ -106,15 +106,15 @@ class EventChunks:
 def with_used_texts(batch: Batch) -> Batch:
     """Return a batch whose columns have few texts besides those of its events."""
 
-    def used(column: Column) -> Column:
+    def without_unused(column: Column) -> Column:
         texts = column.texts
         if texts is None or len(texts) <= 2 * len(column) + FEW:
             return column
         codes, values = np.unique(column.values, return_inverse=True)
         return replace(column, values=values.astype(np.int64), texts=[texts[code] for code in codes.tolist()] or [""])
 
-    types = None if batch.types is None else used(batch.types)
-    return replace(batch, types=types, columns={name: used(column) for name, column in batch.columns.items()})
+    types = None if batch.types is None else without_unused(batch.types)
+    return replace(batch, types=types, columns={name: without_unused(column) for name, column in batch.columns.items()})
 
 
 def columns_of(plan: Plan) -> tuple[str, ...]:
@@ -137,15 +137,15 @@ def plain_columns(batch: Batch, names: Sequence[str]) -> Batch:
     return with_used_texts(replace(batch, types=types, columns=columns, order=None))
 
 
-def joined(parts: Sequence[KeptEvents]) -> KeptEvents:
+def join_events(parts: Sequence[KeptEvents]) -> KeptEvents:
     """Return events one after another."""
     if len(parts) == 1:
         return parts[0]
     codes, positions = (np.concatenate([getattr(part, name) for part in parts]) for name in ("codes", "positions"))
-    return KeptEvents(joined_batches([part.batch for part in parts]), codes, positions)
+    return KeptEvents(join_batches([part.batch for part in parts]), codes, positions)
 
 
-def joined_batches(batches: Sequence[Batch]) -> Batch:
+def join_batches(batches: Sequence[Batch]) -> Batch:
     """Return batches as one."""
     if len(batches) == 1:
         return batches[0]

@@ -83,7 +83,7 @@ class OpenMatches(Protocol):
         """Return for partitions whether :meth:`first_open` is so far before the first open match that it is worth while
         to search the events that are kept."""
 
-    def searched(self, batch: Batch, rows: RowsByPartition) -> RowsByPartition:
+    def rows_to_search(self, batch: Batch, rows: RowsByPartition) -> RowsByPartition:
         """Return those of some rows that chosen matches are made of."""
 
     def open_from(self, batch: Batch, rows: RowsByPartition, following: NextEvents) -> Ints:
@@ -105,7 +105,7 @@ class TimeCondition:
         self.evaluator = Evaluator(plan.schema.tick_ns)
 
     @classmethod
-    def of(cls, expr: ex.Expr, plan: Plan, names: Sequence[tuple[str, int]]) -> TimeCondition | None:
+    def from_expr(cls, expr: ex.Expr, plan: Plan, names: Sequence[tuple[str, int]]) -> TimeCondition | None:
         """Return a condition as one of time; ``None`` if it is none. ``names``: see the class."""
         ts, earlier = plan.schema.ts, {name for name, _ in names}
         read = {leaf.name for leaf in leaves_of(expr) if isinstance(leaf, ex.Attribute)}

@@ -45,7 +45,7 @@ class OpenIntervals:
     def _time_condition(self, condition: RowCondition) -> TimeCondition | None:
         ts = self.plan.schema.ts
         names = [(slot, steps) for slot, column, steps in condition.reads if steps > 0 and column == ts]
-        return TimeCondition.of(condition.expr, self.plan, names)
+        return TimeCondition.from_expr(condition.expr, self.plan, names)
 
     def relevant(self, batch: Batch) -> Bits:
         """Return whether each event may be bound, or keep a match from going on; all do where positions matter."""
@@ -89,7 +89,7 @@ class OpenIntervals:
         were met."""
         bits, news = bits_of_intervals(self.states, self.plan, batch, rows), is_new[rows.rows]
         if not news.all():
-            bits = bits.where(news)
+            bits = bits.select_rows(news)
         edges = np.concatenate([[0], np.cumsum(news)])[rows.edges]
         places = places_of(self.plan, batch, rows)
         after, ended, met = _native.follow_intervals(
@@ -131,7 +131,7 @@ class OpenIntervals:
         is_long &= first != NEVER
         return is_long
 
-    def searched(self, batch: Batch, rows: RowsByPartition) -> RowsByPartition:  # noqa: ARG002
+    def rows_to_search(self, batch: Batch, rows: RowsByPartition) -> RowsByPartition:  # noqa: ARG002
         """Return all of them."""
         return rows
 

@@ -31,7 +31,9 @@ class OpenRuns:
     def __init__(self, runs: RunsPlan, plan: Plan) -> None:
         self.runs, self.plan = runs, plan
         self.n_before = max([1, *(steps for _, steps in runs.linking)])
-        conditions = (TimeCondition.of(expr, plan, [(earlier(plan.schema.ts), steps)]) for expr, steps in runs.linking)
+        conditions = (
+            TimeCondition.from_expr(expr, plan, [(earlier(plan.schema.ts), steps)]) for expr, steps in runs.linking
+        )
         self.times = [condition for condition in conditions if condition is not None]
         self.first, self.place, self.last = (np.zeros(0, np.int64) for _ in range(3))
         self.ends = RunEnds(runs)
@@ -42,7 +44,7 @@ class OpenRuns:
         """Return whether each event fits; all do where it matters where they stand."""
         if self.runs.adjacent or self.plan.window.counted:
             return np.ones(len(batch), bool)  # the engine that makes all matches must see where events stand
-        return RunColumns(self.runs, self.plan, batch, RowsByPartition.none()).fits()
+        return RunColumns(self.runs, self.plan, batch, RowsByPartition.empty()).fits()
 
     def make_room(self, size: int) -> None:
         """Make room for so many partitions."""
@@ -60,7 +62,7 @@ class OpenRuns:
     def follow(self, batch: Batch, rows: RowsByPartition, codes: Ints, is_new: Bits, *, anew: bool) -> int:
         """Follow the open runs over new events; see :class:`OpenMatches`."""
         columns = RunColumns(self.runs, self.plan, batch, rows)
-        events, reach = columns.events, columns.linked()
+        events, reach = columns.events, columns.reach_by_links()
         edges = events.edges
         begins, lasts = edges[:-1], edges[1:] - 1
         if not len(begins):
@@ -123,9 +125,9 @@ class OpenRuns:
         is_long &= self.first[codes] != NEVER
         return is_long
 
-    def searched(self, batch: Batch, rows: RowsByPartition) -> RowsByPartition:
+    def rows_to_search(self, batch: Batch, rows: RowsByPartition) -> RowsByPartition:
         """Return those that fit the variable."""
-        return rows.where(RunColumns(self.runs, self.plan, batch, RowsByPartition.none()).fits())
+        return rows.select_rows(RunColumns(self.runs, self.plan, batch, RowsByPartition.empty()).fits())
 
     def precedes_longer(self, batch: Batch, chosen: ChosenIntervals, open_from: Ints) -> Bits:  # noqa: ARG002
         """Return that all do where a run is one match, or later ids are greater."""
@@ -134,7 +136,7 @@ class OpenRuns:
     def open_from(self, batch: Batch, rows: RowsByPartition, following: NextEvents) -> Ints:
         """Return the first of some rows with which a run begins that the next event may go on with."""
         columns = RunColumns(self.runs, self.plan, batch, rows)
-        events, reach = columns.events, columns.linked()
+        events, reach = columns.events, columns.reach_by_links()
         edges = events.edges
         ends = edges[1:]
         places = events.positions if self.plan.window.counted else batch.ts[events.rows]

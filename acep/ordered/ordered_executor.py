@@ -46,11 +46,11 @@ class OrderedExecutor:
         """Return nothing, as :meth:`finish` does."""
         return []
 
-    def counted(self) -> None:
+    def take_counted(self) -> None:
         """Return nothing: matches are made."""
         return
 
-    def low(self) -> int | None:
+    def earliest_open_end(self) -> int | None:
         """Return nothing: there are no later matches."""
         return None
 

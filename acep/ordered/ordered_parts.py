@@ -18,14 +18,14 @@ from acep.matches.bundle_chain import BundleChain
 from acep.matches.found_columns import FoundColumns, concatenate
 from acep.matches.records import Found
 from acep.ordered.interval_matches import ChosenIntervals, matches_of_intervals
-from acep.ordered.kept_events import joined_batches
+from acep.ordered.kept_events import join_batches
 from acep.ordered.next_events import rises_later
 from acep.ordered.ordered_executor import OrderedExecutor
 from acep.ordered.partition_rows import rows_by_partition
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 
-__all__ = ["OrderedPartsExecutor", "settled"]
+__all__ = ["OrderedPartsExecutor", "final_matches"]
 
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
@@ -70,7 +70,7 @@ class OrderedPartsExecutor(OrderedExecutor):
         """Find the matches in the pending events, and keep those events that are left over."""
         if not self.pending:
             return
-        batch = joined_batches(self.pending)
+        batch = join_batches(self.pending)
         chosen = None if batch.ids is None and may_continue else self.find(batch, may_continue=may_continue)
         if chosen is None:
             # Positions are ids, or ids decide between matches: all events that are left over are needed together.
@@ -84,7 +84,7 @@ class OrderedPartsExecutor(OrderedExecutor):
         if may_continue:
             assert chosen.open_from is not None
             rows, newest = chosen.rows, int(batch.ts[-1])
-            chosen, keep = settled(self.plan, batch, chosen, chosen.open_from, newest)
+            chosen, keep = final_matches(self.plan, batch, chosen, chosen.open_from, newest)
             left_over = _rows_from(self, batch, rows.rows[keep[keep < rows.edges[1:]]])
             self.pending = [batch.take(left_over)] if len(left_over) else []
             self.left_over = len(left_over)
@@ -93,7 +93,7 @@ class OrderedPartsExecutor(OrderedExecutor):
         self.totals.nodes += len(chosen)
 
 
-def settled(
+def final_matches(
     plan: Plan, batch: Batch, chosen: ChosenIntervals, open_from: Ints, next_ts: int, precedes: Bits | None = None
 ) -> tuple[ChosenIntervals, Ints]:
     """Return the matches that later events cannot change, none of which comes before ``next_ts``, and for each
@@ -116,7 +116,7 @@ def settled(
     keep = open_from.copy()
     np.minimum.at(keep, of_match[~is_final], firsts[~is_final])
     np.maximum.at(keep, of_match[is_final], chosen.next_starts(plan)[is_final])
-    return chosen.where(is_final), keep
+    return chosen.select_matches(is_final), keep
 
 
 def _occurs_before(is_so: Bits, groups: Ints) -> Bits:

@@ -20,10 +20,10 @@ from acep.matches.found_columns import FoundColumns, concatenate, values_at
 from acep.matches.records import Counts, Found
 from acep.ordered.all_matches import choose_matches
 from acep.ordered.interval_matches import ChosenIntervals, matches_of_intervals
-from acep.ordered.kept_events import EventChunks, KeptEvents, columns_of, joined, plain_columns
+from acep.ordered.kept_events import EventChunks, KeptEvents, columns_of, join_events, plain_columns
 from acep.ordered.next_events import LATEST, NextEvents, OpenMatches, with_room
 from acep.ordered.ordered_executor import OrderedExecutor
-from acep.ordered.ordered_parts import settled
+from acep.ordered.ordered_parts import final_matches
 from acep.ordered.partition_rows import RowsByPartition, batch_column, rows_by_partition
 from acep.ordered.stream_partitions import StreamPartitions
 from acep.pattern.tree import Output
@@ -76,7 +76,7 @@ class OrderedStreamExecutor(OrderedExecutor):
         matches = self._decide()
         active = self._active()
         if len(self.chunks) > 2 * int((self.partitions.sizes - self.partitions.begins)[active].sum()) + FEW:
-            self.chunks = EventChunks().add(self.chunks.whole(self.partitions.begins), self.partitions.begins)
+            self.chunks = EventChunks().add(self.chunks.all_events(self.partitions.begins), self.partitions.begins)
         if len(self.partitions) > 2 * self.n_lasting + FEW + len(self.chunks) // 4:
             self._restore(self._state())  # without the partitions that are as new ones are
         return matches
@@ -90,7 +90,7 @@ class OrderedStreamExecutor(OrderedExecutor):
 
     def finish(self) -> Sequence[Found]:
         """Return all matches that are left."""
-        events = self.chunks.whole(self.partitions.begins)
+        events = self.chunks.all_events(self.partitions.begins)
         self.chunks, self.recent = EventChunks(), None
         self.partitions.begins = self.partitions.sizes.copy()
         if events is None:
@@ -124,16 +124,16 @@ class OrderedStreamExecutor(OrderedExecutor):
         """Follow the open matches over new events, and keep these."""
         begins, together = self.partitions.begins, events
         if self.recent is not None:
-            self.recent = self.recent.since(begins)
+            self.recent = self.recent.from_positions(begins)
             is_touched = np.zeros(len(self.partitions), bool)
             is_touched[events.codes] = True
-            together = joined([self.recent.at(np.flatnonzero(is_touched[self.recent.codes])), events])
+            together = join_events([self.recent.select_events(np.flatnonzero(is_touched[self.recent.codes])), events])
         is_new = np.arange(len(together)) >= len(together) - len(events)
         rows = RowsByPartition.of_codes(together.codes, together.positions)
         self.totals.touches += self.open.follow(together.batch, rows, together.codes, is_new, anew=False)
         self.chunks = self.chunks.add(events, begins)
         if self.open.n_before:
-            recent = events if self.recent is None else joined([self.recent, events])
+            recent = events if self.recent is None else join_events([self.recent, events])
             self.recent = recent.last_ones(self.open.n_before)
 
     # Decided matches ----------------------------------------------------------------------------------
@@ -200,18 +200,18 @@ class OrderedStreamExecutor(OrderedExecutor):
         chooses_by_end = self.plan.query.output is Output.NON_OVERLAP
         if chooses_by_end and not ids_rise:
             # Of one time another match may come first that begins later, and then one that this one has displaced.
-            final, keep = settled(self.plan, batch, chosen, edges[:-1], self.next_ts)
+            final, keep = final_matches(self.plan, batch, chosen, edges[:-1], self.next_ts)
             waits = np.bincount(of_match[chosen.firsts >= keep[of_match]], minlength=len(keep)) > 0
             keep = np.where(waits, keep, np.maximum(keep, open_from))
         else:
             precedes = self.open.precedes_longer(batch, chosen, open_from) if chooses_by_end else None
-            final, keep = settled(self.plan, batch, chosen, open_from, self.next_ts, precedes)
+            final, keep = final_matches(self.plan, batch, chosen, open_from, self.next_ts, precedes)
         stays = np.arange(len(rows)) >= np.repeat(keep, np.diff(edges))
         has_rest = keep < edges[1:]
         self.partitions.begins[codes[has_rest]] = rows.positions[keep[has_rest]]
         is_kept = np.zeros(len(batch), bool)
         is_kept[rows.rows[stays]] = True
-        left = rows.where(is_kept)
+        left = rows.select_rows(is_kept)
         self.totals.touches += chosen.work
         self.totals.touches += self.open.follow(batch, left, events.codes, is_kept, anew=True)
         if not self.plan.query.output.is_longest:
@@ -224,7 +224,7 @@ class OrderedStreamExecutor(OrderedExecutor):
 
     def _choose(self, events: KeptEvents) -> list[tuple[ChosenIntervals, bool]]:
         """Return the chosen matches of some events, as if no others came, and whether ids rise where it matters."""
-        return choose_matches(self.plan, events, self.find, self.open.searched, self.run_otherwise)
+        return choose_matches(self.plan, events, self.find, self.open.rows_to_search, self.run_otherwise)
 
     def _give_bundles(self, events: KeptEvents, chosen: ChosenIntervals) -> FoundColumns:
         """Return matches with their bundles."""
@@ -249,7 +249,7 @@ class OrderedStreamExecutor(OrderedExecutor):
 
     def partial_matches(self, limit: int, states: Sequence[int], *, apart: bool) -> PartialColumns:  # noqa: ARG002
         """Return partial matches, as the engine that makes them all lists them."""
-        events = self.chunks.whole(self.partitions.begins)
+        events = self.chunks.all_events(self.partitions.begins)
         if events is None:
             from acep.matches.partials.partial_columns import PartialColumns  # few matchers are asked for them
 
@@ -271,7 +271,7 @@ class OrderedStreamExecutor(OrderedExecutor):
         stays, partitions = self.partitions.without_idle(
             None if window.counted else self.next_ts, window.span, keeps_sizes=not self.has_ids
         )
-        events = self.chunks.whole(self.partitions.begins)
+        events = self.chunks.all_events(self.partitions.begins)
         totals = self.totals
         return {
             "partitions": partitions.dump(),
@@ -286,7 +286,7 @@ class OrderedStreamExecutor(OrderedExecutor):
     def _restore(self, state: Any) -> None:
         """Restore the state of :meth:`_state`."""
         events, nodes, touches, matches = map(int, state["totals"])
-        self.partitions = StreamPartitions.of(state["partitions"], len(self.plan.keys))
+        self.partitions = StreamPartitions.from_state(state["partitions"], len(self.plan.keys))
         self.n_lasting = len(self.partitions)
         self.next_ts, self.has_ids = int(state["next_ts"]), state["has_ids"] is True
         self.chunks, self.recent = EventChunks(), None
@@ -297,5 +297,5 @@ class OrderedStreamExecutor(OrderedExecutor):
             sizes, batch = self.partitions.sizes[: self.n_lasting], batch_of_plain(state["events"])
             if tuple(sorted(batch.columns)) != columns_of(self.plan):
                 raise ValueError("columns")
-            self._follow(KeptEvents.of(batch, state["codes"], state["positions"], sizes))
+            self._follow(KeptEvents.from_state(batch, state["codes"], state["positions"], sizes))
         self.totals = Counts(events=events, nodes=nodes, touches=touches, matches=matches)

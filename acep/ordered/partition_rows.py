@@ -36,7 +36,7 @@ class RowsByPartition:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def where(self, fits: Bits) -> RowsByPartition:
+    def select_rows(self, fits: Bits) -> RowsByPartition:
         """Return those rows that fit; ``fits`` has a value for each row of the batch."""
         places = np.flatnonzero(fits[self.rows])
         begins = self.begins[places]
@@ -48,7 +48,7 @@ class RowsByPartition:
             yield RowsByPartition(self.rows[begin:end], self.positions[begin:end], np.zeros(end - begin, np.int64))
 
     @classmethod
-    def none(cls) -> RowsByPartition:
+    def empty(cls) -> RowsByPartition:
         """Return no rows."""
         return cls(*[np.zeros(0, np.int64)] * 3)
 
@@ -88,7 +88,7 @@ def rows_by_partition(plan: Plan, batch: Batch) -> RowsByPartition:
     begins = np.repeat(edges[:-1], np.diff(edges))
     everything = RowsByPartition(order, np.arange(size) - begins, begins)
     nulls = [key.valid == 0 for key in keys if key.valid is not None]
-    return everything.where(~np.any(nulls, axis=0)) if nulls else everything
+    return everything.select_rows(~np.any(nulls, axis=0)) if nulls else everything
 
 
 def has_type(batch: Batch, types: tuple[str, ...]) -> Bits:

@@ -54,7 +54,7 @@ class RunColumns:
     def __init__(self, runs: RunsPlan, plan: Plan, batch: Batch, rows: RowsByPartition | None = None) -> None:
         self.runs, self.plan, self.batch = runs, plan, batch
         self.evaluator = Evaluator(plan.schema.tick_ns)
-        self.events = (rows_by_partition(plan, batch) if rows is None else rows).where(self.fits())
+        self.events = (rows_by_partition(plan, batch) if rows is None else rows).select_rows(self.fits())
         self.rows, self.positions, self.begins = self.events.rows, self.events.positions, self.events.begins
         self.ts = batch.ts[self.rows]
 
@@ -94,7 +94,7 @@ class RunColumns:
 
     # ---- how far runs reach
 
-    def linked(self) -> Ints:
+    def reach_by_links(self) -> Ints:
         """Return the last event of the longest run from each event whose number and window are not bounded."""
         numbers = np.arange(len(self.rows))
         breaks = self.begins == numbers
@@ -113,7 +113,7 @@ class RunColumns:
 
     def _reach(self) -> Ints:
         """Return the last event of the longest run from each event."""
-        numbers, reach = np.arange(len(self.rows)), self.linked()
+        numbers, reach = np.arange(len(self.rows)), self.reach_by_links()
         if self.runs.high is not None:
             reach = np.minimum(reach, numbers + (self.runs.high - 1))
         span = self.plan.window.span

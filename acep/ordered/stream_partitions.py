@@ -86,7 +86,7 @@ class StreamPartitions:
         }
 
     @classmethod
-    def of(cls, data: Any, width: int) -> StreamPartitions:
+    def from_state(cls, data: Any, width: int) -> StreamPartitions:
         """Restore the state of :meth:`dump`; keys have ``width`` values. Raises :class:`ValueError`,
         :class:`LookupError` or :class:`TypeError` for other data."""
         partitions = cls()

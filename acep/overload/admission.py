@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 
-__all__ = ["ALL", "CELLS", "SHIFT", "UNIT", "Admission", "Pieces", "chances_of", "span_of", "why_not_before"]
+__all__ = ["ALL", "CELLS", "SHIFT", "UNIT", "Admission", "Pieces", "chances_of", "span_of", "why_not_shed_early"]
 
 ALL = 1 << 32
 """The threshold above all hashes, which admits every row."""
@@ -70,15 +70,16 @@ class Admission:
         return self.thresholds[-1]
 
     @property
-    def whole(self) -> bool:
+    def admits_all(self) -> bool:
         """Return whether every row is admitted."""
         return min(self.thresholds) == ALL
 
     def admits(self, *, hashed: int, begin: int, tick: int, cell: int = 0) -> bool:
         """Return whether a row is admitted whose unit has this hash (below :data:`ALL`) and begins at ``begin``."""
-        indices = range(self._at(begin), self._at(self.last_cut(begin, tick)) + 1)
+        indices = range(self._threshold_index(begin), self._threshold_index(self.last_cut(begin, tick)) + 1)
         return all(
-            hashed < self.thresholds[i] << (SHIFT if cell in self.favoured[self._table(i)] else 0) for i in indices
+            hashed < self.thresholds[i] << (SHIFT if cell in self.favoured[self._table_index(i)] else 0)
+            for i in indices
         )
 
     def last_cut(self, begin: int, tick: int) -> int:
@@ -95,16 +96,16 @@ class Admission:
         cuts = {cut for since in self.since for cut in (since, since - reach) if first <= cut < tick}
         edges = [first, *sorted(cut + 1 for cut in cuts if cut + 1 > first), tick + 1]
         chances_by_threshold = np.stack(
-            [chances_of(threshold, self.favoured[self._table(i)]) for i, threshold in enumerate(self.thresholds)]
+            [chances_of(threshold, self.favoured[self._table_index(i)]) for i, threshold in enumerate(self.thresholds)]
         )
         sums = np.zeros(CELLS)
         for begin, end in pairwise(edges):
             sums += (end - begin) * chances_by_threshold[
-                self._at(begin) : self._at(self.last_cut(begin, tick)) + 1
+                self._threshold_index(begin) : self._threshold_index(self.last_cut(begin, tick)) + 1
             ].min(axis=0)
         return sums / self.length
 
-    def after(self, seen: int | None, threshold: int, favoured: tuple[int, ...] | None = None) -> Admission:
+    def with_threshold(self, seen: int | None, threshold: int, favoured: tuple[int, ...] | None = None) -> Admission:
         """Return the thresholds with a new one for times after ``seen``, the greatest time of all rows so far.
 
         Rows older than ``seen - delay`` are late; thresholds that affect only late rows are dropped. ``favoured`` are
@@ -114,7 +115,7 @@ class Admission:
             return replace(self, since=self.since[:1], thresholds=(threshold,))
         if threshold > self.now and len(self.since) >= MAX_THRESHOLDS:
             threshold = self.now
-        tables, favoured_sets = [self._table(i) for i in range(len(self.since))], list(self.favoured)
+        tables, favoured_sets = [self._table_index(i) for i in range(len(self.since))], list(self.favoured)
         since, thresholds = list(self.since), list(self.thresholds)
         if since[-1] >= seen and len(since) > 1:  # there was no row since the last threshold
             since.pop()
@@ -125,7 +126,7 @@ class Admission:
         since.append(max(seen, since[-1] + 1))
         thresholds.append(threshold)
         tables.append(len(favoured_sets) - 1)
-        first, last = self._oldest(since, seen - self.length), self._oldest(since, seen)
+        first, last = self._oldest_index(since, seen - self.length), self._oldest_index(since, seen)
         # For future rows, an old threshold acts like a lower one that follows it.
         for i in reversed(range(first, last)):
             if tables[i] == tables[i + 1]:
@@ -135,13 +136,13 @@ class Admission:
             for i in range(first, len(since))
             if i == first or (thresholds[i], tables[i]) != (thresholds[i - 1], tables[i - 1])
         ]
-        used = sorted({tables[i] for i in kept_indices})
+        used_tables = sorted({tables[i] for i in kept_indices})
         return replace(
             self,
             since=tuple(since[i] for i in kept_indices),
             thresholds=tuple(thresholds[i] for i in kept_indices),
-            favoured=tuple(favoured_sets[table] for table in used),
-            begins=tuple(next(n for n, i in enumerate(kept_indices) if tables[i] == table) for table in used),
+            favoured=tuple(favoured_sets[table] for table in used_tables),
+            begins=tuple(next(n for n, i in enumerate(kept_indices) if tables[i] == table) for table in used_tables),
         )
 
     @property
@@ -149,15 +150,15 @@ class Admission:
         """Return whether future rows may be affected by two different sets of favoured cells."""
         return len(self.favoured) > 1
 
-    def _table(self, i: int) -> int:
+    def _table_index(self, i: int) -> int:
         """Return the number of the set of favoured cells that belongs to a threshold."""
         return sum(begin <= i for begin in self.begins) - 1
 
-    def _oldest(self, since: Sequence[int], seen: int) -> int:
+    def _oldest_index(self, since: Sequence[int], seen: int) -> int:
         """Return the number of the oldest threshold that can be the last one to affect a row that is not late."""
         return max(0, bisect_left(since, seen - self.delay - self.span - 1) - 1)
 
-    def _at(self, tick: int) -> int:
+    def _threshold_index(self, tick: int) -> int:
         return max(0, bisect_left(self.since, tick) - 1)
 
     def pieces(self, seen: int | None) -> Pieces:
@@ -167,12 +168,12 @@ class Admission:
         on the beginning and the thresholds beyond it, one for each of :attr:`favoured`. The greatest bounds come first.
         If no bound is exceeded, the last pair holds.
         """
-        oldest = 0 if seen is None else self._oldest(self.since, seen)
+        oldest = 0 if seen is None else self._oldest_index(self.since, seen)
         pieces: Pieces = []
         for last in range(len(self.since) - 1, oldest - 1, -1):
             lowest_thresholds, steps = [ALL] * len(self.favoured), list[tuple[int, tuple[int, ...]]]()
             for first in range(last, -1, -1):
-                table = self._table(first)
+                table = self._table_index(first)
                 lowest_thresholds[table] = min(lowest_thresholds[table], self.thresholds[first])
                 if steps and steps[-1][1] == tuple(lowest_thresholds):
                     steps.pop()
@@ -210,7 +211,7 @@ def chances_of(threshold: int, favoured: Sequence[int]) -> NDArray[np.float64]:
     return chances.clip(max=1)
 
 
-def why_not_before(plans: Sequence[Plan], *, ids: bool) -> str:
+def why_not_shed_early(plans: Sequence[Plan], *, ids: bool) -> str:
     """Return why events of these plans cannot be shed before the shuffle, or "". ``ids``: there is a column of ids.
 
     Shedding must not change the matches among the remaining events, so that no false match arises.

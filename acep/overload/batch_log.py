@@ -69,7 +69,7 @@ class Decision:
     admission: Admission | None = None
     load: Load = field(default_factory=Load)
     carried: Carried = field(default_factory=Carried)
-    utility: CellUtility = field(default_factory=CellUtility.none)
+    utility: CellUtility = field(default_factory=CellUtility.empty)
     latest: int | None = None
     core_time: CoreTime = field(default_factory=CoreTime)
     events: EventChoice = field(default_factory=EventChoice)
@@ -93,7 +93,7 @@ class Decision:
         latest = None if data.get("latest") is None else int(data["latest"])
         core_time, events = CoreTime.load(data.get("left")), EventChoice.load(data.get("events"))
         utility, version = CellUtility.load(data.get("utility")), int(data.get("version", 0))
-        versions = tuple(map(NewVersion.of, data.get("versions", ())))
+        versions = tuple(map(NewVersion.from_data, data.get("versions", ())))
         return cls(admission, load, carried, utility, latest, core_time, events, versions, version)
 
 
@@ -107,7 +107,7 @@ def decide(decision: Decision, initial: Admission | None, share: float, delay: i
     Raise :class:`SnapshotError` if units are being shed under another seed or delay.
     """
     admission = decision.admission
-    if admission is None or admission.whole:
+    if admission is None or admission.admits_all:
         admission = initial
     elif admission.delay != delay or (initial is not None and admission.seed != initial.seed):
         raise SnapshotError(
@@ -123,9 +123,9 @@ def decide(decision: Decision, initial: Admission | None, share: float, delay: i
         cells = admission.favoured[-1] if favoured is None else favoured
         same = favoured is None and share == share_of(admission.now, cells, decision.utility.events)
         threshold = admission.now if same else threshold_of(share, cells, utility.events)
-    next_admission = admission.after(seen, threshold, favoured)
+    next_admission = admission.with_threshold(seen, threshold, favoured)
     return replace(
-        decision, admission=None if initial is None and next_admission.whole else next_admission, utility=utility
+        decision, admission=None if initial is None and next_admission.admits_all else next_admission, utility=utility
     )
 
 
@@ -138,23 +138,23 @@ class BatchLog:
         self._folder = folder
         self._path = f"{query}/{call}"
 
-    def begun(self, batch: int) -> Decision | None:
+    def read_begin(self, batch: int) -> Decision | None:
         """Return the decision of a micro-batch, ``None`` if not begun. Raise :class:`SnapshotError` if damaged."""
         return self._read(f"{self._path}/{batch}/begun")
 
-    def done(self, batch: int) -> Decision | None:
+    def read_end(self, batch: int) -> Decision | None:
         """Return the start of the micro-batch after this one, ``None`` if this one is not done."""
         return self._read(f"{self._path}/{batch}/done")
 
     def begin(self, batch: int, decision: Decision) -> Decision:
         """Write the decision of a micro-batch, and return the decision that was written first."""
-        return self._first(f"{self._path}/{batch}/begun", decision)
+        return self._write_first(f"{self._path}/{batch}/begun", decision)
 
     def end(self, batch: int, decision: Decision) -> Decision:
         """Write the start of the next micro-batch, and return the one that was written first."""
-        return self._first(f"{self._path}/{batch}/done", decision)
+        return self._write_first(f"{self._path}/{batch}/done", decision)
 
-    def _first(self, path: str, decision: Decision) -> Decision:
+    def _write_first(self, path: str, decision: Decision) -> Decision:
         data = json.dumps({"format": FORMAT} | decision.dump()).encode()
         self._folder.write(path, data, parents=1)
         return self._read(path) or decision

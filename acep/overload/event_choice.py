@@ -48,7 +48,7 @@ class Exploring:
     seed: int
 
     @classmethod
-    def of(cls, utility: EventUtility, keys: Sequence[str], admission: Admission) -> Exploring:
+    def from_admission(cls, utility: EventUtility, keys: Sequence[str], admission: Admission) -> Exploring:
         """Explore with the units of an admission."""
         return cls(utility, tuple(keys), admission.length, admission.span, admission.seed)
 
@@ -59,7 +59,7 @@ class Exploring:
         counts = np.zeros(CELLS + 4, np.int64)
         if carried is not None and len(carried):
             ticks, _ = ticks_of(job.schema.ts, carried.column(job.schema.ts), job.schema.tick_ns or 1)
-            is_explored, begins = self.chosen([carried.column(key) for key in self.keys], ticks)
+            is_explored, begins = self.find_explored([carried.column(key) for key in self.keys], ticks)
             cells = self.utility.cells(carried, carried.column(job.schema.type))
             counts[:CELLS] = np.bincount(cells[is_explored], minlength=CELLS)
             counts[CELLS] = np.count_nonzero(is_explored & (ticks - begins >= self.span))
@@ -68,7 +68,7 @@ class Exploring:
             name = "point" if job.output == "points" else "end"
             ticks, _ = ticks_of(name, rows.column(name), job.schema.tick_ns or 1)
             columns = [pa.chunked_array([key.field(key_name)]) for key_name in self.keys]
-            is_explored, begins = self.chosen(columns, ticks)
+            is_explored, begins = self.find_explored(columns, ticks)
             is_explored &= ticks - begins >= self.span
             points = pa.table([*columns, pa.array(ticks), pa.array(begins)], [*map(str, range(len(columns))), "t", "b"])
             points = points.filter(pa.array(is_explored))
@@ -78,7 +78,7 @@ class Exploring:
             counts[CELLS + 1 :] += [len(unit_points), int(unit_points.sum()), int((unit_points**2).sum())]
         return counts
 
-    def chosen(self, keys: Sequence[pa.ChunkedArray], ticks: Counts) -> tuple[NDArray[np.bool_], Counts]:
+    def find_explored(self, keys: Sequence[pa.ChunkedArray], ticks: Counts) -> tuple[NDArray[np.bool_], Counts]:
         """Return which rows, of these keys and times, are in an explored unit, and when the unit of each begins."""
         begins = ticks - ticks % self.length
         seed = pa.scalar(str(self.seed))
@@ -157,7 +157,7 @@ class EventChoice:
         """Return the share of the events that travels."""
         if self.n_cells is None:
             return 1.0
-        first = float(utility.upto(self.events(utility))[self.n_cells])
+        first = float(utility.cumulative_shares(self.events(utility))[self.n_cells])
         return first + (1 - first) / EXPLORED
 
     def choose(self, utility: EventUtility, share: float) -> EventChoice:
@@ -166,7 +166,7 @@ class EventChoice:
         n_cells = utility.keep(first, self.events(utility)) if MIN_SHARE <= first < 1 else None
         return replace(self, n_cells=n_cells)
 
-    def after(self, counts: Counts) -> EventChoice:
+    def add_counts(self, counts: Counts) -> EventChoice:
         """Add the explored events of a micro-batch."""
         return replace(self, recent=FORGET * self.recent + counts[:CELLS])
 

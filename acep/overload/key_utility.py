@@ -77,16 +77,16 @@ class CellUtility:
     tried: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
-    def none(cls) -> CellUtility:
+    def empty(cls) -> CellUtility:
         """Return the utility before any event was seen."""
         return cls(np.zeros((2, CELLS)), np.zeros((2, CELLS)), np.zeros(CELLS))
 
     @property
     def events(self) -> Figures:
         """Recent events by cell, more than 0 in each."""
-        return _some(self.recent)
+        return _make_positive(self.recent)
 
-    def after(self, events: NDArray[Any], points: NDArray[Any], chances: Figures) -> CellUtility:
+    def add_batch(self, events: NDArray[Any], points: NDArray[Any], chances: Figures) -> CellUtility:
         """Add a micro-batch: events that travelled, match points that were found, and chances, each by cell."""
         seen = np.divide([events, points], chances, out=np.zeros((2, CELLS)), where=chances > 0)
         return replace(self, since=self.since + seen, recent=RECENT * self.recent + seen[0])
@@ -107,13 +107,17 @@ class CellUtility:
             return self, None
         by_choice, by_chance = self.tried
         if self.before[1].any():
-            by_choice = FORGET * by_choice + _found(_best(self.before, share), share, self.since)
+            by_choice = FORGET * by_choice + _expected_points(_best_cells(self.before, share), share, self.since)
             by_chance = FORGET * by_chance + share * float(self.since[1].sum())
-        every = self.before + self.since
-        favoured: tuple[int, ...] | None = _best(every, share) if by_choice > GAIN * by_chance else ()
-        if favoured and current and _found(favoured, share, every) < CHANGE * _found(current, share, every):
+        sums = self.before + self.since
+        favoured: tuple[int, ...] | None = _best_cells(sums, share) if by_choice > GAIN * by_chance else ()
+        if (
+            favoured
+            and current
+            and _expected_points(favoured, share, sums) < CHANGE * _expected_points(current, share, sums)
+        ):
             favoured = None
-        return CellUtility(FORGET * every, np.zeros((2, CELLS)), self.recent, seen, (by_choice, by_chance)), favoured
+        return CellUtility(FORGET * sums, np.zeros((2, CELLS)), self.recent, seen, (by_choice, by_chance)), favoured
 
     def dump(self) -> dict[str, Any] | None:
         """Return the counts as JSON-like data; ``None`` if there are none."""
@@ -126,7 +130,7 @@ class CellUtility:
     def load(cls, data: Mapping[str, Any] | None) -> CellUtility:
         """Read the data of :meth:`dump`. Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError`."""
         if data is None:
-            return cls.none()
+            return cls.empty()
         before, since, recent = (np.array(data[name], np.float64) for name in ("before", "since", "recent"))
         by_choice, by_chance = (float(number) for number in data["tried"])
         for figures in (before, since, recent, np.array([by_choice, by_chance])):
@@ -139,21 +143,21 @@ class CellUtility:
         )
 
 
-def _best(seen: Figures, share: float) -> tuple[int, ...]:
+def _best_cells(seen: Figures, share: float) -> tuple[int, ...]:
     """Return the cells of highest utility that have at most :data:`WIDE` of a ``share`` of the events together."""
     events, points = seen
-    every = events.sum()
-    prior = PRIOR * every
-    utility = (points + prior * points.sum() / every) / (events + prior)
+    n_events = events.sum()
+    prior = PRIOR * n_events
+    utility = (points + prior * points.sum() / n_events) / (events + prior)
     order = np.argsort(-utility, kind="stable")
-    return tuple(sorted(order[np.cumsum(events[order]) <= WIDE * share * every].tolist()))
+    return tuple(sorted(order[np.cumsum(events[order]) <= WIDE * share * n_events].tolist()))
 
 
-def _found(favoured: Sequence[int], share: float, seen: Figures) -> float:
+def _expected_points(favoured: Sequence[int], share: float, seen: Figures) -> float:
     """Return the match points that would have been found if these cells had been favoured."""
     events, points = seen
-    return float((chances_of(threshold_of(share, favoured, _some(events)), favoured) * points).sum())
+    return float((chances_of(threshold_of(share, favoured, _make_positive(events)), favoured) * points).sum())
 
 
-def _some(events: Figures) -> Figures:
+def _make_positive(events: Figures) -> Figures:
     return events + max(float(events.sum()), 1.0) * 1e-6

@@ -47,7 +47,7 @@ class Load:
 
     >>> load = Load()
     >>> for share in (1, 1, 1, 0.25, 0.3, 0.28):
-    ...     load = load.after(Measured(2000, 1000, int(1000 * share), 0.2 + 0.8 * share))
+    ...     load = load.add_batch(Measured(2000, 1000, int(1000 * share), 0.2 + 0.8 * share))
     >>> load.share(target=0.6, now=0.28)
     0.5055
     """
@@ -56,23 +56,23 @@ class Load:
     last: tuple[Measured, ...] = ()
     took: tuple[float, ...] = ()  # seconds of the last ones, where the workers bound the time of matching
 
-    def after(self, measured: Measured) -> Load:
+    def add_batch(self, measured: Measured) -> Load:
         """Remember a micro-batch."""
         if self.run < COLD or measured.rows == 0:
             return replace(self, run=self.run + 1)
         return replace(self, run=self.run + 1, last=(*self.last, measured)[-MAX_REMEMBERED:])
 
-    def restarted(self) -> Load:
+    def begin_run(self) -> Load:
         """Begin a run; its first micro-batches are not used."""
         return replace(self, run=0)
 
-    def changed(self) -> Load:
+    def skip_next(self) -> Load:
         """Carry another share from now on. The next micro-batch is not used, because Spark compiles anew.
 
         The one after it is used in any case.
 
-        >>> once = Load(run=9).changed().after(Measured(10, 10, 5, 1.0))
-        >>> once.last, len(once.changed().after(Measured(10, 10, 5, 1.0)).last)
+        >>> once = Load(run=9).skip_next().add_batch(Measured(10, 10, 5, 1.0))
+        >>> once.last, len(once.skip_next().add_batch(Measured(10, 10, 5, 1.0)).last)
         ((), 1)
         """
         return replace(self, run=COLD - 1) if self.run > COLD else self
@@ -92,7 +92,7 @@ class Load:
         belief = np.sqrt(BELIEF) * seconds.mean() * np.diag(PRIOR)
         left = np.vstack([design, belief])
         right = np.concatenate([seconds * weights, belief.sum(axis=1)])
-        coefficients = _not_negative(left, right)
+        coefficients = _solve_non_negative(left, right)
         fixed, read, carry = (coefficients * scale).tolist()
         return fixed, read, carry
 
@@ -105,26 +105,26 @@ class Load:
             return now
         fixed, read, carry = self.costs()
         last = self.last[-1]
-        floor, every = fixed + read * last.rows, carry * last.needed
-        if floor + every <= target or every < MIN_SAVING * (floor + every):
+        fixed_seconds, carrying = fixed + read * last.rows, carry * last.needed
+        if fixed_seconds + carrying <= target or carrying < MIN_SAVING * (fixed_seconds + carrying):
             return 1.0
-        if now < 1 and abs(floor + every * now - target) <= NEAR * target:
+        if now < 1 and abs(fixed_seconds + carrying * now - target) <= NEAR * target:
             return now
-        wanted = max((target - floor) / every, MIN_SHARE)
-        return now if abs(wanted - now) <= SAME * now else round(wanted, 4)
+        wanted_share = max((target - fixed_seconds) / carrying, MIN_SHARE)
+        return now if abs(wanted_share - now) <= SAME * now else round(wanted_share, 4)
 
-    def paced(self, seconds: float) -> Load:
+    def add_seconds(self, seconds: float) -> Load:
         """Remember how long a micro-batch took, where the workers bound the time of matching.
 
         >>> load = Load(run=COLD)
         >>> for _ in range(FEW):
-        ...     load = load.paced(seconds=1.5)
-        >>> load.behind(1.0), load.behind(1.4)
+        ...     load = load.add_seconds(seconds=1.5)
+        >>> load.is_behind(1.0), load.is_behind(1.4)
         (True, False)
         """
         return self if self.run < COLD else replace(self, took=(*self.took, seconds)[-FEW:])
 
-    def behind(self, target: float) -> bool:
+    def is_behind(self, target: float) -> bool:
         """Return whether micro-batches take longer than ``target`` seconds although the least share is carried,
         although shedding saves too little, or although the workers shed, too."""
         if len(self.took) == FEW and median(self.took) > (1 + WIDE) * target:
@@ -133,8 +133,10 @@ class Load:
             return False
         fixed, read, carry = self.costs()
         last = self.last[-1]
-        floor, every = fixed + read * last.rows, carry * last.needed
-        return floor + every > target and (floor + MIN_SHARE * every > target or every < MIN_SAVING * (floor + every))
+        fixed_seconds, carrying = fixed + read * last.rows, carry * last.needed
+        return fixed_seconds + carrying > target and (
+            fixed_seconds + MIN_SHARE * carrying > target or carrying < MIN_SAVING * (fixed_seconds + carrying)
+        )
 
     def dump(self) -> dict[str, Any]:
         """Return the measurements as JSON-like data."""
@@ -145,8 +147,10 @@ class Load:
     def load(cls, data: Mapping[str, Any]) -> Load:
         """Read the data of :meth:`dump`. Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError`."""
         # The first versions did not record `needed`.
-        every = (figures if len(figures) == 4 else [figures[0], *figures] for figures in data["last"])
-        last = tuple(Measured(int(rows), int(needed), int(went), float(took)) for rows, needed, went, took in every)
+        measurements = (figures if len(figures) == 4 else [figures[0], *figures] for figures in data["last"])
+        last = tuple(
+            Measured(int(rows), int(needed), int(carried), float(took)) for rows, needed, carried, took in measurements
+        )
         if not all(
             measured.rows > 0 and min(measured.needed, measured.carried) >= 0 and 0 <= measured.seconds < 1e9
             for measured in last
@@ -158,10 +162,10 @@ class Load:
         return cls(int(data["run"]), last, took)
 
 
-def _not_negative(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def _solve_non_negative(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     """Solve non-negative least squares: try every subset of unknowns as the non-zero ones, and return the best fit.
 
-    >>> _not_negative(np.array([[1.0, 1.0], [1.0, 2.0]]), np.array([2.0, 1.0])).round(2)
+    >>> _solve_non_negative(np.array([[1.0, 1.0], [1.0, 2.0]]), np.array([2.0, 1.0])).round(2)
     array([1.5, 0. ])
     """
     width = left.shape[1]

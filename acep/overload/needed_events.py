@@ -55,5 +55,7 @@ def uses_of(plans: Sequence[Plan], *, ids: bool, budget: Budget | None = None) -
 
 def _is_own(condition: Compiled, var: str) -> bool:
     """Return whether a condition depends on nothing but single events of ``var``."""
-    each = (isinstance(leaf, Attribute) and leaf.var == var and leaf.index in (None, "i") for leaf in condition.leaves)
-    return bool(condition.leaves) and all(each)
+    own_leaves = (
+        isinstance(leaf, Attribute) and leaf.var == var and leaf.index in (None, "i") for leaf in condition.leaves
+    )
+    return bool(condition.leaves) and all(own_leaves)

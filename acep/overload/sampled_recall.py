@@ -23,10 +23,10 @@ from acep.overload.key_utility import SEPARATOR
 from acep.runtime.stream import SEVERAL
 from acep.streaming.job import Job
 
-__all__ = ["POINTS", "points_by_cell", "points_in", "points_told", "tally_of", "with_shed"]
+__all__ = ["POINTS", "pack_points", "points_by_cell", "points_in", "tally_of", "with_shed"]
 
 POINTS = "points "
-"""The prefix of the texts of :func:`points_told`."""
+"""The prefix of the texts of :func:`pack_points`."""
 
 
 def with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
@@ -84,14 +84,18 @@ def points_by_cell(
         query = rows.column("query") if job.several else pa.nulls(len(rows), pa.string())
         table = pa.table([*key.flatten(), query, when], [*names, "query", "when"])
         points = table.group_by([*names, "query", "when"]).aggregate([]).group_by(names).aggregate([([], "count_all")])
-        each = points.column("count_all").to_numpy()
+        key_points = points.column("count_all").to_numpy()
         length = -1.0
         if job.output == "matches":
             last, first = (ticks_of(name, rows.column(name), job.schema.tick_ns or 1)[0] for name in ("end", "start"))
             length = float((last - first).mean())
         key_columns = [f"k{key.type.get_field_index(name)}" for name in keys]
-        np.add.at(cells, _cells_of(points, key_columns), np.stack([0 * each, each**0, each, each**2], axis=1))
-        lengths += round(length * each.sum())
+        np.add.at(
+            cells,
+            _cells_of(points, key_columns),
+            np.stack([0 * key_points, key_points**0, key_points, key_points**2], axis=1),
+        )
+        lengths += round(length * key_points.sum())
     return cells.T, lengths
 
 
@@ -104,33 +108,33 @@ def _cells_of(rows: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
     return np.fromiter(map(zlib.crc32, texts), np.int64, len(rows)) % CELLS
 
 
-def points_told(every: Sequence[tuple[NDArray[np.int64], int] | None], explored: NDArray[np.int64]) -> str:
+def pack_points(counts_by_bucket: Sequence[tuple[NDArray[np.int64], int] | None], explored: NDArray[np.int64]) -> str:
     """Sum :func:`points_by_cell` over some buckets, and pack the sums into a short text for :func:`points_in`, with
     the counts of :meth:`acep.overload.event_choice.Exploring.counts`."""
-    counted = [sums for sums in every if sums is not None]
-    if len(counted) < len(every):
+    counted = [sums for sums in counts_by_bucket if sums is not None]
+    if len(counted) < len(counts_by_bucket):
         return POINTS
     counts = np.sum([counts for counts, _ in counted], axis=0)
-    return f"{POINTS}{sum(length for _, length in counted)} {_packed(counts)} {_packed(explored)}"
+    return f"{POINTS}{sum(length for _, length in counted)} {_pack(counts)} {_pack(explored)}"
 
 
 def points_in(texts: Sequence[str]) -> tuple[NDArray[np.int64], int, NDArray[np.int64], bool]:
     """Return the sums of :func:`points_by_cell` over all buckets of a micro-batch, those of the explored units, and
     whether they are known."""
     counts, lengths, explored = np.zeros((4, CELLS), np.int64), 0, explored_in([])
-    every = [text.removeprefix(POINTS) for text in texts if text.startswith(POINTS)]
-    for length, first, second in (text.split() for text in every if text):
-        counts += _unpacked(first).reshape(counts.shape)
-        explored = explored + _unpacked(second)
+    texts_of_points = [text.removeprefix(POINTS) for text in texts if text.startswith(POINTS)]
+    for length, first, second in (text.split() for text in texts_of_points if text):
+        counts += _unpack(first).reshape(counts.shape)
+        explored = explored + _unpack(second)
         lengths += int(length)
-    return counts, lengths, explored, bool(every) and all(every)
+    return counts, lengths, explored, bool(texts_of_points) and all(texts_of_points)
 
 
-def _packed(counts: NDArray[np.int64]) -> str:
+def _pack(counts: NDArray[np.int64]) -> str:
     return b64encode(zlib.compress(counts.astype("<i8").tobytes())).decode()
 
 
-def _unpacked(text: str) -> NDArray[np.int64]:
+def _unpack(text: str) -> NDArray[np.int64]:
     return np.frombuffer(zlib.decompress(b64decode(text)), "<i8")
 
 

@@ -19,14 +19,14 @@ class CoreTime:
     """The account of a share of the cores: the ``balance`` in seconds, and the ``income`` of the last micro-batch with
     events (``None``: there was none yet).
 
-    >>> CoreTime().after(income=1.0, seconds=3.0, max_balance=5.0)
+    >>> CoreTime().add_batch(income=1.0, seconds=3.0, max_balance=5.0)
     CoreTime(balance=-2.0, income=1.0)
     """
 
     balance: float = 0.0
     income: float | None = None
 
-    def after(self, *, income: float, seconds: float, max_balance: float) -> CoreTime:
+    def add_batch(self, *, income: float, seconds: float, max_balance: float) -> CoreTime:
         """Account for a micro-batch that took ``seconds``; the balance stays between ``-max_balance`` and
         ``max_balance``."""
         return CoreTime(min(max(self.balance + income - seconds, -max_balance), max_balance), income)
@@ -59,8 +59,8 @@ class TimeBound:
     of the events goes on, if a micro-batch occupies all ``cores``. A tick of that clock takes ``tick`` seconds.
 
     >>> bound = TimeBound(latency=2.0, cpu=0.5, cores=2, tick=0.001)
-    >>> after = bound.paid(CoreTime(), ticks=4_000, seconds=1.0)
-    >>> after, bound.target(after), bound.named(after)
+    >>> after = bound.account_for(CoreTime(), ticks=4_000, seconds=1.0)
+    >>> after, bound.target(after), bound.bound_text(after)
     (CoreTime(balance=0.0, income=1.0), 1.0, 'cpu=0.5')
     """
 
@@ -74,14 +74,14 @@ class TimeBound:
         latency = math.inf if self.latency is None else self.latency
         return latency if self.cpu is None else min(latency, core_time.target)
 
-    def named(self, core_time: CoreTime) -> str:
+    def bound_text(self, core_time: CoreTime) -> str:
         """Return the bound that is in effect, as the user has written it."""
         latency = self.latency is not None and self.target(core_time) == self.latency
         return f"latency={self.latency:g}" if latency else f"cpu={self.cpu:g}"
 
-    def paid(self, core_time: CoreTime, *, ticks: int, seconds: float) -> CoreTime:
+    def account_for(self, core_time: CoreTime, *, ticks: int, seconds: float) -> CoreTime:
         """Account for a micro-batch that took ``seconds``, while the clock of the events went on by ``ticks``."""
         if self.cpu is None:
             return core_time
         share = self.cpu / self.cores
-        return core_time.after(income=share * ticks * self.tick, seconds=seconds, max_balance=share * CARRIED)
+        return core_time.add_batch(income=share * ticks * self.tick, seconds=seconds, max_balance=share * CARRIED)

@@ -85,13 +85,13 @@ def _build(expr: ex.Expr, index: dict[ex.Leaf, int], tick_ns: Fraction | None) -
             ticks = in_ticks(ns, tick_ns, expr)
             return lambda v: ticks
         case ex.Unary(op="-", operand=x):
-            return _strict(operator.neg, (sub(x),))
+            return _null_if_any_null(operator.neg, (sub(x),))
         case ex.Unary(operand=x):
-            return _maybe_not(sub(x), True)
+            return _negate_if(sub(x), True)
         case ex.Binary(op="and" | "or" as op, left=left, right=right):
             return _join_conditions(sub(left), sub(right), op == "or")
         case ex.Binary(op=op, left=left, right=right):
-            return _strict(BINARY[op], (sub(left), sub(right)))
+            return _null_if_any_null(BINARY[op], (sub(left), sub(right)))
         case ex.Call(name=name, args=args):
             _, _, function, strict = FUNCTIONS.get(name) or EXACT.get(name) or _text_call(name)
             runs = tuple(sub(a) for a in args)
@@ -99,17 +99,20 @@ def _build(expr: ex.Expr, index: dict[ex.Leaf, int], tick_ns: Fraction | None) -
                 in_ticks(0, tick_ns, ex.Timestamp(0, expr.span))
                 assert tick_ns is not None
                 ns = tick_ns
-                return _strict(lambda t: function(t, ns), runs)
-            return _strict(function, runs) if strict else lambda v: function(*[r(v) for r in runs])
+                return _null_if_any_null(lambda t: function(t, ns), runs)
+            return _null_if_any_null(function, runs) if strict else lambda v: function(*[r(v) for r in runs])
         case ex.In(operand=x, values=values, negated=negated):
-            return _maybe_not(_is_among(sub(x), tuple(sub(e) for e in values)), negated)
+            return _negate_if(_is_among(sub(x), tuple(sub(e) for e in values)), negated)
         case ex.Between(operand=x, low=low, high=high, negated=negated):
             f, lo, hi = sub(x), sub(low), sub(high)
-            return _maybe_not(
-                _join_conditions(_strict(BINARY[">="], (f, lo)), _strict(BINARY["<="], (f, hi)), False), negated
+            return _negate_if(
+                _join_conditions(
+                    _null_if_any_null(BINARY[">="], (f, lo)), _null_if_any_null(BINARY["<="], (f, hi)), False
+                ),
+                negated,
             )
         case ex.Like(operand=x, pattern=pattern, negated=negated):
-            return _maybe_not(_strict(lambda s: matches_like(s, pattern), (sub(x),)), negated)
+            return _negate_if(_null_if_any_null(lambda s: matches_like(s, pattern), (sub(x),)), negated)
         case ex.IsNull(operand=x, negated=negated):
             f = sub(x)
             return (lambda v: f(v) is not None) if negated else (lambda v: f(v) is None)
@@ -123,7 +126,7 @@ def _text_call(name: str) -> tuple[int, int, Callable[..., Any], bool]:
     return call.required, len(call.arguments), call.run, True
 
 
-def _maybe_not(f: Run, negated: bool) -> Run:
+def _negate_if(f: Run, negated: bool) -> Run:
     if not negated:
         return f
     return lambda v: None if (a := f(v)) is None else not a
@@ -157,7 +160,7 @@ def _is_among(f: Run, runs: tuple[Run, ...]) -> Run:
     return run
 
 
-def _strict(function: Callable[..., Any], runs: tuple[Run, ...]) -> Run:
+def _null_if_any_null(function: Callable[..., Any], runs: tuple[Run, ...]) -> Run:
     """Apply a function; the result is null if any argument is null or there is no result."""
 
     def run(v: Values) -> Any:

@@ -7,7 +7,7 @@ event bound to a Kleene variable, ``"i-1"`` the one bound before it, ``"i-2"`` t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,11 +15,11 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from acep.errors import Code, QueryError
+from acep.functions.aggregates import COUNT_DISTINCT, Composition
 from acep.pattern.user_functions import Function
 
 __all__ = [
     "COUNT_DISTINCT",
-    "WHOLE_ONLY",
     "Aggregate",
     "Attribute",
     "Between",
@@ -38,6 +38,7 @@ __all__ = [
     "Timestamp",
     "Unary",
     "Value",
+    "compose",
     "error_at",
     "locate_errors",
 ]
@@ -46,9 +47,6 @@ Value: TypeAlias = bool | int | float | str | None
 Index: TypeAlias = int | str | None
 """``None``, ``"i"``, ``"i-1"``, ``"i-2"``, ..., ``"last"``, or the number of an event."""
 
-COUNT_DISTINCT = "count distinct"
-WHOLE_ONLY = (COUNT_DISTINCT, "stddev", "stddev_pop")
-"""Aggregates of complete matches: a partial match does not keep all values of a repetition."""
 
 Scope: TypeAlias = OneOf["before", "all"]
 
@@ -111,9 +109,8 @@ class Length:
 class Aggregate:
     """``function(a[..i-1].name)`` (scope ``before``) or ``function(a[].name)`` (scope ``all``).
 
-    ``function`` is one of avg, sum, min, max, count, first, last, or of complete matches only ``count distinct``,
-    stddev, stddev_pop. ``name`` is ``None`` only for ``count(a[..i-1])`` and
-    ``count(a[])``, which count events; with a name, ``count`` counts non-null values.
+    ``function`` is one of :data:`acep.functions.aggregates.AGGREGATES` that queries have. ``name`` is ``None`` only for
+    ``count(a[..i-1])`` and ``count(a[])``, which count events; with a name, ``count`` counts non-null values.
     """
 
     function: str
@@ -198,6 +195,18 @@ Leaf: TypeAlias = Attribute | Length | Aggregate
 """A reference to events, whose value an expression is computed from."""
 
 Expr: TypeAlias = Literal | Duration | Timestamp | Leaf | Unary | Binary | Call | In | Between | Like | IsNull
+
+
+def compose(composition: Composition, of_name: Callable[[str], Expr], span: Span | None) -> Expr:
+    """Return the expression that a composition of aggregates is, where ``of_name`` gives that of one aggregate.
+
+    >>> compose(("-", "max", "min"), lambda name: Aggregate(name, "a", "all", "x"), None).op
+    '-'
+    """
+    if isinstance(composition, str):
+        return of_name(composition)
+    operator, left, right = composition
+    return Binary(operator, compose(left, of_name, span), compose(right, of_name, span), span)
 
 
 def error_at(message: str, part: Expr | Span | None, hint: str | None = None, code: Code | None = None) -> QueryError:

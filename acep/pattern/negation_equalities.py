@@ -10,7 +10,7 @@ from acep.pattern.tree import Query
 from acep.pattern.walk import (
     group_variables,
     kleene_variables,
-    least_bound,
+    min_bound_counts,
     negated_variables,
     variables,
     without_places,
@@ -28,7 +28,7 @@ def always_bound(query: Query) -> frozenset[str]:
     (['a', 'c'], ['c'])
     """
     never_missing = {var for var, weight in query.weights if weight is None}
-    mandatory = {var for var, number in least_bound(query.pattern).items() if number}
+    mandatory = {var for var, number in min_bound_counts(query.pattern).items() if number}
     return frozenset(var for var in mandatory if not query.errors or var in never_missing) - group_variables(
         query.pattern
     )

@@ -6,6 +6,7 @@ rest with the schema.
 
 from __future__ import annotations
 
+from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
 from acep.pattern.functions.casts import cast_type
@@ -65,11 +66,12 @@ def kind_of(expr: ex.Expr) -> str:
             return "duration"
         case ex.Timestamp():
             return "timestamp"
-        case ex.Length() | ex.Aggregate(function="count" | "count distinct"):
+        case ex.Length():
             return "number"
-        case ex.Aggregate(function="avg" | "sum" | "stddev" | "stddev_pop"):
-            return QUANTITY
-        case ex.Attribute() | ex.Aggregate():
+        case ex.Aggregate(function=function):
+            entry = AGGREGATES[function]
+            return "number" if entry.gives == "integer" else QUANTITY if entry.takes == "number" else ANY
+        case ex.Attribute():
             return ANY
         case ex.Unary(op="not", operand=operand):
             check_condition(operand)

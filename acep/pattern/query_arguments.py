@@ -12,7 +12,16 @@ from acep.pattern.automata import Automaton
 from acep.pattern.several_results import NamedResults, ResultList
 from acep.pattern.tree import Output, Query
 
-__all__ = ["Asked", "Queries", "asked_for", "columns_read", "for_existence", "is_clause", "is_swapped", "query_of"]
+__all__ = [
+    "Queries",
+    "QuerySet",
+    "columns_read",
+    "is_clause",
+    "is_swapped",
+    "query_of",
+    "read_queries",
+    "reduce_to_existence",
+]
 
 QueryLike = Query | Automaton | str
 Queries = QueryLike | Sequence[QueryLike] | Mapping[str, QueryLike]
@@ -86,35 +95,35 @@ def is_clause(query: object) -> bool:
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuerySet:
     """The queries of a user with their ``names``: those of a list are "0", "1", ..., that of a single query is "".
-    ``several``: a list or a dict was given; ``named``: a dict."""
+    ``is_several``: a list or a dict was given; ``is_named``: a dict."""
 
     names: tuple[str, ...]
     queries: tuple[Query, ...]
-    several: bool
-    named: bool
+    is_several: bool
+    is_named: bool
 
-    def give(self, results: Sequence[Any]) -> Any:
+    def arrange(self, results: Sequence[Any]) -> Any:
         """Return the results, one for each query, in the form in which the queries were given.
 
         >>> from acep.pattern.text.letters import regex
-        >>> asked_for({"up": regex("ab", within=5)}).give([3]) == {"up": 3}
+        >>> read_queries({"up": regex("ab", within=5)}).arrange([3]) == {"up": 3}
         True
-        >>> asked_for(regex("ab", within=5)).give([3])
+        >>> read_queries(regex("ab", within=5)).arrange([3])
         3
         """
-        if self.named:
+        if self.is_named:
             return NamedResults(zip(self.names, results, strict=True))
-        return ResultList(results) if self.several else results[0]
+        return ResultList(results) if self.is_several else results[0]
 
 
-def asked_for(query: object) -> Asked:
+def read_queries(query: object) -> QuerySet:
     """Return the queries that a user gave.
 
     Raises :class:`QueryError` if there is none, or if something else is among them; of several it is named.
     """
-    named = isinstance(query, Mapping)
+    is_named = isinstance(query, Mapping)
     if isinstance(query, Mapping):
         unread_queries = [(str(name), unread_query) for name, unread_query in query.items()]
     elif isinstance(query, Sequence) and not isinstance(query, str):
@@ -126,17 +135,16 @@ def asked_for(query: object) -> Asked:
             "there is no query", hint="give one query, a list of them, or a dict of name to query", code="query_name"
         )
     queries = []
-    has_query = any(
-        isinstance(unread_query, str | Query | Automaton) for _, unread_query in unread_queries
-    )  # else they may be the events
+    # Without a query they may be the events.
+    has_query = any(isinstance(unread_query, str | Query | Automaton) for _, unread_query in unread_queries)
     for name, unread_query in unread_queries:
         with naming_query(name if has_query else ""):
             queries.append(query_of(unread_query))
-    several = isinstance(query, Mapping | Sequence) and not isinstance(query, str)
-    return Asked(tuple(name for name, _ in unread_queries), tuple(queries), several, named)
+    is_several = isinstance(query, Mapping | Sequence) and not isinstance(query, str)
+    return QuerySet(tuple(name for name, _ in unread_queries), tuple(queries), is_several, is_named)
 
 
-def for_existence(query: Query) -> Query:
+def reduce_to_existence(query: Query) -> Query:
     """Return a query that has matches if this one has, of which fewest have to be made.
 
     Each output chooses some match if there is one. Among those that do not overlap, one for which HAVING holds makes

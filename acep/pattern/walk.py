@@ -18,11 +18,11 @@ __all__ = [
     "group_variables",
     "indexes",
     "kleene_variables",
-    "least_bound",
     "leaves_of",
     "levels",
+    "max_bound_counts",
     "means_each",
-    "most_bound",
+    "min_bound_counts",
     "negated_variables",
     "nodes",
     "parts",
@@ -93,10 +93,10 @@ def negated_variables(node: Node) -> frozenset[str]:
 
 def kleene_variables(node: Node) -> frozenset[str]:
     """Return the variables of components whose own repetition may bind them more than once."""
-    return frozenset(var for var, max_events in most_bound(node).items() if max_events is None or max_events > 1)
+    return frozenset(var for var, max_events in max_bound_counts(node).items() if max_events is None or max_events > 1)
 
 
-def most_bound(node: Node) -> dict[str, int | None]:
+def max_bound_counts(node: Node) -> dict[str, int | None]:
     """Return the most events that each variable binds in one iteration of the groups around it; ``None``: no limit."""
     bounds: dict[str, int | None] = {}
     for n in nodes(node):
@@ -108,20 +108,20 @@ def most_bound(node: Node) -> dict[str, int | None]:
     return bounds
 
 
-def least_bound(node: Node) -> dict[str, int]:
+def min_bound_counts(node: Node) -> dict[str, int]:
     """Return the least number of events that each variable binds if nothing is missing, without negated variables.
 
     >>> from acep.pattern.text.sase import parse
-    >>> least_bound(parse("PATTERN SEQ(A{2,} a[], (B b, C? c){2}, (D d | E e), ~F f) WITHIN 9").pattern)
+    >>> min_bound_counts(parse("PATTERN SEQ(A{2,} a[], (B b, C? c){2}, (D d | E e), ~F f) WITHIN 9").pattern)
     {'a': 2, 'b': 2, 'c': 0, 'd': 0, 'e': 0}
     """
     match node:
         case Component(var=var):
             return {var: 1}
         case Repeat(item=item, low=low):
-            return {var: low * number for var, number in least_bound(item).items()}
+            return {var: low * number for var, number in min_bound_counts(item).items()}
         case Choice(items=items):
-            alternatives = [least_bound(item) for item in items]
+            alternatives = [min_bound_counts(item) for item in items]
             return {
                 var: min(alternative.get(var, 0) for alternative in alternatives)
                 for alternative in alternatives
@@ -129,7 +129,7 @@ def least_bound(node: Node) -> dict[str, int]:
             }
     sums: dict[str, int] = {}
     for part in parts(node):
-        for var, number in least_bound(part).items():
+        for var, number in min_bound_counts(part).items():
             sums[var] = sums.get(var, 0) + number
     return sums
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from acep.errors import QueryError
+from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
 from acep.pattern.functions.casts import cast_type
@@ -214,9 +215,10 @@ class _Reader:
         if expr.name is None:
             return Kind.FLOAT
         column = self.column(expr.name)
-        if expr.function in ("avg", "sum", "stddev", "stddev_pop"):
+        entry = AGGREGATES[expr.function]
+        if entry.takes == "number":
             self.slots.unify(column, Kind.FLOAT)
-        return column if expr.function in ("sum", "min", "max", "first", "last") else Kind.FLOAT
+        return column if entry.gives == "argument" else Kind.FLOAT
 
     def arithmetic(self, op: str, left: ex.Expr, right: ex.Expr) -> Term:
         """Return the term of an operation. Time plus or minus a duration is a time; other differences are unknown."""

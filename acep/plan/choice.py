@@ -17,7 +17,7 @@ __all__ = [
     "UNITS",
     "WINDOWS",
     "EngineChoice",
-    "alone",
+    "base_engine",
     "choose",
     "decides_at_once",
     "waits_from",
@@ -53,9 +53,9 @@ class EngineChoice:
     why: str
 
     @property
-    def alone(self) -> str:
+    def base(self) -> str:
         """Return the name of the engine without prefixes."""
-        return alone(self.engine)
+        return base_engine(self.engine)
 
 
 def choose(plan: Plan, output: str = "matches") -> EngineChoice:
@@ -74,13 +74,13 @@ def choose(plan: Plan, output: str = "matches") -> EngineChoice:
     'windows+merged'
     """
     if output not in plan.engines:
-        choice = _alone(plan, output)
+        choice = _choose_base(plan, output)
         windows = WINDOWS if choice.engine != "reference" and prefilter_gain(plan, choice.engine).is_useful else ""
         plan.engines[output] = windows + choice.engine, choice.why
     return EngineChoice(*plan.engines[output])
 
 
-def _alone(plan: Plan, output: str) -> EngineChoice:
+def _choose_base(plan: Plan, output: str) -> EngineChoice:
     try:
         tables = lower(plan, SharedTables(), lambda text: 0)
     except NotNativeError as reason:
@@ -124,10 +124,10 @@ def _not_merged(plan: Plan, tables: PlanTables) -> str | None:
     return "predicates tie its events together, so that each run keeps registers"
 
 
-def alone(engine: str) -> str:
+def base_engine(engine: str) -> str:
     """Return the name of an engine without its prefixes.
 
-    >>> alone("windows+units+merged")
+    >>> base_engine("windows+units+merged")
     'merged'
     """
     return engine.removeprefix(WINDOWS).removeprefix(UNITS)
@@ -139,9 +139,9 @@ def with_allowance(choice: EngineChoice) -> str:
     >>> with_allowance(EngineChoice("windows+merged", "")), with_allowance(EngineChoice("dominance", ""))
     ('windows+units+merged', 'dominance')
     """
-    if choice.alone in ("nodes", "dominance"):
+    if choice.base in ("nodes", "dominance"):
         return choice.engine
-    return (WINDOWS if choice.engine.startswith(WINDOWS) else "") + UNITS + choice.alone
+    return (WINDOWS if choice.engine.startswith(WINDOWS) else "") + UNITS + choice.base
 
 
 def with_partial_matches(plan: Plan, choice: EngineChoice) -> EngineChoice:
@@ -153,7 +153,7 @@ def with_partial_matches(plan: Plan, choice: EngineChoice) -> EngineChoice:
     >>> with_partial_matches(plan, choose(plan, "points")).engine
     'windows+dominance'
     """
-    if choice.alone != "search":
+    if choice.base != "search":
         return choice
     windows = WINDOWS if prefilter_gain(plan, "dominance").is_useful else ""
     return EngineChoice(windows + "dominance", "a budget decides about partial matches")

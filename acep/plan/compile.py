@@ -469,14 +469,14 @@ def _schema_of_matches(sources: tuple[tuple[Plan, str], ...], base: Schema) -> S
         offered = {k: _of_key(k, plan.schema) for k in plan.keys}
         described = zip(plan.return_kinds, plan.return_scales, plan.return_times, strict=True)
         offered |= {
-            name: (kind, scale, of is not None and of.duration, of)
-            for (name, _), (kind, scale, of) in zip(plan.returns, described, strict=True)
+            name: (kind, scale, origin is not None and origin.duration, origin)
+            for (name, _), (kind, scale, origin) in zip(plan.returns, described, strict=True)
         }
         fractional = plan.automaton.costs.scale != 1
         offered |= {"error": (Kind.FLOAT if fractional else Kind.INT, None, False, None)}
-        origins += [(name, of, plan.schema) for name, (_, _, _, of) in offered.items() if of is not None]
-        for name, of, _ in origins:
-            if not (of.is_whole or of.duration):
+        origins += [(name, origin, plan.schema) for name, (_, _, _, origin) in offered.items() if origin is not None]
+        for name, origin, _ in origins:
+            if not (origin.is_whole or origin.duration):
                 raise QueryError(
                     f"`{name}` of an inner query is a time that may lie between two ticks",
                     hint="cast the time columns to a finer unit, or return a duration",

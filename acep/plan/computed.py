@@ -40,7 +40,7 @@ def without_own_calls(
     if isinstance(expr, ex.Call) and expr.user_function is not None:
         (leaf, *_) = leaves_of(expr)
         assert isinstance(leaf, ex.Attribute)
-        alone = tuple(_alone(arg) for arg in expr.args)
+        alone = tuple(_as_event_expression(arg) for arg in expr.args)
         name = f"({expression_text(ex.Call(expr.name, alone, user_function=expr.user_function))})"
         kinds = tuple(Kind(resolve(arg, schema).kind) for arg in alone)
         args = tuple(compile_expression(arg, tick_ns) for arg in alone)
@@ -51,7 +51,7 @@ def without_own_calls(
     return with_children(expr, [without_own_calls(part, schema, tick_ns, computed) for part in children(expr)])
 
 
-def _alone(expr: ex.Expr) -> ex.Expr:
+def _as_event_expression(expr: ex.Expr) -> ex.Expr:
     if isinstance(expr, ex.Attribute):
         return ex.Attribute("event", None, expr.name)
-    return with_children(expr, [_alone(part) for part in children(expr)])
+    return with_children(expr, [_as_event_expression(part) for part in children(expr)])

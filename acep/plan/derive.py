@@ -69,7 +69,7 @@ def _rewrite(expr: ex.Expr, schema: Schema, tick_ns: Fraction | None, derived: d
     if isinstance(leaf, ex.Attribute) and of_event and leaves == [leaf] * len(leaves) and not _is_logic(expr):
         kind = resolve(expr, schema).kind
         if kind in ("bool", "int", "float", "string"):
-            alone = _alone(expr)
+            alone = _as_event_expression(expr)
             name = f"({expression_text(alone)})"
             while schema.kind(name) is not None:
                 name = f"({name})"
@@ -91,7 +91,7 @@ def _has_texts(expr: ex.Expr) -> bool:
     return is_text_operation or any(map(_has_texts, children(expr)))
 
 
-def _alone(expr: ex.Expr) -> ex.Expr:
+def _as_event_expression(expr: ex.Expr) -> ex.Expr:
     if isinstance(expr, ex.Attribute):
         return ex.Attribute("event", None, expr.name)
-    return with_children(expr, [_alone(c) for c in children(expr)])
+    return with_children(expr, [_as_event_expression(c) for c in children(expr)])

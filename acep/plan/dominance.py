@@ -56,7 +56,7 @@ def demands(plan: Plan) -> Demands:
     {'a[last].x': -1, 'a[last].y': 0}
     {'a[last].y': 0, 'b[last].x': -1}
     """
-    return demands_of(plan, plan.program, [p.expr for p in plan.predicates], plan.schema.held)
+    return demands_of(plan, plan.program, [p.expr for p in plan.predicates], plan.schema.engine_kind)
 
 
 def demands_of(plan: Plan, program: Program, predicates: Sequence[Expr], kind: Callable[[str], Kind]) -> Demands:

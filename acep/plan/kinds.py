@@ -8,6 +8,7 @@ from datetime import datetime
 from fractions import Fraction
 
 from acep.errors import QueryError, suggest
+from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE, EXACT, FUNCTIONS, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
 from acep.pattern.functions.casts import DECIMAL_TEXT, TIMESTAMP_TEXT, cast_type
@@ -47,7 +48,7 @@ def resolve(expr: ex.Expr, schema: Schema, *, condition: bool = False) -> Typed:
 
 def column(name: str, expr: ex.Expr, schema: Schema) -> tuple[str, str]:
     """Return the real column of an attribute name, and its kind. ``ts`` and ``type`` are aliases of these columns."""
-    name = schema.meant(name)
+    name = schema.column_name(name)
     role_kinds = {schema.type: Kind.STRING, schema.ts: Kind.TIMESTAMP if schema.instants else Kind.INT}
     kind = schema.kind(name) or role_kinds.get(name)
     if kind is None:
@@ -169,20 +170,20 @@ def _aggregate(expr: ex.Aggregate, schema: Schema) -> Typed:
     if expr.name is None:
         return Typed(expr, "int")
     x = _of_column(expr, expr.name, schema)
-    if expr.function in ("count", ex.COUNT_DISTINCT):
+    entry = AGGREGATES[expr.function]
+    if entry.gives == "integer":
         return Typed(x.expr, "int")
-    if expr.function in ("avg", "sum", *ex.WHOLE_ONLY) and x.kind not in (*LENGTHS, "null"):
+    if entry.takes == "number" and x.kind not in (*LENGTHS, "null"):
         raise ex.error_at(f"{expr.function} needs a number, and `{expr.name}` is {x.named}", expr, code="query_type")
-    if expr.function in ("min", "max") and x.kind == "bool":
+    if entry.takes == "ordered" and x.kind == "bool":
         raise ex.error_at(
             f"{expr.function} needs a number, text or a timestamp, and `{expr.name}` is a bool", expr, code="query_type"
         )
-    if expr.function in ("min", "max"):
+    if entry.takes == "ordered":
         _check_order((x,), schema)
-    kind = "duration" if x.kind == "duration" else "float"
-    if expr.function in ex.WHOLE_ONLY:
-        return Typed(decimals.as_float(x), kind)
-    return Typed(x.expr, kind) if expr.function == "avg" else x
+    if entry.gives == "argument":
+        return x
+    return Typed(decimals.as_float(x) if entry.needs_float else x.expr, "duration" if x.kind == "duration" else "float")
 
 
 def _comparable(left: Typed, right: Typed, schema: Schema) -> tuple[Typed, Typed]:
@@ -235,7 +236,7 @@ def _check_order(compared: Iterable[Typed], schema: Schema) -> None:
 def _is_length(x: Typed, schema: Schema) -> bool:
     """Return whether it is a value of a column of durations."""
     match x.expr:
-        case ex.Aggregate(function=function) if function in ("count", ex.COUNT_DISTINCT):
+        case ex.Aggregate(function=function) if AGGREGATES[function].gives == "integer":
             return False
         case ex.Attribute(name=str(name)) | ex.Aggregate(name=str(name)):
             return x.kind == "duration" and schema.counts_ticks(name) is True
@@ -306,7 +307,7 @@ def _is_whole(x: Typed, schema: Schema) -> bool:
 
 def is_difference_of_ticks(expr: ex.Expr, schema: Schema) -> bool:
     """Return whether a number would be a duration if the integer time column, of known unit, were one of timestamps."""
-    if schema.instants or schema.tick_ns is None or schema.ts not in map(schema.meant, attributes(expr)):
+    if schema.instants or schema.tick_ns is None or schema.ts not in map(schema.column_name, attributes(expr)):
         return False
     kinds = tuple((name, Kind.TIMESTAMP if name == schema.ts else kind) for name, kind in schema.kinds)
     try:
@@ -320,7 +321,9 @@ def is_whole_ticks(expr: ex.Expr, schema: Schema) -> bool:
     match expr:
         case ex.Duration(ns=ns) | ex.Timestamp(ns=ns):
             return schema.tick_ns is not None and (Fraction(ns) / schema.tick_ns).denominator == 1
-        case ex.Binary(op="/") | ex.Aggregate(function="avg" | "stddev" | "stddev_pop"):
+        case ex.Binary(op="/"):
+            return False
+        case ex.Aggregate(function=function) if AGGREGATES[function].gives == "float":
             return False
         case ex.Binary(left=left, right=right):
             return is_whole_ticks(left, schema) and is_whole_ticks(right, schema)

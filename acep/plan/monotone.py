@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import in_ticks
 from acep.pattern.walk import leaves_of
@@ -234,10 +235,10 @@ def _number_kind(expr: ex.Expr, scene: Scene) -> Kind | None:
     match expr:
         case ex.Attribute(name=name):
             return _of_column(name, scene)
-        case ex.Length() | ex.Aggregate(function="count"):
+        case ex.Length():
             return Kind.INT
-        case ex.Aggregate(function="avg"):
-            return Kind.FLOAT
+        case ex.Aggregate(function=function) if AGGREGATES[function].gives in ("integer", "float"):
+            return Kind.INT if AGGREGATES[function].gives == "integer" else Kind.FLOAT
         case ex.Aggregate(name=str() as name):
             return _of_column(name, scene)
         case ex.Unary(op="-", operand=x):

@@ -6,6 +6,7 @@ and none of those that lie within one for which HAVING failed.
 
 from __future__ import annotations
 
+from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.pattern.tree import Strategy
 from acep.pattern.walk import leaves_of
@@ -56,5 +57,5 @@ def _moves(expr: ex.Expr, *, down: bool) -> bool:
         case ex.Length():
             return not down
         case ex.Aggregate(function=function):
-            return function in (("min",) if down else ("max", "count", ex.COUNT_DISTINCT))
+            return AGGREGATES[function].grows == (-1 if down else 1)
     return False

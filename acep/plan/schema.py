@@ -77,11 +77,11 @@ class Schema:
         """Return the kind of a column, or ``None`` if there is no such column."""
         return self._kinds.get(name)
 
-    def meant(self, name: str) -> str:
+    def column_name(self, name: str) -> str:
         """Return the column that an attribute of this name is. Without columns of these names, ``ts`` is the time
         column and ``type`` the column of types.
 
-        >>> Schema((), ts="time").meant("ts"), Schema((("ts", Kind.INT),), ts="time").meant("ts")
+        >>> Schema((), ts="time").column_name("ts"), Schema((("ts", Kind.INT),), ts="time").column_name("ts")
         ('time', 'ts')
         """
         return name if name in self._kinds else {"ts": self.ts, "type": self.type or name}.get(name, name)
@@ -94,7 +94,7 @@ class Schema:
     def _scales(self) -> dict[str, int]:
         return dict(self.scales)
 
-    def held(self, name: str) -> Kind:
+    def engine_kind(self, name: str) -> Kind:
         """Return the kind of the values of a column as engines hold them: integers for the time column ``ts``."""
         return self.kind(name) or (Kind.STRING if name == self.type else Kind.INT)
 

@@ -110,7 +110,7 @@ class _Rows:
     ids: pa.ChunkedArray | None
     size: int
 
-    def at(self, ids: tuple[Any, ...]) -> Ints:
+    def row_numbers(self, ids: tuple[Any, ...]) -> Ints:
         if self.ids is None:
             is_valid = all(isinstance(event_id, int) and 0 <= event_id < self.size for event_id in ids)
             missing = None if is_valid else next(o for o in ids if not isinstance(o, int) or not 0 <= o < self.size)
@@ -139,7 +139,7 @@ def _bound_rows(table: pa.Table, match: Match, id: str | None) -> dict[str, Ints
     if ids is not None and pa.types.is_dictionary(ids.type):
         ids = ids.cast(ids.type.value_type)
     rows = _Rows(ids, table.num_rows)
-    return {variable: rows.at(ids_bound) for variable, ids_bound in match.bindings.items() if ids_bound}
+    return {variable: rows.row_numbers(ids_bound) for variable, ids_bound in match.bindings.items() if ids_bound}
 
 
 def _same_events(match: Match, rows: dict[str, Ints], times: Ints, *, calendar: bool) -> None:

@@ -30,7 +30,7 @@ __all__ = [
     "label_text",
     "legend",
     "one_name",
-    "titled",
+    "set_title",
     "write_image",
 ]
 
@@ -112,7 +112,7 @@ def label_text(value: object, longest: int = LONGEST) -> str:
     return "".join([*characters, "…"])
 
 
-def titled(ax: Axes, title: str, notes: Sequence[str] = ()) -> None:
+def set_title(ax: Axes, title: str, notes: Sequence[str] = ()) -> None:
     """Write a title, and below it notes in smaller letters on what is left out of the plot."""
     words = "; ".join(notes)
     ax.set_title("\n".join(filter(None, (label_text(title, 80), words))), loc="left", fontsize=10, **AS_WRITTEN)

@@ -10,7 +10,7 @@ from acep.budget import Budget
 from acep.errors import DataError
 from acep.events.tables import to_table
 from acep.matches.report import Report
-from acep.plots.canvas import AS_WRITTEN, COLOURS, GREY, axes_of, label_text, legend, titled
+from acep.plots.canvas import AS_WRITTEN, COLOURS, GREY, axes_of, label_text, legend, set_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,7 +95,7 @@ def recall_curve(
     if several:
         legend(axes, entries)
     intervals = any(run.low < run.high for line in named.values() for run in line)
-    titled(axes, "recall by budget", ["bars: 90 % intervals of the estimates"] if intervals else [])
+    set_title(axes, "recall by budget", ["bars: 90 % intervals of the estimates"] if intervals else [])
     return axes
 
 
@@ -114,7 +114,7 @@ def _lines(runs: Any, kind: str) -> tuple[dict[str, list[_Run]], str, bool]:
     for name, pairs in pairs_by_name.items():
         lines[name] = []
         for run_budget, result in pairs:
-            heading, x = _bound(run_budget)
+            heading, x = _budget_position(run_budget)
             headings.add(heading)
             lines[name].append(_Run(x, *_result(result, kind)))
     if not headings:
@@ -140,7 +140,7 @@ def _pairs(pairs: Any) -> Iterator[tuple[Any, Any]]:
         yield pair[0], pair[1]
 
 
-def _bound(budget: Any) -> tuple[str, float]:
+def _budget_position(budget: Any) -> tuple[str, float]:
     """Return the name of the axis and the position of a budget."""
     if not isinstance(budget, Budget):
         return BOUNDS["work"], _number(budget, "a budget")

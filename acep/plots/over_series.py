@@ -14,7 +14,7 @@ from acep.events.tables import to_table
 from acep.events.times import value_text
 from acep.matches.matches import Match
 from acep.plots.around_match import Bools, Series, of_key, series_of, surroundings
-from acep.plots.canvas import AS_WRITTEN, COLOURS, GREY, axes_of, label_text, legend, titled
+from acep.plots.canvas import AS_WRITTEN, COLOURS, GREY, axes_of, label_text, legend, set_title
 from acep.plots.time_axis import Floats, Ints, moment, time_axis
 
 if TYPE_CHECKING:
@@ -71,32 +71,34 @@ def draw_series(series: Series, match: Match, value: str, ts: str, context: floa
     """Draw a match over a series; ``value`` and ``ts`` name the axes."""
     low, high = surroundings(match, context)
     times, values = series.times, series.values
-    shown_rows = _shown(series.usable & ~np.isnan(values), times, low, high)
+    shown_rows = _line_rows(series.usable & ~np.isnan(values), times, low, high)
     axes = axes_of(ax)
     bounds = np.array([moment(match.start)[1], moment(match.end)[1]])
     drawn_times = np.concatenate([times[shown_rows], bounds])
     first, last = int(drawn_times.min()), int(drawn_times.max())
     axis = time_axis(first, last, calendar=series.calendar, zone=series.zone)
-    drawn_rows, notes = _thinned(shown_rows, values[shown_rows]), []
+    drawn_rows, notes = _thin_out(shown_rows, values[shown_rows]), []
     if len(drawn_rows) < len(shown_rows):
         notes.append(f"{len(drawn_rows):,} of {len(shown_rows):,} events drawn")
     dots: dict[str, Any] = {"marker": ".", "markersize": 4} if len(drawn_rows) <= FEW else {}
-    axes.plot(axis.at(times[drawn_rows]), values[drawn_rows], color=GREY, linewidth=0.9, zorder=1, **dots)
-    start, end = axis.at(bounds).tolist()
+    axes.plot(axis.positions(times[drawn_rows]), values[drawn_rows], color=GREY, linewidth=0.9, zorder=1, **dots)
+    start, end = axis.positions(bounds).tolist()
     axes.axvspan(start, end, color=COLOURS[4], alpha=0.15, linewidth=0, zorder=0)
-    marked = _marked(series.rows)
+    marked = _choose_marked(series.rows)
     n_bound, n_marked = sum(map(len, series.rows.values())), sum(map(len, marked.values()))
     if n_marked < n_bound:
         notes.append(f"{n_marked:,} of {n_bound:,} bound events marked")
     entries = []
     for number, (variable, rows) in enumerate(marked.items()):
-        entries.append((_marks(axes, axis.at(times[rows]), values[rows], COLOURS[number % len(COLOURS)]), variable))
+        entries.append(
+            (_marks(axes, axis.positions(times[rows]), values[rows], COLOURS[number % len(COLOURS)]), variable)
+        )
     axis.label(axes, ts, first, last)
     axes.set_ylabel(label_text(value), fontsize=9, **AS_WRITTEN)
     axes.tick_params(labelsize=8)
     legend(axes, entries)
     error = f", error {match.error}" if match.error else ""
-    titled(axes, f"match of {key_text(match.key)}{error}" if match.key else f"match{error}", notes)
+    set_title(axes, f"match of {key_text(match.key)}{error}" if match.key else f"match{error}", notes)
     return axes
 
 
@@ -132,7 +134,7 @@ def _table(events: Any, ts: str) -> pa.Table:
     return read_events(events, ts=ts)
 
 
-def _shown(usable: Bools, times: Ints, low: int, high: int) -> Ints:
+def _line_rows(usable: Bools, times: Ints, low: int, high: int) -> Ints:
     """Return the rows of the line in order of time; around a match that takes no time some of its neighbours."""
     rows: Ints = np.flatnonzero(usable)
     rows = rows[np.argsort(times[rows], kind="stable")]
@@ -142,7 +144,7 @@ def _shown(usable: Bools, times: Ints, low: int, high: int) -> Ints:
     return rows[begin:end]
 
 
-def _thinned(rows: Ints, values: Floats) -> Ints:
+def _thin_out(rows: Ints, values: Floats) -> Ints:
     """Return at most ``MOST_POINTS`` of the rows: the least and the greatest value of each stretch of them."""
     if len(rows) <= MOST_POINTS:
         return rows
@@ -155,7 +157,7 @@ def _thinned(rows: Ints, values: Floats) -> Ints:
     return rows[positions]
 
 
-def _marked(rows: dict[str, Ints]) -> dict[str, Ints]:
+def _choose_marked(rows: dict[str, Ints]) -> dict[str, Ints]:
     """Return the bound events that are marked, evenly chosen where there are more than ``MOST_MARKS``."""
     numbers = np.repeat(np.arange(len(rows)), [len(bound_rows) for bound_rows in rows.values()])
     marked = np.arange(0, len(numbers), max(1, -(-len(numbers) // MOST_MARKS)))

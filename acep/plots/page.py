@@ -77,7 +77,7 @@ def _picture(drawing: Drawn) -> Figure:
 
 def _page(drawing: Drawn) -> bytes:
     rows = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(_shortened(text))}</td></tr>\n" for name, text in drawing.facts
+        f"<tr><th>{escape(name)}</th><td>{escape(_shorten(text))}</td></tr>\n" for name, text in drawing.facts
     )
     plots = [("Matches over time", timeline(drawing.matches, of=drawing.total, ts=drawing.ts, most_keys=KEYS))]
     for match, around in drawing.series[:MOST_SERIES]:
@@ -107,5 +107,5 @@ def _inline(figure: Figure) -> str:
     return text[text.index("<svg") :].strip()
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acep.errors import DataError
-from acep.plots.canvas import COLOURS, GREY, axes_of, check_matplotlib, figure_of, legend, titled
+from acep.plots.canvas import COLOURS, GREY, axes_of, check_matplotlib, figure_of, legend, set_title
 from acep.streaming.progress import Progress
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def controller(progress: Sequence[Progress], *, ax: Sequence[Axes] | None = None
     >>> figure.axes[0].get_lines()[0].get_ydata().tolist(), figure.axes[2].get_lines()[0].get_ydata().tolist()
     ([200.0, 200.0, 200.0], [1.0, 0.8, 0.8])
     """
-    records = _checked(progress)
+    records = _check_progress(progress)
     panels = _panels(ax)
     from matplotlib.ticker import MaxNLocator
 
@@ -73,11 +73,11 @@ def controller(progress: Sequence[Progress], *, ax: Sequence[Axes] | None = None
     panels[2].set_xlabel("micro-batch", fontsize=9)
     panels[2].xaxis.set_major_locator(MaxNLocator(integer=True))
     number = f"{len(records):,} micro-batch" + ("" if len(records) == 1 else "es")
-    titled(panels[0], number, [f"the last {len(x):,} drawn"] if len(x) < len(records) else [])
+    set_title(panels[0], number, [f"the last {len(x):,} drawn"] if len(x) < len(records) else [])
     return figure_of(panels[0])
 
 
-def _checked(progress: Any) -> list[Progress]:
+def _check_progress(progress: Any) -> list[Progress]:
     if isinstance(progress, str | bytes) or not isinstance(progress, Sequence):
         raise DataError(f"the progress of a stream is a list, not {type(progress).__name__}", code="option_invalid")
     records = list(progress)

@@ -41,7 +41,7 @@ class TimeAxis:
     note: str
     unit: int = 1
 
-    def at(self, times: Ints) -> Floats:
+    def positions(self, times: Ints) -> Floats:
         """Return the positions of times."""
         positions = (times - self.origin).astype(np.float64)
         return positions / (DAY if self.calendar else self.unit)
@@ -52,7 +52,7 @@ class TimeAxis:
 
         from acep.plots.canvas import AS_WRITTEN, label_text
 
-        low, high = self.at(np.array([first, last])).tolist()
+        low, high = self.positions(np.array([first, last])).tolist()
         free = EMPTY * (high - low) or (1 / 86_400 if self.calendar else 1.0)
         low, high = low - free, high + free
         if self.calendar:

@@ -14,7 +14,7 @@ from acep.errors import DataError
 from acep.events.times import value_text
 from acep.matches.matches import Match, Matches
 from acep.plan.schema import Schema
-from acep.plots.canvas import AS_WRITTEN, COLOURS, axes_of, colours_of, figure_of, label_text, legend, titled
+from acep.plots.canvas import AS_WRITTEN, COLOURS, axes_of, colours_of, figure_of, label_text, legend, set_title
 from acep.plots.over_series import key_text
 from acep.plots.time_axis import TimeAxis, moment, time_axis
 
@@ -92,7 +92,7 @@ def timeline(
         axes.set_xticks([])
         axes.set_yticks([])
         axes.set_xlabel(label_text(ts), fontsize=9, **AS_WRITTEN)
-        titled(axes, "no matches" if not total else number, notes)
+        set_title(axes, "no matches" if not total else number, notes)
         return axes
     keys, n_keys = _shown_keys(bars, most_keys)
     drawn_bars = [bar for bar in bars if bar.key in keys]
@@ -108,7 +108,7 @@ def timeline(
         notes.append(f"the {len(keys):,} of {n_keys:,} keys that have the most of them")
     if narrow:
         notes.append(f"diamonds: {narrow:,} too short for a bar")
-    titled(axes, number, notes)
+    set_title(axes, number, notes)
     return axes
 
 
@@ -121,7 +121,7 @@ def _bars(matches_by_name: Mapping[str, Any]) -> tuple[int, bool, bool, list[_Ba
     standing, n_taken_back = {}, 0
     for name, matches in matches_by_name.items():
         _check(matches)
-        standing[name], n_gone = _standing(matches)
+        standing[name], n_gone = _remove_taken_back(matches)
         n_taken_back += n_gone
     total = sum(map(len, standing.values()))
     every = max(1, -(-total // MOST_BARS))
@@ -156,7 +156,7 @@ def _check(matches: Any) -> None:
             raise DataError(f"a time line is of matches, not of {type(match).__name__}", code="option_invalid")
 
 
-def _standing(matches: Any) -> tuple[Any, int]:
+def _remove_taken_back(matches: Any) -> tuple[Any, int]:
     """Return matches without those that were taken back, and the number of these."""
     if isinstance(matches, Matches) and not matches.ops:
         return matches, 0
@@ -201,9 +201,9 @@ def _draw(axes: Axes, axis: TimeAxis, bars: Sequence[_Bar], rows: dict[str, int]
     boxes = dict(_boxes(bars, rows))
     points_per_tick, points_per_row = _points_per_unit(axes)
     entries, narrow_count = [], 0
-    for name, colour, group in _coloured(bars, by_query=by_query):
-        left = axis.at(np.array([bar.start for bar in group]))
-        right = axis.at(np.array([bar.end for bar in group]))
+    for name, colour, group in _colour_groups(bars, by_query=by_query):
+        left = axis.positions(np.array([bar.start for bar in group]))
+        right = axis.positions(np.array([bar.end for bar in group]))
         low, high = np.array([boxes[id(bar)] for bar in group]).T
         corners = np.stack([np.stack([left, right, right, left], 1), np.stack([low, low, high, high], 1)], 2)
         # One path for all bars makes small files.
@@ -235,7 +235,7 @@ def _points_per_unit(axes: Axes) -> tuple[float, float]:
     return box.width * 72 / dpi / abs(right - left), box.height * 72 / dpi / abs(high - low)
 
 
-def _coloured(bars: Sequence[_Bar], *, by_query: bool) -> Iterator[tuple[str, str, list[_Bar]]]:
+def _colour_groups(bars: Sequence[_Bar], *, by_query: bool) -> Iterator[tuple[str, str, list[_Bar]]]:
     """Yield the name, the colour and the bars of each query, or of each level of the error."""
     if by_query:
         names = list(dict.fromkeys(bar.query for bar in bars))

@@ -11,7 +11,7 @@ from acep.errors import DataError
 from acep.learning.history.drawing import remaining_text
 from acep.learning.history.graph import History
 from acep.learning.history.sums import SUMS
-from acep.plots.canvas import AS_WRITTEN, axes_of, label_text, titled
+from acep.plots.canvas import AS_WRITTEN, axes_of, label_text, set_title
 from acep.shedding.history_file import read_history
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def history(history: Any, *, ax: Axes | None = None) -> Axes:
     notes = [f"{len(states)} of {n_states} states"] if n_states > len(states) else []
     if not n_states:
         axes.set_yticks([])
-        titled(axes, "the history has no visits", notes)
+        set_title(axes, "the history has no visits", notes)
         return axes
     visits, reached, unknown = (counts[states][:, ::-1] for counts in (visits, reached, unknown))
     decided = visits - unknown
@@ -65,7 +65,7 @@ def history(history: Any, *, ax: Axes | None = None) -> Axes:
     _draw(axes, np.clip(chance, 0.0, 1.0), visits)
     axes.set_yticks(range(len(states)), [_state_text(graph, int(state)) for state in states], fontsize=8, **AS_WRITTEN)
     target = "bundle" if graph.kind == "bundles" else "point"
-    titled(axes, f"chance to reach a match {target} (colour), and visits (number)", notes)
+    set_title(axes, f"chance to reach a match {target} (colour), and visits (number)", notes)
     return axes
 
 

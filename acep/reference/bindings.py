@@ -5,19 +5,19 @@ Predicates on arcs run on registers; these functions look at the events themselv
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 from acep.automaton.arcs import Crossing
+from acep.functions.aggregates import AGGREGATES, present_values
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import INT_LIMIT, Compiled
+from acep.pattern.evaluation import Compiled
 from acep.pattern.walk import indexes, means_each, steps_back
 from acep.plan.compile import Plan
 from acep.reference.engine import CrossingHistory, Event, bound_events, path_of
 
-__all__ = ["breaks", "crossings_of", "failing_values", "having_holds", "returned"]
+__all__ = ["count_breaks", "crossings_of", "failing_values", "having_holds", "return_values"]
 
 Steps = list[tuple[Event, str]]
 
@@ -28,7 +28,7 @@ def having_holds(plan: Plan, steps: Steps, part: Compiled | None = None) -> bool
     return condition is None or _evaluate(plan, condition, steps) is True
 
 
-def returned(plan: Plan, steps: Steps) -> tuple[Any, ...]:
+def return_values(plan: Plan, steps: Steps) -> tuple[Any, ...]:
     """Return the values of RETURN for a binding."""
     return tuple(_evaluate(plan, c, steps) for _, c in plan.returns)
 
@@ -60,49 +60,9 @@ def aggregate(function: str, values: list[Any], scale: int) -> Any:
 
     Values are units of 10**-``scale``, and so is the aggregate, except for the average, which is a plain number.
     """
-    if function == "first":
-        return values[0] if values else None
-    if function == "last":
-        return values[-1] if values else None
-    nonnull = [v for v in values if v is not None]
-    if function == "count":
-        return len(nonnull)
-    if function == ex.COUNT_DISTINCT:
-        return len(set(nonnull))
-    if function in ex.WHOLE_ONLY:
-        return _deviation(nonnull, len(nonnull) - (function == "stddev"))
-    if not nonnull:
-        return None
-    if function == "min":
-        return min(nonnull)
-    if function == "max":
-        return max(nonnull)
-    total = nonnull[0]
-    for v in nonnull[1:]:
-        total += v
-    if total != total:  # inf and -inf; NaN is null
-        return None
-    if function == "avg":
-        return total / (len(nonnull) * 10**scale)
-    return None if isinstance(total, int) and not -INT_LIMIT <= total < INT_LIMIT else total
-
-
-def _deviation(values: list[Any], divisor: int) -> float | None:
-    """Return the square root of the sum of squared differences from the mean, divided by ``divisor``.
-
-    It goes twice over the differences from the first value, in doubles, as the native core does.
-    """
-    if divisor <= 0:
-        return None
-    differences = [float(value - values[0]) for value in values]
-    total = squares = 0.0
-    for difference in differences:
-        total += difference
-    mean = total / len(differences)
-    for difference in differences:
-        squares += (difference - mean) * (difference - mean)
-    deviation = math.sqrt(squares / divisor)
-    return None if deviation != deviation else deviation  # from infinities; NaN is null
+    entry = AGGREGATES[function]
+    assert entry.of_values is not None
+    return entry.of_values(values if entry.keeps_nulls else present_values(values), scale)
 
 
 def crossings_of(history: CrossingHistory | None) -> list[tuple[int, Crossing]]:
@@ -110,7 +70,7 @@ def crossings_of(history: CrossingHistory | None) -> list[tuple[int, Crossing]]:
     return [(j, c) for j, (crossings, _) in enumerate(path_of(history)) for c in crossings]
 
 
-def breaks(
+def count_breaks(
     plan: Plan, steps: Steps, history: CrossingHistory | None, j: int, crossing: Crossing, events: Sequence[Event]
 ) -> int:
     """Count the ``events`` that break a negation walked past just before step ``j``.

@@ -16,7 +16,7 @@ from acep.events.records import Id
 from acep.matches.records import Counts
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
-from acep.reference.program import Registers, Row, ended_by, ignoring_of, moves_of
+from acep.reference.program import Registers, Row, ending_events, ignoring_of, moves_of
 
 __all__ = ["CrossingHistory", "Event", "MatchNode", "ReferenceEngine", "Trail", "bound_events", "path_of"]
 
@@ -97,7 +97,7 @@ class ReferenceEngine:
         self.plan = plan
         self.moves, self.ending = moves_of(plan)
         self.ignoring = ignoring_of(plan)
-        self.ended = ended_by(plan)
+        self.ended = ending_events(plan)
         self.graph = plan.query.graph
         self.states = plan.arcs.states
         self.budget = plan.automaton.costs.budget
@@ -121,7 +121,7 @@ class ReferenceEngine:
         complete = [(node, accept) for node in new_nodes for accept in self._endings(node)]
         return waiting + [node for node in new_nodes if self.plan.dynamic or self.moves[node.state]], complete
 
-    def expired(self, node: MatchNode, position: int, ts: int) -> bool:
+    def has_expired(self, node: MatchNode, position: int, ts: int) -> bool:
         """Return whether no event at this position and time, or later, can belong to the partial match."""
         first = node.trail.first
         return not self.plan.window.covers(position - first.position, ts - first.ts)
@@ -142,9 +142,9 @@ class ReferenceEngine:
                 continue
             feed.counts.touches += 1
             error = error_so_far + self.cost(arc, between)
-            affordable = error + self.rest(arc) <= self.budget
+            affordable = error + self.least_remaining_cost(arc) <= self.budget
             decides = next_match and arc.blocking and not is_taken
-            if not (affordable or decides) or move.failed(registers, event.row) is not None:
+            if not (affordable or decides) or move.first_failure(registers, event.row) is not None:
                 continue
             is_taken = is_taken or decides
             if affordable:
@@ -186,7 +186,7 @@ class ReferenceEngine:
         cost = self.plan.automaton.costs.of_gap(arc.gaps, between)
         return self.budget + 1 if cost is None else cost
 
-    def rest(self, arc: Arc) -> int:
+    def least_remaining_cost(self, arc: Arc) -> int:
         """Return the least cost of reaching an end after an arc."""
         least_cost = self.states[arc.target].cost_to_end
         return self.budget + 1 if least_cost is None else least_cost
@@ -194,7 +194,8 @@ class ReferenceEngine:
     def _can_pay(self, node: MatchNode, between: int) -> bool:
         """Return whether some arc is still affordable under contiguity, after ``between`` events."""
         return any(
-            node.error + self.cost(m.arc, between) + self.rest(m.arc) <= self.budget for m in self.moves[node.state]
+            node.error + self.cost(m.arc, between) + self.least_remaining_cost(m.arc) <= self.budget
+            for m in self.moves[node.state]
         )
 
     def is_left(self, node: MatchNode, position: int) -> bool:

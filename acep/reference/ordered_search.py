@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from acep.errors import DataError
+from acep.functions.aggregates import AGGREGATES, distinct_values
 from acep.plan.ordered.pattern_states import StateKind
 from acep.plan.ordered.row_references import (
     LABEL,
@@ -22,7 +23,6 @@ from acep.plan.ordered.row_references import (
     RowAggregate,
     RowReference,
 )
-from acep.reference.row_aggregates import ROW_AGGREGATES, distinct_values
 
 __all__ = ["FoundMatch", "MappedColumn", "RowTest", "SearchedRows", "find_matches", "skip_error"]
 
@@ -53,7 +53,7 @@ class SearchedRows:
     ``partitions``: the first row of each partition, and the end. ``local``: for each label whether each row passes the
     conditions that read it and its neighbours alone (``None``: all do). ``tests``: the other conditions of each label.
     ``columns``: the values of columns that ``tests`` read, row by row; ``mapped`` are those of mapped rows. ``names``:
-    the variable of each label, and ``spelled`` how CLASSIFIER gives it. ``times`` and ``width``: the window.
+    the variable of each label, and ``spellings`` how CLASSIFIER gives it. ``times`` and ``width``: the window.
     ``starts``: for each partition how many rows stand before the first start, and before the first row that is none,
     and how many matches came before (empty: all rows are starts). A match whose last row has the ``open_label`` ends
     its partition, and is not given.
@@ -65,7 +65,7 @@ class SearchedRows:
     tests: Sequence[Sequence[RowTest]]
     columns: dict[str, Sequence[Any]]
     names: Sequence[str]
-    spelled: Sequence[str]
+    spellings: Sequence[str]
     times: Sequence[int] | None = None
     width: int = 0
     skip: str = "PAST LAST ROW"
@@ -230,7 +230,7 @@ class _Past:
         row = rows[reference.offset if reference.is_first else -1 - reference.offset] + reference.shift
         if reference.column == LABEL:
             place = row - self.first
-            return self.searched.spelled[self.labels[place]] if 0 <= place < len(self.labels) else None
+            return self.searched.spellings[self.labels[place]] if 0 <= place < len(self.labels) else None
         return self.searched.columns[reference.column][row] if self.begin <= row < self.end else None
 
     def aggregate(self, reference: RowAggregate, rows: list[int]) -> Any:
@@ -240,7 +240,9 @@ class _Past:
         values, *keys = self.columns_of(reference, rows)
         if reference.is_distinct:
             values = distinct_values(values)
-        return ROW_AGGREGATES[reference.function](values, keys, reference.texts)
+        of_rows = AGGREGATES[reference.function].of_rows
+        assert of_rows is not None
+        return of_rows(values, keys, reference.texts)
 
     def columns_of(self, reference: RowAggregate, rows: list[int]) -> list[list[Any]]:
         """Return the values at rows of the columns that an aggregate reads; without nulls if it is one column."""
@@ -250,7 +252,7 @@ class _Past:
     def value_at(self, column: str, row: int) -> Any:
         """Return the value of a column at a mapped row."""
         if column == LABEL:
-            return self.searched.spelled[self.labels[row - self.first]]
+            return self.searched.spellings[self.labels[row - self.first]]
         if column == NUMBER:
             return self.number
         mapped = self.searched.mapped.get(column)

@@ -16,7 +16,7 @@ from acep.automaton.registers import Assign, Check, Ignore, Register, Step, Valu
 from acep.pattern.evaluation import INT_LIMIT
 from acep.plan.compile import Plan
 
-__all__ = ["UNBOUND", "Holds", "Move", "Registers", "Row", "Unbound", "ended_by", "ignoring_of", "moves_of"]
+__all__ = ["UNBOUND", "Holds", "Move", "Registers", "Row", "Unbound", "ending_events", "ignoring_of", "moves_of"]
 
 
 class Unbound:
@@ -44,7 +44,7 @@ class Move:
     binding: tuple[tuple[int, Holds], ...]
     update: Callable[[Registers, Row], Registers]
 
-    def failed(self, registers: Registers, row: Row) -> int | None:
+    def first_failure(self, registers: Registers, row: Row) -> int | None:
         """Return the number of the first predicate that forbids this move, or ``None`` if it can be made."""
         for number, holds in self.leaving:
             if not holds(registers, EMPTY):
@@ -71,7 +71,7 @@ def ignoring_of(plan: Plan) -> tuple[tuple[tuple[Ignore, tuple[Holds, ...]], ...
     )
 
 
-def ended_by(plan: Plan) -> tuple[tuple[tuple[tuple[str, ...], tuple[Holds, ...]], ...], ...]:
+def ending_events(plan: Plan) -> tuple[tuple[tuple[tuple[str, ...], tuple[Holds, ...]], ...], ...]:
     """Return the events that end the partial matches in each state, as they break a negation for good: their types, and
     the conditions that must hold."""
     layouts = [{r: i for i, r in enumerate(layout)} for layout in plan.program.layouts]
@@ -146,7 +146,7 @@ def _check(plan: Plan, check: Check, layout: dict[Register, int]) -> Holds:
     turn = check.only[1] - 1 if check.only else -1
     loops = tuple(layout.get(r, -1) for r in check.loops)
 
-    def one(regs: Registers, row: Row, frames: Frames) -> bool:
+    def holds_once(regs: Registers, row: Row, frames: Frames) -> bool:
         values = []
         for get in gets:
             value = get(regs, row, frames)
@@ -161,11 +161,11 @@ def _check(plan: Plan, check: Check, layout: dict[Register, int]) -> Holds:
             if (0 if count is UNBOUND else count) != turn:
                 return True
         if not loops:
-            return one(regs, row, ())
+            return holds_once(regs, row, ())
         lists: list[Any] = [regs[i] if i >= 0 else UNBOUND for i in loops]
         if any(frames is UNBOUND for frames in lists):
             return True
-        return all(one(regs, row, frames) for frames in product(*lists))
+        return all(holds_once(regs, row, frames) for frames in product(*lists))
 
     return holds
 
@@ -181,25 +181,25 @@ def _write(plan: Plan, register: Register, step: Step, old: dict[Register, int])
         if assign.register == register:
             return _assignment(plan, assign, old)
 
-    def before(regs: Registers) -> Any:
+    def read_old(regs: Registers) -> Any:
         return regs[i] if i >= 0 else UNBOUND
 
     if register.var != step.arc.var:
-        return lambda regs, row: before(regs)
+        return lambda regs, row: read_old(regs)
     if register.kind == "frames":
         definition = next(frame for frame in step.frames if frame.register == register)
         gets = tuple(_get(plan, source, old, ()) for source in definition.sources)
 
         def append(regs: Registers, row: Row) -> Any:
             frame = tuple(get(regs, row, ()) for get in gets)
-            old_frames = before(regs)
+            old_frames = read_old(regs)
             if any(v is UNBOUND for v in frame):
                 return old_frames
             return (frame,) if old_frames is UNBOUND else (*old_frames, frame)
 
         return append
     if register.kind == "count":
-        return lambda regs, row: 1 if (n := before(regs)) is UNBOUND else n + 1
+        return lambda regs, row: 1 if (n := read_old(regs)) is UNBOUND else n + 1
     if register.kind == "back":
         newer = old.get(register.newer, -1)
         return lambda regs, row: regs[newer] if newer >= 0 else UNBOUND
@@ -211,7 +211,7 @@ def _write(plan: Plan, register: Register, step: Step, old: dict[Register, int])
         counter = old.get(Register("count", register.var), -1) if n else -1
 
         def nth(regs: Registers, row: Row) -> Any:
-            old_value = before(regs)
+            old_value = read_old(regs)
             if old_value is not UNBOUND:
                 return old_value
             count = regs[counter] if counter >= 0 else UNBOUND
@@ -220,13 +220,13 @@ def _write(plan: Plan, register: Register, step: Step, old: dict[Register, int])
         return nth
     fold = FOLDS[register.kind]
 
-    def folded(regs: Registers, row: Row) -> Any:
-        old_value, value = before(regs), row[k]
+    def fold_value(regs: Registers, row: Row) -> Any:
+        old_value, value = read_old(regs), row[k]
         if old_value is UNBOUND or old_value is None:
             return fold(None, value)
         return old_value if value is None else fold(old_value, value)
 
-    return folded
+    return fold_value
 
 
 def _assignment(plan: Plan, assign: Assign, old: dict[Register, int]) -> Callable[[Registers, Row], Any]:

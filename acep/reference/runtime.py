@@ -17,7 +17,7 @@ from acep.matches.records import Counts, Found
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
-from acep.reference.bindings import breaks, crossings_of, having_holds, returned
+from acep.reference.bindings import count_breaks, crossings_of, having_holds, return_values
 from acep.reference.choosing import Complete, Prospect, by_first_event, earliest_maximal, non_overlap
 from acep.reference.engine import CrossingHistory, Event, MatchNode, ReferenceEngine, Trail
 
@@ -140,14 +140,14 @@ class ReferenceRuntime:
 
     def live_nodes(self, states: Collection[int]) -> Iterator[tuple[Key, MatchNode]]:
         """Yield the partial matches in some states that have not expired, with their partition keys."""
-        expired, strict = self.engine.expired, self.plan.strict
+        has_expired, strict = self.engine.has_expired, self.plan.strict
         for key, partition in self.partitions.items():
             last = (self.position if strict else partition.position) - 1
             for node in partition.nodes:
-                if node.state in states and not expired(node, last, self.clock or 0):
+                if node.state in states and not has_expired(node, last, self.clock or 0):
                     yield key, node
 
-    def low(self) -> int | None:
+    def earliest_open_end(self) -> int | None:
         """Return the earliest match point that may still come out (``None``: any)."""
         if self.clock is None:
             return None
@@ -179,8 +179,8 @@ class ReferenceRuntime:
     def _feed(self, key: Key, partition: Partition, event: Event, kind: str | None) -> None:
         if partition.undecided:
             self._decide(key, partition, (event.position, event.ts))
-        expired = self.engine.expired
-        live = [n for n in partition.nodes if not expired(n, event.position, event.ts)]
+        has_expired = self.engine.has_expired
+        live = [n for n in partition.nodes if not has_expired(n, event.position, event.ts)]
         partition.nodes, complete = self.engine.feed(live, event, kind, self.counts)
         if complete:
             self._complete(key, partition, complete)
@@ -238,7 +238,7 @@ class ReferenceRuntime:
         suspects = [e for e, kind in events if not negation.types or kind in negation.types]
         if negation.since is not None:
             suspects = [e for e in suspects if e.ts >= negation.since]
-        count = breaks(self.plan, trail.steps(), history, j, crossing, suspects) if suspects else 0
+        count = count_breaks(self.plan, trail.steps(), history, j, crossing, suspects) if suspects else 0
         if not count:
             return 0
         return self.engine.budget + 1 if negation.weight is None else count * negation.weight
@@ -269,7 +269,7 @@ class ReferenceRuntime:
     ) -> None:
         steps = trail.steps()
         events = tuple((e.position, e.ts, e.id, var) for e, var in steps)
-        match = Complete(key, error, returned(self.plan, steps) if values is None else values, events)
+        match = Complete(key, error, return_values(self.plan, steps) if values is None else values, events)
         if self.plan.query.output is Output.ALL:
             partition.ready.append(match)
         else:
@@ -292,7 +292,7 @@ class ReferenceRuntime:
         if timed:
             for key in keys:
                 partition = self.partitions[key]
-                partition.nodes = [n for n in partition.nodes if not self.engine.expired(n, 0, clock)]
+                partition.nodes = [n for n in partition.nodes if not self.engine.has_expired(n, 0, clock)]
                 self._decide(key, partition, (0, clock))
         matches = self._release_matches(keys)
         for key in keys:
@@ -381,7 +381,7 @@ class ReferenceRuntime:
             key=match.key,
             start=match.events[0][1],
             end=point,
-            error=self.plan.automaton.costs.unscaled(match.error),
+            error=self.plan.automaton.costs.unscale(match.error),
             bindings=tuple((v, tuple(bound[v])) for v in self.plan.variables if v in bound),
             bundle=partition.bundle,
             values=match.values,
@@ -398,7 +398,7 @@ class ReferenceRuntime:
             oldest = self._horizon(partition)
             leading = any(n.leading for n in self.plan.automaton.negations)
 
-            def needed(event: Event) -> bool:
+            def is_needed(event: Event) -> bool:
                 if oldest is not None and event.position >= oldest:
                     return True
                 if not leading or window.span is None:
@@ -407,12 +407,12 @@ class ReferenceRuntime:
                 newest = self.position if self.plan.strict else partition.position
                 return window.covers(newest - event.position, clock - event.ts)
 
-            partition.recent = [(e, k) for e, k in partition.recent if needed(e)]
+            partition.recent = [(e, k) for e, k in partition.recent if is_needed(e)]
         position = self.position if self.plan.strict else partition.position  # of the next event
         waiting = partition.undecided or partition.waiting or partition.ready or partition.recent
         if waiting or self.keeps_positions:
             return
-        if not all(self.engine.expired(node, position - 1, clock) for node in partition.nodes):  # some are live
+        if not all(self.engine.has_expired(node, position - 1, clock) for node in partition.nodes):  # some are live
             return
         # A match point that comes later may belong to the bundle of the last one, unless a window has passed.
         if partition.last is None or not window.covers(position - partition.last[1], clock - partition.last[0]):

@@ -103,7 +103,7 @@ PYTHON_TYPES: dict[Kind, tuple[type, ...]] = {
 
 def _check_value(runtime: ReferenceRuntime, column: str, value: Any) -> None:
     """Raise :class:`ValueError` for a value that is neither null nor of its column's kind."""
-    types = PYTHON_TYPES[runtime.plan.schema.held(column)]
+    types = PYTHON_TYPES[runtime.plan.schema.engine_kind(column)]
     if value is not None and (not isinstance(value, types) or isinstance(value, bool) > (bool in types)):
         raise ValueError("value")
 

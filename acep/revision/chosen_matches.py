@@ -72,12 +72,12 @@ class ChosenMatches:
         """Decide everything, as no more matches will come."""
         return [match for partition in self._partitions.values() for match in self._choose(partition, None, last=True)]
 
-    def since(self, cut: int) -> int:
+    def first_needed_start(self, cut: int) -> int:
         """Return the time at which the first match begins that is still needed, if no match that begins before ``cut``
         changes: the first one of a cluster that ends at ``cut`` or later. Without such matches it is ``cut``."""
-        return min([cut, *(self.since_in(key, cut) for key in self._partitions)])
+        return min([cut, *(self.first_needed_start_in(key, cut) for key in self._partitions)])
 
-    def since_in(self, key: Key, cut: int) -> int:
+    def first_needed_start_in(self, key: Key, cut: int) -> int:
         """Return the same for one partition."""
         partition = self._partitions.get(key, _Partition())
         open_clusters = [cluster for cluster in self._clusters(partition) if self._end(cluster) >= cut]

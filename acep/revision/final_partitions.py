@@ -30,7 +30,7 @@ class FinalPartitions:
 
     plan: Plan
     log: EventLog
-    said: Punctuations
+    punctuations: Punctuations
     waits: int
     n_events: int
     leads: bool
@@ -70,7 +70,7 @@ class FinalPartitions:
         return np.array(starts, np.int64)[codes]
 
     def _final(self, key: Key) -> int:
-        final = self.said.final(self.plan.keys, key, self._types)
+        final = self.punctuations.final(self.plan.keys, key, self._types)
         if final is None:
             return BEGINNING
         return final if self.until is None else min(final, self.until)

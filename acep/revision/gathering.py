@@ -10,14 +10,14 @@ import numpy.typing as npt
 from acep.events.batch import Column
 from acep.matches.found_columns import FoundColumns, concatenate, concatenate_columns, ranks_of, variables_of
 
-__all__ = ["Rows", "gathered"]
+__all__ = ["Rows", "gather_matches"]
 
 Ints = npt.NDArray[np.int64]
 Rows = tuple[FoundColumns, Ints]
 """Matches, and the places of some of them."""
 
 
-def gathered(retracted: Sequence[Rows], added: Sequence[Rows]) -> tuple[FoundColumns, Ints]:
+def gather_matches(retracted: Sequence[Rows], added: Sequence[Rows]) -> tuple[FoundColumns, Ints]:
     """Return the matches in some places: those of ``retracted`` as matches that are taken back, followed by those
     of ``added``, each in output order; and which of all places, in the order given, each match had. There must be one.
 

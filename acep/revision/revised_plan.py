@@ -27,10 +27,10 @@ from acep.plan.choice import waits_from
 from acep.plan.compile import Plan
 from acep.revision.chosen_matches import ChosenMatches
 from acep.revision.final_partitions import FinalPartitions
-from acep.revision.revision_memory import Room, go_on, let_go, take_in
-from acep.revision.revocable_matches import GivenColumns, GivenRecords
-from acep.revision.sure_matches import Changes, by_itself, sure
-from acep.runtime.stream import Stream, in_order, together
+from acep.revision.revision_memory import Room, match_all_waiting, match_waiting, take_in_events
+from acep.revision.revocable_matches import RevocableColumns, RevocableRecords
+from acep.revision.sure_matches import Changes, depends_on_itself, surely_remain
+from acep.runtime.stream import Stream, in_output_order, merge_matches
 from acep.shedding.limits import Limits
 
 __all__ = ["RevisedPlan"]
@@ -66,11 +66,11 @@ class RevisedPlan:
         rows = native_rows() if self.stream.natively else OrderedRows
         self.log = EventLog(plan.keys, plan.schema, counted=plan.window.counted, rows=rows)
         self.room = None if room_bytes is None else Room(room_bytes, self.log.empty())
-        self.given: Any = GivenColumns() if self.stream.natively else GivenRecords()
+        self.revocable: Any = RevocableColumns() if self.stream.natively else RevocableRecords()
         self.matches = self.retracted = 0
         self.clock: int | None = None  # the time to which the engine has come
         self._calls = 0
-        self.said, self.at_once = Punctuations(), False
+        self.punctuations, self.at_once = Punctuations(), False
 
     def _set_plan(self, plan: Plan) -> None:
         """Take another plan. Its engine gives all matches where ``chosen`` chooses among them."""
@@ -95,7 +95,7 @@ class RevisedPlan:
         Return the matches that come and go."""
         if self.room is None:
             return self._count_changes(self._choose(self.feed(batch, numbers, inserted, removed)))
-        return self._count_changes(take_in(self, self.room, batch, numbers, removed))
+        return self._count_changes(take_in_events(self, self.room, batch, numbers, removed))
 
     def feed(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
         """Match events now; return the matches that come and go, before any choice among them."""
@@ -108,11 +108,11 @@ class RevisedPlan:
             if self.chosen is not None:
                 self.chosen.add(batch, numbers.tolist())
         if inserted or gone is not None:
-            matches = in_order(self._revise(batch, inserted, gone))
+            matches = in_output_order(self._revise(batch, inserted, gone))
         elif batch is not None:
             self._advance_clock(batch)
             matches = self.stream.push(batch)[0]
-            self.given.add(matches)
+            self.revocable.add(matches)
         return matches
 
     def change_since(self, plan: Plan, since: int) -> Sequence[Found]:
@@ -130,14 +130,14 @@ class RevisedPlan:
         )
         matches = self.stream.push(batch)[0] if len(batch) else []
         if self.clock is not None:
-            matches = together([matches, self.stream.advance(self.clock - 1)[0]])
-        return self._count_changes(self._choose(in_order(self.given.revise(matches, cut, None))))
+            matches = merge_matches([matches, self.stream.advance(self.clock - 1)[0]])
+        return self._count_changes(self._choose(in_output_order(self.revocable.revise(matches, cut, None))))
 
     def advance(self, clock: int) -> Sequence[Found]:
         """Declare that no event with ``ts <= clock`` will be pushed as one of the next, only as one inserted."""
         waited: Sequence[Found] = []
         if self.room is not None:
-            waited = self._count_changes(go_on(self, self.room))
+            waited = self._count_changes(match_waiting(self, self.room))
             if self.final is None:
                 return waited
             clock = min(clock, self.final - 1)  # events that wait, or are still to come, are matched as the next ones
@@ -145,21 +145,21 @@ class RevisedPlan:
             return waited
         self.clock = clock + 1
         matches = self._count_changes(self._choose(self._record_given(self.stream.advance(clock)[0])))
-        return together([waited, matches]) if len(waited) else matches
+        return merge_matches([waited, matches]) if len(waited) else matches
 
     def finish(self) -> Sequence[Found]:
         """End the stream and return the remaining matches."""
         if self.room is not None:
-            waited = let_go(self, self.room)
-            return self._count_changes(in_order(together([*waited, self.stream.finish()[0]])))
+            waited = match_all_waiting(self, self.room)
+            return self._count_changes(in_output_order(merge_matches([*waited, self.stream.finish()[0]])))
         matches = self._choose(self._record_given(self.stream.finish()[0]))
         if self.chosen is not None:
             matches = [*matches, *self.chosen.finish()]
-        return self._count_changes(in_order(matches))
+        return self._count_changes(in_output_order(matches))
 
     def _choose(self, matches: Sequence[Found]) -> Sequence[Found]:
         """Return the matches that come and go among those that are chosen."""
-        return matches if self.chosen is None else in_order(self.chosen.revise(matches, self._open))
+        return matches if self.chosen is None else in_output_order(self.chosen.revise(matches, self._open))
 
     def _open(self, key: tuple[Value, ...]) -> int | None:
         """Return the time from which matches of a partition that are yet to come may begin; ``None``: from any."""
@@ -194,21 +194,21 @@ class RevisedPlan:
         if (
             removed is None
             and self.limits is not None
-            and by_itself(self.plan)
+            and depends_on_itself(self.plan)
             and self.stream.leave_out(n_rematched, inserted)
         ):
             assert batch is not None
             matches = self.stream.push(batch.take(slice(inserted, None)))[0]
             self._advance_clock(batch)
-            self.given.add(matches)
+            self.revocable.add(matches)
             return matches
         self._advance_clock(rematched)
         matches = self.stream.revise(removed, rematched, n_rematched, inserted)[0]
         if self.limits is None or self.stream.counts.whole:
             cuts = None if final is None else final.cut
-            return self.given.revise(matches, cut, buckets, cuts=cuts)  # type: ignore[no-any-return]
+            return self.revocable.revise(matches, cut, buckets, cuts=cuts)  # type: ignore[no-any-return]
         changes = self._changes(batch, inserted, removed)
-        return self.given.revise(matches, cut, buckets, lambda lost: sure(self.plan, lost, changes))  # type: ignore[no-any-return]
+        return self.revocable.revise(matches, cut, buckets, lambda lost: surely_remain(self.plan, lost, changes))  # type: ignore[no-any-return]
 
     def _changes(self, batch: Batch | None, inserted: int, removed: Batch | None) -> Changes:
         parts = [] if removed is None else [removed]
@@ -232,15 +232,15 @@ class RevisedPlan:
         if final is not None:
             self._settle(final)
         if (partitions := self._final_partitions()) is not None:
-            begins = partitions.begins(None if self.chosen is None else self.chosen.since_in)
-            self.given.forget_each(partitions.cut)
+            begins = partitions.begins(None if self.chosen is None else self.chosen.first_needed_start_in)
+            self.revocable.forget_each(partitions.cut)
             forgotten = self.log.forget_each(begins)
             if self.chosen is not None:
                 self.chosen.forget_each(partitions.cut, forgotten.events.ids or ())
 
     def _final_partitions(self, buckets: Buckets = None) -> FinalPartitions | None:
         """Return the partitions that punctuations make final; ``None``: there are none."""
-        if not len(self.said) or self.plan.strict or self.plan.window.span is None or self.limits is not None:
+        if not len(self.punctuations) or self.plan.strict or self.plan.window.span is None or self.limits is not None:
             return None
         # Matches that wait, and events that were not pushed yet, are decided by the time to which the engine has come.
         until = None
@@ -250,17 +250,17 @@ class RevisedPlan:
             until = self.clock
         waits = 1 if self.waits is None else 2
         return FinalPartitions(
-            self.plan, self.log, self.said, waits, self._n_events_before(waits), self.leads, until, buckets
+            self.plan, self.log, self.punctuations, waits, self._n_events_before(waits), self.leads, until, buckets
         )
 
     def _settle(self, final: int) -> None:
         cut, begin = self.reach(final)
         if cut is None or begin is None:
             return
-        self.given.forget(cut)
+        self.revocable.forget(cut)
         if self.chosen is not None:
             # A snapshot has events alone, and open clusters are found again from theirs.
-            begin = min(begin, self._looked_at(self.chosen.since(cut)))
+            begin = min(begin, self._looked_at(self.chosen.first_needed_start(cut)))
             self.chosen.forget(cut, begin)
         self.log.forget(begin)
 
@@ -268,7 +268,7 @@ class RevisedPlan:
         """Return the time up to which no match point changes any more, if no event before ``final`` changes."""
         if self.chosen is not None:
             cut, _ = self.reach(final)
-            return None if cut is None else self.chosen.since(cut) - 1
+            return None if cut is None else self.chosen.first_needed_start(cut) - 1
         if self.waits is None:
             return final - 1
         window = self.plan.window
@@ -286,7 +286,11 @@ class RevisedPlan:
         # Shed partial matches cannot be found again from the events.
         room = None if self.room is None else {**self.room.dump(), "waiting": _events(self.room.waiting)}
         stream = np.frombuffer(self.stream.snapshot(), np.uint8)
-        bounded_state = {"stream": stream, "given": [plain_of(part) for part in self.given.whole()], "room": room}
+        bounded_state = {
+            "stream": stream,
+            "given": [plain_of(part) for part in self.revocable.all_parts()],
+            "room": room,
+        }
         return [*fields, bounded_state]
 
     def _load_bounded(self, data: Any) -> None:
@@ -296,17 +300,17 @@ class RevisedPlan:
         self.stream = Stream.restore(
             [self.plan], bounded_state["stream"].tobytes(), self.engine, limits=self.limits, revisable=True
         )
-        self.given = GivenColumns()
+        self.revocable = RevocableColumns()
         for part in bounded_state["given"]:
             matches = found_of(part, self.plan.variables)
             if len(matches.keys) != len(self.plan.keys) or len(matches.values) != len(self.plan.returns):
                 raise ValueError("matches")
-            self.given.add(matches)
+            self.revocable.add(matches)
         if (self.room is None) != (bounded_state["room"] is None):
             raise ValueError("memory")
         if self.room is not None:
             waiting = self._log_of(bounded_state["room"]["waiting"])
-            self.room = self.room.loaded(bounded_state["room"], waiting)
+            self.room = self.room.with_state(bounded_state["room"], waiting)
         self.matches, self.retracted = int(data[1]), int(data[2])
         self.clock = None if data[3] is None else int(data[3])
 
@@ -336,7 +340,7 @@ class RevisedPlan:
             self.clock = latest if self.clock is None else max(self.clock, latest)
 
     def _record_given(self, matches: Sequence[Found]) -> Sequence[Found]:
-        self.given.add(matches)
+        self.revocable.add(matches)
         return matches
 
     def _count_changes(self, matches: Sequence[Found]) -> Sequence[Found]:
@@ -371,14 +375,16 @@ class RevisedPlan:
     def _counted_back(self, tick: int, n_events: int, buckets: Buckets, *, together: bool) -> int:
         """Return the same where the window counts events; a match has at most ``n_events`` of them before ``tick``."""
 
-        def before(tick: int, n_events: int) -> int:
+        def time_before(tick: int, n_events: int) -> int:
             return self.log.earliest_of_last(tick, n_events, buckets, together=together)
 
         span = self.plan.window.span
         assert span is not None
-        first = before(tick, n_events)
+        first = time_before(tick, n_events)
         return (
-            first if self.waits is None else min(first, max(before(tick, 2 * (span + 1)), before(self.waits, n_events)))
+            first
+            if self.waits is None
+            else min(first, max(time_before(tick, 2 * (span + 1)), time_before(self.waits, n_events)))
         )
 
     def _n_events_before(self, waits: int) -> int:

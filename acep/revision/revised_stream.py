@@ -117,7 +117,7 @@ class RevisedStream:
     def punctuate(self, said: Punctuations, *, at_once: bool) -> None:
         """Take these punctuations for what may be forgotten. ``at_once``: all events that have come were pushed."""
         for part in self._parts:
-            part.said, part.at_once = said, at_once
+            part.punctuations, part.at_once = said, at_once
 
     def settle(self, final: int | None, *, now: bool = False) -> None:
         """Forget what only an event before ``final`` could change (``None``: no time is final), or what punctuations
@@ -163,10 +163,10 @@ class RevisedStream:
         """Return the ``limit`` last partial matches of a plan, as of all events that have been matched."""
         return self._parts[number].stream.partial_matches(0, limit, apart=apart).with_keys(len(self.plans[number].keys))
 
-    def took(self, processor: float, wall: float) -> None:
+    def record_seconds(self, processor: float, wall: float) -> None:
         """Record the seconds that the whole call took that pushed the last events; a budget of time counts them."""
         for part in self._parts:
-            part.stream.took(processor / len(self._parts), wall / len(self._parts))
+            part.stream.record_seconds(processor / len(self._parts), wall / len(self._parts))
 
     @property
     def held(self) -> int:

@@ -17,10 +17,10 @@ from acep.arrivals.event_log import EventLog
 from acep.events.batch import Batch
 from acep.matches.found_columns import FoundColumns, concatenate, ops_of
 from acep.matches.records import Found
-from acep.revision.revocable_matches import GivenColumns, differences, found_bytes
-from acep.runtime.stream import Stream, in_order
+from acep.revision.revocable_matches import RevocableColumns, differences, found_bytes
+from acep.runtime.stream import Stream, in_output_order
 
-__all__ = ["Room", "go_on", "let_go", "take_in"]
+__all__ = ["Room", "match_all_waiting", "match_waiting", "take_in_events"]
 
 Ints = npt.NDArray[np.int64]
 SLICE = 256  # events that are matched before the memory is looked at again
@@ -45,7 +45,7 @@ class Room:
         """Return the state, without the events that wait, as plain data."""
         return {"last": self.last, "blind": self.blind, "shed": self.shed, "peak": self.peak}
 
-    def loaded(self, data: Mapping[str, Any], waiting: EventLog) -> Room:
+    def with_state(self, data: Mapping[str, Any], waiting: EventLog) -> Room:
         """Return the room with the state of :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or
         :class:`TypeError` for other data."""
         last = None if data["last"] is None else (int(data["last"][0]), int(data["last"][1]))
@@ -60,7 +60,7 @@ class Bounded(Protocol):
     """A plan over a stream that may be revised (:mod:`acep.revision.revised_plan`), as this module uses it."""
 
     log: EventLog
-    given: GivenColumns
+    revocable: RevocableColumns
     stream: Stream
     final: int | None
 
@@ -74,7 +74,7 @@ class Bounded(Protocol):
         """Return the earliest start of a match that a change at ``tick`` concerns, and of an event to match again."""
 
 
-def take_in(plan: Bounded, room: Room, batch: Batch | None, numbers: Ints, removed: Ints) -> Sequence[Found]:
+def take_in_events(plan: Bounded, room: Room, batch: Batch | None, numbers: Ints, removed: Ints) -> Sequence[Found]:
     """Take in events, and remove others by their numbers; match those that change what was matched, and as many others
     as there is room for."""
     changes: list[Sequence[Found]] = []
@@ -93,11 +93,11 @@ def take_in(plan: Bounded, room: Room, batch: Batch | None, numbers: Ints, remov
     if first is not None or len(removed):
         changes.append(plan.feed(first, numbers[:early], early, removed))
         changes.append(_fit(plan, room))
-    changes.append(go_on(plan, room))
-    return in_order(_net_changes(changes))
+    changes.append(match_waiting(plan, room))
+    return in_output_order(_net_changes(changes))
 
 
-def go_on(plan: Bounded, room: Room) -> Sequence[Found]:
+def match_waiting(plan: Bounded, room: Room) -> Sequence[Found]:
     """Match events that wait: those that are final, and others as long as there is room."""
     changes: list[Sequence[Found]] = []
     while (first := room.waiting.oldest) is not None:
@@ -110,15 +110,15 @@ def go_on(plan: Bounded, room: Room) -> Sequence[Found]:
         if early and (excess := _bytes(plan) - room.byte_limit) > 0 and len(matches):
             n_fitting = max(0, len(matches) - len(matches) * excess // max(1, found_bytes(matches)) - 1)  # type: ignore[arg-type]
             room.shed += len(matches) - n_fitting
-            matches = plan.given.keep_last(n_fitting)
+            matches = plan.revocable.keep_last(n_fitting)
         changes.append(matches)
         changes.append(_fit(plan, room))
-    return in_order(_net_changes(changes))
+    return in_output_order(_net_changes(changes))
 
 
-def let_go(plan: Bounded, room: Room) -> list[Sequence[Found]]:
+def match_all_waiting(plan: Bounded, room: Room) -> list[Sequence[Found]]:
     """Match all events that wait, as no event will come or go any more."""
-    plan.log, plan.given = plan.log.empty(), GivenColumns()
+    plan.log, plan.revocable = plan.log.empty(), RevocableColumns()
     matches: list[Sequence[Found]] = []
     while len(room.waiting):
         matches += plan.stream.push(room.waiting.take(SLICE, None)[0])
@@ -161,9 +161,9 @@ def _clear(plan: Bounded, room: Room) -> Sequence[Found]:
         room.shed += len(batch)
         if len(batch):
             plan.stream.revise(batch, batch.take(slice(0, 0)), 0)
-        retracted = plan.given.not_before(plan.final)
+        retracted = plan.revocable.not_before(plan.final)
     room.blind = last[0] + 1
-    plan.log, plan.given = plan.log.empty(), GivenColumns()
+    plan.log, plan.revocable = plan.log.empty(), RevocableColumns()
     return retracted
 
 
@@ -172,11 +172,11 @@ def _forget(plan: Bounded) -> None:
     if plan.final is not None:
         plan.settle(plan.final, now=True)
     plan.log.compact()
-    plan.given.compact()
+    plan.revocable.compact()
 
 
 def _bytes(plan: Bounded) -> int:
-    return plan.log.bytes + plan.given.bytes
+    return plan.log.bytes + plan.revocable.bytes
 
 
 def _net_changes(changes: Sequence[Sequence[Found]]) -> Sequence[Found]:

@@ -19,9 +19,9 @@ from acep.events.punctuations import Key, distinct
 from acep.matches.found_columns import FoundColumns, concatenate
 from acep.matches.match_ids import kind_of_value
 from acep.matches.records import Found
-from acep.revision.gathering import gathered
+from acep.revision.gathering import gather_matches
 
-__all__ = ["GivenColumns", "GivenRecords", "differences", "found_bytes"]
+__all__ = ["RevocableColumns", "RevocableRecords", "differences", "found_bytes"]
 
 Buckets = npt.NDArray[np.bool_] | None
 Ints = npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ OBJECT = 49  # bytes of a text beside its characters
 SPARE = 4096  # matches that are gone, beyond as many as there are left, before they are removed
 
 
-class GivenColumns:
+class RevocableColumns:
     """The matches of one plan that the native core found, in parts as they were given. Of each match there are its
     start (``GONE``: it is not kept any more), a hash of all that is given of it, and the bucket of its partition."""
 
@@ -61,13 +61,13 @@ class GivenColumns:
 
     def not_before(self, tick: int | None) -> FoundColumns | list[Found]:
         """Take back the matches that end at ``tick`` or later (``None``: all); return them."""
-        parts = [part.take(np.flatnonzero(part.end >= tick)) if tick is not None else part for part in self.whole()]
+        parts = [part.take(np.flatnonzero(part.end >= tick)) if tick is not None else part for part in self.all_parts()]
         parts = [part.to_take_back() for part in parts if len(part)]
         return concatenate(parts) if parts else []
 
     def compact(self) -> None:
         """Keep no memory for matches that are gone."""
-        parts = self.whole()
+        parts = self.all_parts()
         self.__init__()  # type: ignore[misc]
         if parts:
             self.add(concatenate(parts))
@@ -106,8 +106,8 @@ class GivenColumns:
             return []
         retracted = [(self._parts[number], rows) for number, rows in lost_rows]
         if not isinstance(matches, FoundColumns) or not len(new_rows):
-            return gathered(retracted, [])[0]
-        difference, order = gathered(retracted, [(matches, new_rows)])
+            return gather_matches(retracted, [])[0]
+        difference, order = gather_matches(retracted, [(matches, new_rows)])
         n_back = len(difference) - len(new_rows)
         new_matches, new_rows = difference.last(len(new_rows)), new_rows[order[n_back:] - n_back]
         self._add(new_matches, keyed[new_rows], new[new_rows])
@@ -180,7 +180,7 @@ class GivenColumns:
         for number, rows in self._rows(places):
             yield rows + self._begins[number], self._parts[number].take(rows)
 
-    def whole(self) -> list[FoundColumns]:
+    def all_parts(self) -> list[FoundColumns]:
         """Return all matches that are kept, in parts."""
         return [part for _, part in self._matches_at(np.flatnonzero(self._start.now > GONE))] + self._later
 
@@ -230,9 +230,9 @@ def _contents(matches: FoundColumns, keyed: Hashes) -> Ints:
     return _native.contents(matches.end, matches.offsets, ids, matches.vars, columns)
 
 
-class GivenRecords:
+class RevocableRecords:
     """The matches of one plan that the reference engine found, as records. The methods are those of
-    :class:`GivenColumns`."""
+    :class:`RevocableColumns`."""
 
     def __init__(self) -> None:
         self._matches: list[Found] = []

@@ -18,7 +18,7 @@ from acep.matches.found_columns import FoundColumns
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 
-__all__ = ["Changes", "by_itself", "sure"]
+__all__ = ["Changes", "depends_on_itself", "surely_remain"]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -42,7 +42,7 @@ class Changes:
                 np.array(removed.ids, object) if isinstance(removed.ids, list) else np.asarray(removed.ids)
             )
 
-    def within(self, low: Ints, high: Ints, hashes: Hashes) -> Mask:
+    def has_change_inside(self, low: Ints, high: Ints, hashes: Hashes) -> Mask:
         """Return for each match, of a partition with this hash, whether an event came or went from ``low`` to
         ``high``."""
         if self.ts_by_bucket is None:
@@ -56,7 +56,7 @@ class Changes:
         return mask
 
 
-def sure(plan: Plan, matches: FoundColumns, changes: Changes) -> Mask:
+def surely_remain(plan: Plan, matches: FoundColumns, changes: Changes) -> Mask:
     """Return which of some matches, which were matches before some changes, surely are so after them too.
 
     >>> import acep
@@ -66,10 +66,10 @@ def sure(plan: Plan, matches: FoundColumns, changes: Changes) -> Mask:
     >>> trail = {"offsets": np.array([0, 2]), "ids": np.array([7, 9]), "vars": np.array([0, 1])}
     >>> match = FoundColumns(start, start + 3, start, start, 1, (), **trail, variables=("a", "b"))
     >>> came = Changes(np.array([2]), None, None)
-    >>> sure(plan, match, came).tolist()
+    >>> surely_remain(plan, match, came).tolist()
     [True]
     >>> went = Changes(np.array([4]), None, Batch(np.array([4]), None, np.array([9]), {}))
-    >>> sure(plan, match, went).tolist()
+    >>> surely_remain(plan, match, went).tolist()
     [False]
     """
     is_sure = np.ones(len(matches), bool)
@@ -78,7 +78,7 @@ def sure(plan: Plan, matches: FoundColumns, changes: Changes) -> Mask:
     if len(changes.removed_ids):
         is_sure = ~np.logical_or.reduceat(np.isin(matches.ids, changes.removed_ids), matches.offsets[:-1])
     negations, window = plan.automaton.negations, plan.window
-    if by_itself(plan):
+    if depends_on_itself(plan):
         return is_sure
     low, high = matches.start, matches.end
     if any(negation.leading or negation.trailing for negation in negations):
@@ -86,10 +86,10 @@ def sure(plan: Plan, matches: FoundColumns, changes: Changes) -> Mask:
             return np.zeros(len(matches), bool)
         low, high = low - window.span, high + window.span
     hashes = hashes_of_columns(matches.keys, len(matches)) if matches.keys else np.zeros(len(matches), np.uint64)
-    return is_sure & ~changes.within(low, high, hashes)
+    return is_sure & ~changes.has_change_inside(low, high, hashes)
 
 
-def by_itself(plan: Plan) -> bool:
+def depends_on_itself(plan: Plan) -> bool:
     """Return whether a match depends on its own events alone, so that other events neither make nor break it."""
     alone = plan.query.strategy is Strategy.SKIP_TILL_ANY_MATCH and plan.query.graph is None
     return alone and not plan.automaton.negations and not plan.window.counted

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from acep.errors import DataError
 from acep.events.batch import Column, column_of_values
+from acep.functions.aggregates import AGGREGATES, distinct_values
 from acep.plan.ordered.row_references import RowAggregate
 from acep.plan.schema import Kind
-from acep.reference.row_aggregates import ROW_AGGREGATES, distinct_values
 from acep.row_patterns.sorted_rows import order_places, ranks_of
 
 __all__ = ["aggregate_values"]
@@ -116,7 +116,9 @@ def _over_segments(values: Any, lows: Ints, highs: Ints, operation: np.ufunc, ne
 
 def _in_python(reference: RowAggregate, columns: list[Column], lows: Ints, highs: Ints) -> Column:
     """Return aggregates that NumPy has no operation for, segment by segment."""
-    function = ROW_AGGREGATES[reference.function]
+    entry = AGGREGATES[reference.function]
+    function = entry.of_rows
+    assert function is not None
     if reference.order:
         # Each segment becomes rows of its own, in order.
         sizes = highs - lows
@@ -131,11 +133,5 @@ def _in_python(reference: RowAggregate, columns: list[Column], lows: Ints, highs
         segment = [column[low:high] for column in values]
         results.append(function(distinct_values(segment[0]) if reference.is_distinct else segment[0],
                                 segment[1:], reference.texts))  # fmt: skip
-    kind = columns[0].kind
-    if reference.function == "count":
-        kind = Kind.INT
-    elif reference.function in ("avg", "median", "stddev", "stddev_pop", "variance", "variance_pop"):
-        kind = Kind.FLOAT
-    elif reference.function == "string_agg":
-        kind = Kind.STRING
+    kind = {"integer": Kind.INT, "float": Kind.FLOAT, "text": Kind.STRING}.get(entry.gives, columns[0].kind)
     return column_of_values(results, kind)

@@ -77,7 +77,7 @@ class ClauseStream:
         self.walks = OpenWalks(self.plan, self.evaluator)
         self.is_copy = False
         self.waiting = KeptRows(arrow)  # those of a time that goes on, all with the code 0
-        self.passed: int | None = None  # the time that those that wait do not precede
+        self.released_until: int | None = None  # the time that those that wait do not precede
         self.kept = KeptRows(arrow)  # those that matches may still need
         self.tails = KeptRows(arrow)  # of partitions that are walked on: the last rows that conditions read
         self.partitions = PartitionStates()
@@ -119,9 +119,9 @@ class ClauseStream:
 
     def _release(self, new_rows: pa.Table, clock: int) -> pa.Table:
         """Return the rows whose time has passed, those that waited among them, and let the others wait."""
-        if clock != self.passed:  # else none of those that wait goes
+        if clock != self.released_until:  # else none of those that wait goes
             new_rows = pa.concat_tables([self._take_waiting(), new_rows])
-        self.passed = clock
+        self.released_until = clock
         is_later = np.asarray(row_columns(self.plan, new_rows, self.evaluator)[self.time].values) >= clock
         self.waiting = self.waiting.add(new_rows.filter(pa.array(is_later)), np.zeros(int(is_later.sum()), np.int64))
         return new_rows.filter(pa.array(~is_later))

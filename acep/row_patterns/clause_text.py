@@ -19,18 +19,18 @@ __all__ = ["StreamClause", "read_clause"]
 @dataclass(frozen=True)
 class StreamClause:
     """A ``clause`` that begins at ``start`` of a ``text``. ``columns``: those that a SELECT takes of its result, as
-    (column or ``*``, name, place); ``None``: all. ``called``: what the input is called in the clause."""
+    (column or ``*``, name, place); ``None``: all. ``input_name``: what the input is called in the clause."""
 
     text: str
     clause: str
     start: int
     columns: tuple[tuple[str, str, Span], ...] | None
-    called: str = ""
+    input_name: str = ""
 
     def make_plan(self, schema: pa.Schema) -> OrderedPlan:
         """Return the plan for the columns of a table. Raises :class:`QueryError` with a place in the text."""
         try:
-            return plan_clause(schema, self.clause, self.called)
+            return plan_clause(schema, self.clause, self.input_name)
         except QueryError as error:
             raise self.place_error(error) from None
 
@@ -72,7 +72,7 @@ def read_clause(text: str) -> StreamClause:
                 raise error_at("on a stream a SELECT takes columns of one clause, and nothing else", tokens[0].span,
                                hint, code="query_invalid")  # fmt: skip
             (clause,) = statement.clauses
-            return StreamClause(text, clause.clause, clause.start, statement.columns, clause.called)
+            return StreamClause(text, clause.clause, clause.start, statement.columns, clause.input_name)
         if not (tokens[0].is_word("MATCH_RECOGNIZE") and tokens[1].is_sign("(")):
             return StreamClause(text, text, 0, None)
         last = closing_place(tokens, 1)

@@ -56,7 +56,7 @@ def explain_clause(rows: Any, clause: str) -> str:
 
 def explain_plan(plan: OrderedPlan, schema: pa.Schema) -> str:
     """Return what :func:`explain_clause` does, for a plan over a table of a schema."""
-    spelled = dict(plan.spelled)
+    spellings = dict(plan.spellings)
     lines = []
     if plan.partition:
         lines.append(f"partitions: {', '.join(plan.partition)}")
@@ -73,8 +73,8 @@ def explain_plan(plan: OrderedPlan, schema: pa.Schema) -> str:
     lines.append("conditions:" if plan.conditions else "conditions: none")
     for condition in plan.conditions:
         where = "of each row at once" if condition.is_local else "in the search"
-        read = ", ".join(_reference_text(plan.references[number], spelled) for number in condition.references)
-        lines.append(f"  {spelled[condition.variable]}, {where}: {read or 'a constant'}")
+        read = ", ".join(_reference_text(plan.references[number], spellings) for number in condition.references)
+        lines.append(f"  {spellings[condition.variable]}, {where}: {read or 'a constant'}")
     engine = engine_of(plan, schema)
     lines.append(f"engine: {engine}")
     lines.append(f"work: {bound_of_work(plan)}")
@@ -148,12 +148,12 @@ def _count(pattern: Any, name: str) -> int:
     return sum(_count(item, name) for item in inner)
 
 
-def _reference_text(reference: RowReference, spelled: dict[str, str]) -> str:
+def _reference_text(reference: RowReference, spellings: dict[str, str]) -> str:
     if isinstance(reference, MatchNumber):
         return "MATCH_NUMBER()"
     if isinstance(reference, MissingRows):
         return "MISSING_ROWS()"
-    names = "|".join(sorted(spelled[name] for name in reference.variables)) if reference.variables else ""
+    names = "|".join(sorted(spellings[name] for name in reference.variables)) if reference.variables else ""
     column = "*" if reference.column is None else reference.column
     value = f"{names}.{column}" if names else column
     if not isinstance(reference, Navigation):

@@ -43,7 +43,7 @@ class KeptRows:
             return self
         chunks = [*self.chunks, (table, codes)]
         while len(chunks) > 1 and len(chunks[-2][1]) <= max(len(chunks[-1][1]), FEW):
-            (earlier, earlier_codes), (later, later_codes) = map(without_taken, chunks[-2:])
+            (earlier, earlier_codes), (later, later_codes) = map(drop_taken, chunks[-2:])
             merged = pa.concat_tables([earlier, later]).combine_chunks()
             chunks[-2:] = [(merged, np.concatenate([earlier_codes, later_codes]))]
         return KeptRows(self.schema, tuple(chunks))
@@ -69,26 +69,26 @@ class KeptRows:
             if len(codes) <= FEW:
                 if len(places) < len(codes):
                     stays = ~is_taken[codes]
-                    stay.append(without_taken((table.filter(pa.array(stays)), codes[stays])))
+                    stay.append(drop_taken((table.filter(pa.array(stays)), codes[stays])))
                 continue
             left = codes.copy()
             left[places] = TAKEN
             if 2 * np.count_nonzero(left == TAKEN) <= len(left):
                 stay.append((table, left))
             elif (left != TAKEN).any():
-                stay.append(without_taken((table, left)))
+                stay.append(drop_taken((table, left)))
         tables = [table for table, _ in taken] or [self.schema.empty_table()]
         all_codes = np.concatenate([np.zeros(0, np.int64), *(codes for _, codes in taken)])
         return pa.concat_tables(tables), all_codes, KeptRows(self.schema, tuple(stay))
 
     def all_rows(self) -> tuple[pa.Table, Ints]:
         """Return all rows, and their codes."""
-        chunks = [without_taken(chunk) for chunk in self.chunks]
+        chunks = [drop_taken(chunk) for chunk in self.chunks]
         tables = [self.schema.empty_table(), *(table for table, _ in chunks)]
         return pa.concat_tables(tables), np.concatenate([np.zeros(0, np.int64), *(codes for _, codes in chunks)])
 
 
-def without_taken(chunk: tuple[pa.Table, Ints]) -> tuple[pa.Table, Ints]:
+def drop_taken(chunk: tuple[pa.Table, Ints]) -> tuple[pa.Table, Ints]:
     """Return the rows of a chunk that were not taken out."""
     table, codes = chunk
     stays = codes != TAKEN

@@ -111,13 +111,13 @@ def convert_to(form: str, table: pa.Table) -> Any:
     return table
 
 
-def plan_clause(schema: pa.Schema, clause: str, called: str = "") -> OrderedPlan:
-    """Return the plan of a clause for the columns of a table, and what the table is ``called`` in it."""
+def plan_clause(schema: pa.Schema, clause: str, input_name: str = "") -> OrderedPlan:
+    """Return the plan of a clause for the columns of a table, and what the table is called (``input_name``) in it."""
     if _TIME in schema.names:
         raise DataError("a column has a blank as its name", hint="rename it", code="data_column")
     schema_with_time = schema_of(schema.append(pa.field(_TIME, pa.timestamp("us"))), ts=_TIME, type=None)
     dates = frozenset(field.name for field in schema if pa.types.is_date(field.type))
-    return make_plan(parse_clause(clause), tuple(schema.names), schema_with_time, dates, called)
+    return make_plan(parse_clause(clause), tuple(schema.names), schema_with_time, dates, input_name)
 
 
 def match_table(plan: OrderedPlan, table: pa.Table) -> pa.Table:
@@ -155,14 +155,14 @@ def result_tables(
 ) -> Iterator[pa.Table]:
     """Yield the rows of the result for batches of matches; the last part may have no rows. ``covered``: (n,) the sorted
     rows that WITH UNMATCHED ROWS does not give, even if none of these matches has them."""
-    spelled = dict(plan.spelled)
+    spellings = dict(plan.spellings)
     names = [variable for variable, _ in plan.states.labels]
     for batch, unmatched in _with_unmatched(plan, batches, covered):
         values = ReferenceValues(
             batch,
             ordered.columns,
             names,
-            [spelled[name] for name in names],
+            [spellings[name] for name in names],
             dict(plan.mapped),
             evaluator,
             plan.states.missing_rows,

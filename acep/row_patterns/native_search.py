@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from acep.errors import DataError
 from acep.events.batch import Column
+from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.pattern.sql.clause_tree import SkipMode
 from acep.pattern.walk import leaves_of
@@ -34,7 +35,7 @@ MEMORY = 1 << 30
 _SKIPS = {
     SkipMode.PAST_LAST: 0, SkipMode.TO_NEXT: 1, SkipMode.TO_FIRST: 2, SkipMode.TO_LAST: 3, SkipMode.TO_VARIABLE: 3,
 }  # fmt: skip
-_AGGREGATES = {"count": 4, "sum": 5, "min": 6, "max": 7}
+_AGGREGATES = {name: entry.search_code for name, entry in AGGREGATES.items() if entry.search_code}
 _TYPES = {Kind.FLOAT: 1, Kind.STRING: 2}
 _CURRENT, _FIRST, _LAST, _COUNT_ROWS, _MATCH_NUMBER, _FIRST_LABEL, _LAST_LABEL = 0, 1, 2, 3, 8, 9, 10
 
@@ -133,11 +134,11 @@ class NativeTables:
 
     def words(self, columns: Mapping[str, Column]) -> list[tuple[Any, Any]]:
         """Return the columns as the core takes them."""
-        spelled = dict(self.plan.spelled)
+        spellings = dict(self.plan.spellings)
         words = []
         for name in self.columns:
             if name == LABEL:
-                texts = [spelled[variable] for variable, _ in self.plan.states.labels]
+                texts = [spellings[variable] for variable, _ in self.plan.states.labels]
                 words.append((self.evaluator.codes.constants(texts), None))
             else:
                 words.append(self.evaluator.codes.words(columns[name], 0))

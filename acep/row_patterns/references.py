@@ -33,14 +33,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ReferenceValues:
-    """Values of references for a batch of matches. ``columns``: those of the sorted rows. ``names`` and ``spelled``:
+    """Values of references for a batch of matches. ``columns``: those of the sorted rows. ``names`` and ``spellings``:
     the variable of each label, folded and as CLASSIFIER gives it. ``missing_rows``: how many rows of the pattern are
     missing in a match with each label (empty: none may be)."""
 
     batch: MatchBatch
     columns: Mapping[str, Column]
     names: Sequence[str]
-    spelled: Sequence[str]
+    spellings: Sequence[str]
     mapped: Mapping[str, Typed]
     evaluator: Evaluator
     missing_rows: Sequence[int] = ()
@@ -102,7 +102,7 @@ class ReferenceValues:
         inside = (places >= 0) & (moved_places >= batch.offsets[points.match])
         inside &= moved_places < batch.offsets[points.match + 1]
         codes = self._take(batch.labels.astype(np.int64), np.where(inside, moved_places, -1))
-        return Column(Kind.STRING, np.where(inside, codes, 0), inside.astype(np.uint8), list(self.spelled))
+        return Column(Kind.STRING, np.where(inside, codes, 0), inside.astype(np.uint8), list(self.spellings))
 
     def aggregate(self, reference: RowAggregate, points: MeasurePoints) -> Column:
         """Return an aggregate at each point."""
@@ -116,7 +116,7 @@ class ReferenceValues:
         """Return a column of mapped rows."""
         batch = self.batch
         if name == LABEL:
-            return Column(Kind.STRING, batch.labels[members].astype(np.int64), None, list(self.spelled))
+            return Column(Kind.STRING, batch.labels[members].astype(np.int64), None, list(self.spellings))
         if name == NUMBER:
             return Column(Kind.INT, batch.number[batch.match[members]])
         if name not in self.mapped:

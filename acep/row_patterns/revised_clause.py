@@ -54,8 +54,8 @@ class RevisedClause:
     ) -> None:
         self.stream, self.arrivals, self.ahead, self.select = stream, arrivals, ahead, select
         self.tick_ratio = plan_ticks(stream.plan, arrivals)
-        self.spoken: pa.Table | None = None
-        self._spoken_texts: list[str] = []  # of its rows
+        self.speculative_rows: pa.Table | None = None
+        self._speculative_texts: list[str] = []  # of its rows
         self.rows = self.matches = self.retracted = 0
         self.failure: DataError | None = None  # of a match that cannot be answered for
         if ahead != 0 and OP in self.empty_result().column_names:
@@ -132,11 +132,11 @@ class RevisedClause:
             self.matches += final.num_rows
             return final
         speculative = self.select(speculative)
-        before = speculative.slice(0, 0) if self.spoken is None else self.spoken
+        before = speculative.slice(0, 0) if self.speculative_rows is None else self.speculative_rows
         coming = pa.concat_tables([final, speculative])
         texts = row_texts(coming)
-        stays, goes = changes(self._spoken_texts, texts)
-        self.spoken, self._spoken_texts = speculative, texts[final.num_rows :]
+        stays, goes = changes(self._speculative_texts, texts)
+        self.speculative_rows, self._speculative_texts = speculative, texts[final.num_rows :]
         retracted_rows, new_rows = before.filter(pa.array(goes)), coming.filter(pa.array(~stays))
         self.matches += new_rows.num_rows - retracted_rows.num_rows
         self.retracted += retracted_rows.num_rows
@@ -159,8 +159,8 @@ class RevisedClause:
         self.stream.load(data["stream"])
         self.rows, self.matches, self.retracted = (int(count) for count in data["counts"])
         if self.ahead != 0:
-            self.spoken = self.select(self._speculate())
-            self._spoken_texts = row_texts(self.spoken)
+            self.speculative_rows = self.select(self._speculate())
+            self._speculative_texts = row_texts(self.speculative_rows)
 
 
 def stream_rows(due: ReleasedEvents) -> pa.Table:

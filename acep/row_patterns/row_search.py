@@ -124,7 +124,7 @@ def searched_rows(
 ) -> SearchedRows:
     """Return the rows as the reference engine takes them."""
     names = [variable for variable, _ in plan.states.labels]
-    spelled = dict(plan.spelled)
+    spellings = dict(plan.spellings)
     tests = {name: [_test_of(plan, c, evaluator) for c in plan.conditions if c.variable == name and not c.is_local]
              for name in names}  # fmt: skip
     mapped = _mapped_columns(plan, evaluator)
@@ -141,7 +141,7 @@ def searched_rows(
         tests=[tests[name] for name in names],
         columns={name: columns[name].to_list() for name in columns_read},
         names=names,
-        spelled=[spelled[name] for name in names],
+        spellings=[spellings[name] for name in names],
         times=None if times is None else times.tolist(),
         width=width,
         skip=plan.clause.skip.mode.value,

@@ -143,7 +143,7 @@ def _run(split: Statement, tables: Mapping[str, Any]) -> pa.Table:
 
 def _clause_plan(clause: ClauseInput, source: pa.Table) -> OrderedPlan:
     try:
-        return plan_clause(source.schema, clause.clause, clause.called)
+        return plan_clause(source.schema, clause.clause, clause.input_name)
     except QueryError as error:
         error.text = None  # that of the clause: the place is given in the statement
         if error.start is not None and error.end is not None:

@@ -12,7 +12,7 @@ from acep.events.files.folders import check_hard_links, walk_folder
 from acep.events.files.formats import reason_of, split_format
 from acep.runner.file_identity import born_ns, digest_of
 
-__all__ = ["Arrival", "Listing", "arrivals", "check_same", "fresh", "identified"]
+__all__ = ["Arrival", "Listing", "check_same", "find_new", "identify", "list_arrivals"]
 
 RENAME_HINT = "write a file elsewhere, or under a name that begins with `.` or ends in `.tmp`, then rename it"
 
@@ -21,7 +21,7 @@ RENAME_HINT = "write a file elsewhere, or under a name that begins with `.` or e
 class Arrival:
     """A file of the folder: its path below the folder, its size in bytes, its times of modification and of change (of
     its data, name or rights) in nanoseconds, and its number on the disk. One that is taken has also the time of its
-    creation and the digest of its bytes (:func:`identified`). Files that an earlier acep has taken have size and time
+    creation and the digest of its bytes (:func:`identify`). Files that an earlier acep has taken have size and time
     of modification only."""
 
     name: str
@@ -33,16 +33,16 @@ class Arrival:
     digest: str = ""
 
     @classmethod
-    def of(cls, name: str, stat: os.stat_result) -> Arrival:
+    def from_stat(cls, name: str, stat: os.stat_result) -> Arrival:
         """Return a file as the system describes it."""
         return cls(name, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
 
-    def seems(self, taken: Arrival) -> bool:
+    def may_be(self, taken_file: Arrival) -> bool:
         """Return whether nothing speaks against it that this is a file that was taken. A change that keeps size and
         time of modification leaves another time of change."""
-        if (self.size, self.mtime_ns) != (taken.size, taken.mtime_ns):
+        if (self.size, self.mtime_ns) != (taken_file.size, taken_file.mtime_ns):
             return False
-        return not taken.digest or (self.ctime_ns, self.inode) == (taken.ctime_ns, taken.inode)
+        return not taken_file.digest or (self.ctime_ns, self.inode) == (taken_file.ctime_ns, taken_file.inode)
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Listing:
     refused: dict[str, str] = field(default_factory=dict)
 
 
-def arrivals(folder: Path, form: str | None) -> Listing:
+def list_arrivals(folder: Path, form: str | None) -> Listing:
     """List the files in a folder and below (:func:`acep.events.files.folders.walk_folder`), in the order of time of
     modification, then of name. Empty files are left out. Files whose format is not known by their names are none of
     events, unless ``form`` is given.
@@ -66,17 +66,17 @@ def arrivals(folder: Path, form: str | None) -> Listing:
     """
     try:
         walk = walk_folder(folder)
-    except OSError as wrong:
-        raise DataError(f"the folder `{folder}` cannot be read: {reason_of(wrong)}", code="file_read") from None
-    files = [Arrival.of(name, state) for name, state in walk.files.items() if state.st_size]
+    except OSError as error:
+        raise DataError(f"the folder `{folder}` cannot be read: {reason_of(error)}", code="file_read") from None
+    files = [Arrival.from_stat(name, state) for name, state in walk.files.items() if state.st_size]
     readable = {file.name for file in files if form is not None or split_format(file.name)[0] is not None}
-    listed = sorted((file for file in files if file.name in readable), key=lambda file: (file.mtime_ns, file.name))
-    check_hard_links((str(folder / file.name), walk.files[file.name]) for file in listed)
-    return Listing(listed, {*walk.files}, sorted({file.name for file in files} - readable), walk.refused)
+    event_files = sorted((file for file in files if file.name in readable), key=lambda file: (file.mtime_ns, file.name))
+    check_hard_links((str(folder / file.name), walk.files[file.name]) for file in event_files)
+    return Listing(event_files, {*walk.files}, sorted({file.name for file in files} - readable), walk.refused)
 
 
-def fresh(
-    folder: Path, listing: list[Arrival], taken: Mapping[str, Arrival]
+def find_new(
+    folder: Path, listing: list[Arrival], taken_files: Mapping[str, Arrival]
 ) -> tuple[list[Arrival], dict[str, Arrival]]:
     """Return the files that were not taken yet, in their order; and by name, as they are now, those that were taken and
     only seem to be changed: their bytes are the same.
@@ -86,11 +86,11 @@ def fresh(
     """
     new, same = [], {}
     for file in listing:
-        earlier = taken.get(file.name)
+        earlier = taken_files.get(file.name)
         if earlier is None:
             new.append(file)
-        elif not file.seems(earlier):
-            now = _as_taken(folder, file, earlier)
+        elif not file.may_be(earlier):
+            now = _recheck_taken(folder, file, earlier)
             if now is None:
                 new.append(file)
             else:
@@ -98,22 +98,22 @@ def fresh(
     return new, same
 
 
-def _as_taken(folder: Path, file: Arrival, taken: Arrival) -> Arrival | None:
+def _recheck_taken(folder: Path, file: Arrival, taken_file: Arrival) -> Arrival | None:
     """Return a file that was taken as it is now, if it has the same bytes; ``None`` if another file took its name.
 
     Raises :class:`DataError` if it is the taken one with other bytes, or more of them.
     """
     path = folder / file.name
     try:
-        now = identified(folder, file)
-        if taken.digest and now.digest == taken.digest:
+        now = identify(folder, file)
+        if taken_file.digest and now.digest == taken_file.digest:
             return now
-        grown = now.size > taken.size and digest_of(path, taken.size) == taken.digest
+        grown = now.size > taken_file.size and digest_of(path, taken_file.size) == taken_file.digest
     except FileNotFoundError:  # removed since it was listed
-        return taken
-    except OSError as wrong:
-        raise DataError(f"`{path}` cannot be read: {reason_of(wrong)}", code="file_read") from None
-    if taken.digest and not grown and (now.inode, now.born_ns) != (taken.inode, taken.born_ns):
+        return taken_file
+    except OSError as error:
+        raise DataError(f"`{path}` cannot be read: {reason_of(error)}", code="file_read") from None
+    if taken_file.digest and not grown and (now.inode, now.born_ns) != (taken_file.inode, taken_file.born_ns):
         warn_caller(
             f"`{file.name}` is another file than the one whose events were taken under this name: its events are new",
             DataWarning,
@@ -126,7 +126,7 @@ def _as_taken(folder: Path, file: Arrival, taken: Arrival) -> Arrival | None:
     )
 
 
-def identified(folder: Path, file: Arrival) -> Arrival:
+def identify(folder: Path, file: Arrival) -> Arrival:
     """Return a file that is about to be taken, with the time of its creation and the digest of its bytes.
 
     Raises :class:`OSError`.
@@ -134,18 +134,18 @@ def identified(folder: Path, file: Arrival) -> Arrival:
     path = folder / file.name
     stat = path.stat()
     digest = digest_of(path)
-    return replace(Arrival.of(file.name, stat), born_ns=born_ns(path, stat), digest=digest)
+    return replace(Arrival.from_stat(file.name, stat), born_ns=born_ns(path, stat), digest=digest)
 
 
 def check_same(folder: Path, planned: Arrival, way_out: str) -> None:
     """Raise :class:`DataError` if a planned file is gone or has changed; ``way_out`` is the hint."""
     path = folder / planned.name
     try:
-        now = Arrival.of(planned.name, path.stat())
+        now = Arrival.from_stat(planned.name, path.stat())
         same = (now.size, now.mtime_ns) == (planned.size, planned.mtime_ns)
-        same = same and (now.seems(planned) or digest_of(path) == planned.digest)
-    except OSError as wrong:
-        why = "is gone" if isinstance(wrong, FileNotFoundError) else f"cannot be read: {reason_of(wrong)}"
+        same = same and (now.may_be(planned) or digest_of(path) == planned.digest)
+    except OSError as error:
+        why = "is gone" if isinstance(error, FileNotFoundError) else f"cannot be read: {reason_of(error)}"
         raise DataError(f"`{path}` {why}, and its events are not matched yet", hint=way_out, code="file_read") from None
     if not same:
         raise DataError(

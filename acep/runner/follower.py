@@ -29,7 +29,7 @@ from acep.events.files.formats import reason_of
 from acep.events.files.options import BadLines
 from acep.matches.report import Report
 from acep.pattern.printing import canonical
-from acep.runner.arrivals import Arrival, check_same, fresh, identified
+from acep.runner.arrivals import Arrival, check_same, find_new, identify
 from acep.runner.checked_values import check_values
 from acep.runner.followed import Followed
 from acep.runner.inbox import ROW, Inbox
@@ -76,9 +76,9 @@ class Follower:
         if (settings := self.journal.settings()) is not None:
             self._settle(settings)
         elif self.journal.next or self.journal.pending is not None:
-            raise self._unfit("has lost its settings", BACK)
+            raise self._unfit_error("has lost its settings", BACK)
         last = self.journal.next - 1
-        self._done = self.journal.done(last) or {"rows": 0, "told": "", "names": "[]"}
+        self._done = self.journal.totals_after(last) or {"rows": 0, "told": "", "names": "[]"}
         # An earlier acep did not record which micro-batch was the last one with results.
         pending = None if self.journal.pending is None else self.journal.next
         outbox.begin(self.journal.shown, self._done.get("results", last), pending)
@@ -98,15 +98,15 @@ class Follower:
         """
         began = time.time()
         pending = self.journal.pending
-        files = pending.files if pending is not None else self._new(end=end)
+        files = pending.files if pending is not None else self._take_new(end=end)
         if files is None:
             return None
         try:
-            return self._stepped(files, pending, began, end=end)
-        except SnapshotError as bad:
-            raise _for_files(bad, self.journal.next) from None
+            return self._step_files(files, pending, began, end=end)
+        except SnapshotError as error:
+            raise _error_for_files(error, self.journal.next) from None
 
-    def _stepped(
+    def _step_files(
         self, files: tuple[Arrival, ...], pending: Planned | None, began: float, *, end: bool
     ) -> Progress | None:
         assert self._versions is not None
@@ -115,17 +115,17 @@ class Follower:
         is_retry = pending is not None
         if not is_retry:
             self.outbox.check_own()
-            files = self._identified(files, way_out)
+            files = self._identify(files, way_out)
         for file in files:
             check_same(self.inbox.folder, file, way_out)
-        old_versions = self._versions.before(batch)  # checks too that no newer follower has begun
+        old_versions = self._versions.begin_batch(batch)  # checks too that no newer follower has begun
         started = round(began * 1000) if pending is None else pending.began
         micro_batch = MicroBatch(self._job, self._versions, batch, old_versions, self._delay_ms, None)
         if self._recent is None and self._job.op is None and self._job.schema.id not in (None, ROW):
             kept_ids = bucket_of(micro_batch, 0).kept_ids()
             self._recent = RecentIds(self._job.schema, kept_ids=kept_ids)
         if self._recent is not None:
-            self._recent.forget(micro_batch.final, self._job.bound(started if self._job.clocked else None))
+            self._recent.forget(micro_batch.final, self._job.greatest_tick(started if self._job.clocked else None))
         end_marker = self.inbox.end_marker if pending is None else pending.end_marker
         rows, duplicates, ends = self.inbox.read(
             files, self._schema, first, self.bad, self._recent, end_marker=end_marker, check=self._check
@@ -133,10 +133,10 @@ class Follower:
         for file in files:
             check_same(self.inbox.folder, file, way_out)
         if pending is None:
-            last = ends or (end and not self._fresh(self.inbox.look().files, files))
+            last = ends or (end and not self._find_new(self.inbox.list_files().files, files))
             newer = self._versions_for(micro_batch)
-            wanted = Planned(batch, files, last, started, newer, end_marker)
-            pending = self.journal.plan(wanted)
+            own_plan = Planned(batch, files, last, started, newer, end_marker)
+            pending = self.journal.plan(own_plan)
             if pending.files != files:
                 raise SnapshotError(
                     f"another follower works with the state in `{self.journal.shown}`",
@@ -149,7 +149,7 @@ class Follower:
             logs.info(__name__, "micro-batch %d takes in version %d of the query", batch, version.number)
         now = pending.began if self._job.clocked else None
         micro_batch = replace(micro_batch, now=now)
-        part = replace(_part(self._job, rows, pending, now, ends=ends), duplicates=duplicates)
+        part = replace(_sort_rows(self._job, rows, pending, now, ends=ends), duplicates=duplicates)
         results, metrics = step_bucket(micro_batch, 0, part, Stopwatch())
         if results:
             self.outbox.write(batch, pa.concat_tables(results), is_retry=is_retry, exact=not self._job.measured)
@@ -180,32 +180,34 @@ class Follower:
         report, reports = reports_in([self._done]) if self._done["told"] else (Report(), {})
         return Followed(batches, seconds, report, reports, self.journal.ended, self.bad, self.outbox.folder)
 
-    def _identified(self, files: tuple[Arrival, ...], way_out: str) -> tuple[Arrival, ...]:
+    def _identify(self, files: tuple[Arrival, ...], way_out: str) -> tuple[Arrival, ...]:
         """Return files that are about to be taken with what identifies them. Raises :class:`DataError` for one that is
         gone or has changed since it was listed."""
         identities = []
         for file in files:
             check_same(self.inbox.folder, replace(file, digest=""), way_out)
             try:
-                identities.append(identified(self.inbox.folder, file))
-            except OSError as wrong:
+                identities.append(identify(self.inbox.folder, file))
+            except OSError as error:
                 raise DataError(
-                    f"`{self.inbox.folder / file.name}` cannot be read: {reason_of(wrong)}", code="file_read"
+                    f"`{self.inbox.folder / file.name}` cannot be read: {reason_of(error)}", code="file_read"
                 ) from None
         return tuple(identities)
 
-    def _fresh(self, listing: list[Arrival], more: tuple[Arrival, ...] = ()) -> list[Arrival]:
-        """Return the files of a listing that were not taken, neither before nor with ``more``."""
-        taken = {name: file for name, (file, _) in self.journal.taken.items()} | {file.name: file for file in more}
-        new, same = fresh(self.inbox.folder, listing, taken)
+    def _find_new(self, listing: list[Arrival], chosen_files: tuple[Arrival, ...] = ()) -> list[Arrival]:
+        """Return the files of a listing that were not taken, neither before nor with ``chosen_files``."""
+        taken_files = {name: file for name, (file, _) in self.journal.taken.items()} | {
+            file.name: file for file in chosen_files
+        }
+        new, same = find_new(self.inbox.folder, listing, taken_files)
         self.journal.update(same)
         return new
 
-    def _new(self, *, end: bool) -> tuple[Arrival, ...] | None:
+    def _take_new(self, *, end: bool) -> tuple[Arrival, ...] | None:
         """Return the files of a new micro-batch, ``None`` if there is nothing to process."""
-        listing = self.inbox.look()
+        listing = self.inbox.list_files()
         self.journal.forget(listing.names)
-        files = self._fresh(listing.files)
+        files = self._find_new(listing.files)
         if self.journal.ended:
             if files:
                 raise SnapshotError(
@@ -234,8 +236,10 @@ class Follower:
         """Use the columns of the settings. Raises :class:`SnapshotError` if they are of another query or options."""
         try:
             if settings["format"] != FORMAT:
-                what = f"has format {settings['format']!r}, which this acep does not read"
-                raise self._unfit(what, "go on with the acep that wrote it, or begin a new state and output")
+                difference = f"has format {settings['format']!r}, which this acep does not read"
+                raise self._unfit_error(
+                    difference, "go on with the acep that wrote it, or begin a new state and output"
+                )
             schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(settings["columns"])))
         except (KeyError, TypeError, ValueError, pa.ArrowException):
             raise SnapshotError(
@@ -244,45 +248,47 @@ class Follower:
         hint = "go on with what it was made with, or begin a new state and output; nothing was lost"
         try:
             job, delay_ms = self._job_of(schema)
-        except (QueryError, DataError) as wrong:  # there was a job of these columns
-            raise self._unfit(f"was made with another query, or with other options: {wrong.message}", hint) from None
+        except (QueryError, DataError) as error:  # there was a job of these columns
+            raise self._unfit_error(
+                f"was made with another query, or with other options: {error.message}", hint
+            ) from None
         expected = self._settings(schema, job)
         complaints = {"query": "another query", "reading": "other options of reading", "fingerprint": "other options"}
-        for name, what in complaints.items():
+        for name, difference in complaints.items():
             if settings.get(name) != expected[name]:
-                raise self._unfit(f"was made with {what}", hint)
+                raise self._unfit_error(f"was made with {difference}", hint)
         self._schema, self._job, self._delay_ms = schema, job, delay_ms
         call, buckets = job.fingerprint[:32], job.buckets
         folder = str(self._state / "versions")
         self._versions = Versions(folder, query=QUERY, call=call, run=self._run, buckets=buckets, keep=KEEP)
 
-    def _unfit(self, what: str, hint: str) -> SnapshotError:
-        return SnapshotError(f"the state in `{self.journal.shown}` {what}", hint=hint)
+    def _unfit_error(self, complaint: str, hint: str) -> SnapshotError:
+        return SnapshotError(f"the state in `{self.journal.shown}` {complaint}", hint=hint)
 
 
-def _for_files(bad: SnapshotError, batch: int) -> SnapshotError:
+def _error_for_files(error: SnapshotError, batch: int) -> SnapshotError:
     """Return the same error with the hint that applies to a follower."""
-    if "taken over" in bad.message:
+    if "taken over" in error.message:
         return SnapshotError(
-            bad.message, hint="let one follower run for each state; then start it again", code=bad.code
+            error.message, hint="let one follower run for each state; then start it again", code=error.code
         )
     back = f"go back to the beginning of micro-batch {max(batch - 1, 0)}"
     return SnapshotError(
-        bad.message, hint=f"put a copy of the state back; or, as docs/howto/follow.md says, {back}", code=bad.code
+        error.message, hint=f"put a copy of the state back; or, as docs/howto/follow.md says, {back}", code=error.code
     )
 
 
-def _part(job: Job, rows: pa.Table, planned: Planned, now: int | None, *, ends: bool) -> BucketRows:
+def _sort_rows(job: Job, rows: pa.Table, planned: Planned, now: int | None, *, ends: bool) -> BucketRows:
     """Return the rows of a micro-batch in the order of time, for the only bucket. ``ends``: a row ends the stream."""
     ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
     if len(ticks) and (np.diff(ticks) < 0).any():
         order = np.argsort(ticks, kind="stable")
         rows, ticks = rows.take(pa.array(order)), ticks[order]
-    came = [*(astuple(file) for file in planned.files), *(version.data() for version in planned.versions)]
+    identities = [*(astuple(file) for file in planned.files), *(version.data() for version in planned.versions)]
     return BucketRows(
         pa.table({name: column_at(rows, name) for name in job.columns}),
         newest_tick(job, ticks, now),
-        f"{len(ticks)} {hashlib.blake2b(json.dumps(came).encode(), digest_size=16).hexdigest()}",
+        f"{len(ticks)} {hashlib.blake2b(json.dumps(identities).encode(), digest_size=16).hexdigest()}",
         ended=planned.end or ends,
         versions=planned.versions,
     )

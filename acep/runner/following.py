@@ -18,14 +18,14 @@ from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_
 from acep.events.tables import schema_of
 from acep.matches.flat import Layout, check_flat, flat_table
 from acep.native.compiled import warn_if_missing
-from acep.pattern.query_arguments import asked_for, columns_read, is_clause
+from acep.pattern.query_arguments import columns_read, is_clause, read_queries
 from acep.runner.followed import Followed
 from acep.runner.follower import Follower
 from acep.runner.inbox import ROW, Inbox
 from acep.runner.later_columns import explain_unknown
 from acep.runner.outbox import Outbox
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
-from acep.streaming.job import Job, job_of
+from acep.streaming.job import Job, make_job
 from acep.streaming.latest_time import Latest
 from acep.streaming.progress import Progress
 from acep.streaming.results import result_schema
@@ -132,7 +132,7 @@ def follow(
     """
     _check(folder, state, into, max_files, poll)
     check_flat(flat, dynamic=versions is not None)
-    stream_options = StreamOptions.of("follow", options, RevisedKeywords)
+    stream_options = StreamOptions.from_keywords("follow", options, RevisedKeywords)
     has_clause = is_clause(query)
     if has_clause:
         from acep.runner.followed_clause import check_clause_outputs, clause_options, followed_clause
@@ -146,17 +146,17 @@ def follow(
             code="option_invalid",
         )
     columns = stream_options.columns
-    used = [name for role, name in columns.items() if role != "unit" and name is not None]
-    used += [] if stream_options.op is None else [stream_options.op]
+    used_names = [name for role, name in columns.items() if role != "unit" and name is not None]
+    used_names += [] if stream_options.op is None else [stream_options.op]
     if not has_clause:
-        used += [name for asked_query in asked_for(query).queries for name in columns_read(asked_query)]
+        used_names += [name for asked_query in read_queries(query).queries for name in columns_read(asked_query)]
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
     files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
     files |= {"nulls": nulls, "multiline_cells": multiline_cells, "max_line": max_line}
     files |= {"max_expansion": max_expansion, "max_columns": max_columns}
     files["drop_duplicates"] = stream_options.duplicates == "drop" and stream_options.op is None
     reads_all = has_clause or versions is not None
-    reading = options_of(columns=None if reads_all else list(dict.fromkeys(used)), **columns, **files)
+    reading = options_of(columns=None if reads_all else list(dict.fromkeys(used_names)), **columns, **files)
     check_time_cast(stream_options.ts, reading.casts)
     if cast and cast.get(stream_options.ts, "").lower().startswith(("timestamp", "date")):
         columns["unit"] = None  # the cast has used it already
@@ -172,7 +172,7 @@ def follow(
         )
         last = first_end_tick(schema.field(stream_options.ts).type, input_schema)
         try:
-            new_job = job_of(
+            new_job = make_job(
                 query,
                 input_schema,
                 stream_options,
@@ -184,8 +184,8 @@ def follow(
                 late=late,
                 dynamic=versions is not None,
             )
-        except QueryError as wrong:
-            explain_unknown(wrong, schema, reading)
+        except QueryError as error:
+            explain_unknown(error, schema, reading)
             raise
         result = result_schema(new_job, new_job.plans)
         if flat:
@@ -199,7 +199,7 @@ def follow(
         return replace(new_job, result=result, latest=bound, duplicates=duplicates), delay_ms
 
     warn_if_missing(stream_options.engine)
-    newer = None if versions is None else _existing("versions", versions)
+    newer = None if versions is None else _folder_path("versions", versions)
     inbox = Inbox(Path(folder).resolve(), reading, max_files, end_marker=end_marker)
     outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
     follower = Follower(inbox, job, LocalFolder(Path(state_folder(state))), outbox, newer)
@@ -211,13 +211,13 @@ def follow(
             if tell is not None:
                 tell(progress)
         elif once or end or follower.ended:
-            done = follower.sum_up(batches, time.monotonic() - began)
-            return done.of_clause() if has_clause else done
+            followed = follower.sum_up(batches, time.monotonic() - began)
+            return followed.of_clause() if has_clause else followed
         else:
             time.sleep(poll)
 
 
-def _existing(role: str, path: Any) -> Path:
+def _folder_path(role: str, path: Any) -> Path:
     """Return the path of a folder that is there. Raises :class:`DataError`."""
     if not isinstance(path, str | os.PathLike) or not Path(os.fspath(path)).is_dir():
         raise DataError(f"{role}= takes the path of a folder, and there is none at {path!r}", code="option_invalid")

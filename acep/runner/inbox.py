@@ -26,7 +26,7 @@ from acep.events.files.survey import drop_rows
 from acep.events.files.whole_numbers import cast_that_holds
 from acep.events.nested import is_list
 from acep.events.times import quote_scalar, value_of
-from acep.runner.arrivals import Arrival, Listing, arrivals
+from acep.runner.arrivals import Arrival, Listing, list_arrivals
 from acep.runner.end_rows import end_markers
 from acep.runner.recent_ids import RecentIds
 
@@ -62,13 +62,13 @@ class Inbox:
             name: getattr(options, name) for name in names if getattr(options, name) != getattr(usual, name)
         }
 
-    def look(self) -> Listing:
+    def list_files(self) -> Listing:
         """Return what is in the folder.
 
         Warns (:class:`DataWarning`) of files that are not read because of their names, once for each ending, and of
         what is no file, once for each name.
         """
-        listing = arrivals(self.folder, self.options.format)
+        listing = list_arrivals(self.folder, self.options.format)
         unread = [name for name in listing.unread if Path(name).suffix not in self._endings]
         if unread:
             self._endings |= {Path(name).suffix for name in unread}
@@ -86,7 +86,7 @@ class Inbox:
         """
         size = self.max_files
         while True:
-            schema = _settled([self.folder / file.name for file in files[:size]], self.options) if files else None
+            schema = _settle_schema([self.folder / file.name for file in files[:size]], self.options) if files else None
             if schema is not None:
                 return files[:size], schema
             if size >= len(files):
@@ -98,7 +98,7 @@ class Inbox:
         files: tuple[Arrival, ...],
         schema: pa.Schema,
         first: int,
-        bad: BadLines,
+        bad_lines: BadLines,
         recent: RecentIds | None = None,
         *,
         end_marker: bool,
@@ -121,16 +121,16 @@ class Inbox:
             ends = ends or ends_here
             size += rows.num_rows
             drop = self.options.drop_duplicates
-            tables.append(rows if recent is None else recent.once(rows, place_of, drop=drop))
+            tables.append(rows if recent is None else recent.leave_out_repeats(rows, place_of, drop=drop))
         unread.check_share(size, self.options)
         if unread.count:
-            bad.add(unread.first, unread.count, unread.values)
+            bad_lines.add(unread.first, unread.count, unread.values)
         rows = pa.concat_tables(tables) if tables else schema.empty_table()
         numbered = rows.append_column(ROW, pa.array(np.arange(first, first + rows.num_rows)))
         return numbered, size - rows.num_rows, ends
 
 
-def _settled(paths: Sequence[Path], options: Options) -> pa.Schema | None:
+def _settle_schema(paths: Sequence[Path], options: Options) -> pa.Schema | None:
     """Return the types of the columns that are used, from some files; ``None`` if these have no rows.
 
     Raises :class:`DataError` for files that cannot be read, or do not fit together.
@@ -149,10 +149,10 @@ def _settled(paths: Sequence[Path], options: Options) -> pa.Schema | None:
     if ROW in dict(columns):
         raise DataError(f"a column is called `{ROW}`", hint="rename it", code="data_column")
     # Later times may have fractions of a second.
-    return pa.schema([(name, _finer(plain_type(column_type))) for name, column_type in columns])
+    return pa.schema([(name, _finer_type(plain_type(column_type))) for name, column_type in columns])
 
 
-def _finer(column_type: pa.DataType) -> pa.DataType:
+def _finer_type(column_type: pa.DataType) -> pa.DataType:
     return (
         pa.timestamp("us", column_type.tz)
         if pa.types.is_timestamp(column_type) and column_type.unit == "s"
@@ -161,10 +161,10 @@ def _finer(column_type: pa.DataType) -> pa.DataType:
 
 
 def _read_rows(
-    path: Path, options: Options, schema: pa.Schema, bad: BadLines, *, end_marker: bool
+    path: Path, options: Options, schema: pa.Schema, bad_lines: BadLines, *, end_marker: bool
 ) -> tuple[pa.Table, PlaceOf, bool]:
     """Read the events of a file with the columns of the stream, with what gives the words for the place of one, and
-    whether a row ends the stream, which only ``end_marker`` permits. Skipped lines are counted in ``bad``.
+    whether a row ends the stream, which only ``end_marker`` permits. Skipped lines are counted in ``bad_lines``.
 
     Raises :class:`DataError` for a file that cannot be read, a column that it lacks, a value that does not fit, or a
     null in a column that says when an event was, or which.
@@ -189,21 +189,21 @@ def _read_rows(
     with open_events(path, as_written) as events:
         table = events.read_all()
         if events.bad.count:
-            bad.add(events.bad.first, events.bad.count, events.bad.values)
+            bad_lines.add(events.bad.first, events.bad.count, events.bad.values)
         marks = _end_marks(table, path, as_written, schema, besides)
         if marks.any() and not end_marker:
-            place = events.place_of(int(np.flatnonzero(marks)[0]))
+            row_place = events.place_of(int(np.flatnonzero(marks)[0]))
             outcome = f"left out, as its `{besides[0]}` is null" if besides else "counted as ahead"
             warn_caller(
-                f"{place}: a row with nothing but the last time ends the stream with end_marker=True only, and is"
+                f"{row_place}: a row with nothing but the last time ends the stream with end_marker=True only, and is"
                 f" {outcome}",
                 DataWarning,
             )
             marks &= bool(besides)
-        places = np.flatnonzero(~marks)
+        row_indices = np.flatnonzero(~marks)
 
         def place_of(row: int) -> str:
-            return events.place_of(int(places[row]))
+            return events.place_of(int(row_indices[row]))
 
         events_of_file = drop_rows(table, np.flatnonzero(marks).tolist())
         rows = _in_schema(events_of_file, schema, path, form, place_of, options)
@@ -211,12 +211,12 @@ def _read_rows(
             nulls = np.flatnonzero(rows.column(name).is_null())
             if not len(nulls):
                 continue
-            what = f"{place_of(int(nulls[0]))}: `{name}` is null"
+            complaint = f"{place_of(int(nulls[0]))}: `{name}` is null"
             if not options.skip_bad_lines:
                 hint = "fill it in, or leave such rows out: skip_bad_lines=True"
-                raise DataError(what, hint=hint, code="data_null")
-            bad.add(what, len(nulls))
-            rows, places = drop_rows(rows, nulls.tolist()), np.delete(places, nulls)
+                raise DataError(complaint, hint=hint, code="data_null")
+            bad_lines.add(complaint, len(nulls))
+            rows, row_indices = drop_rows(rows, nulls.tolist()), np.delete(row_indices, nulls)
     return rows, place_of, end_marker and bool(marks.any())
 
 
@@ -252,11 +252,11 @@ def _in_schema(
                 why = f"`{path}` has no column `{field.name}`, and the files before it have"
                 raise DataError(why, code="data_column")
             column = pa.chunked_array([pa.nulls(table.num_rows, field.type)])
-        columns[field.name] = _fitted(column, field, place_of, options, form)
+        columns[field.name] = _fit_column(column, field, place_of, options, form)
     return pa.table(columns, schema=schema)
 
 
-def _fitted(
+def _fit_column(
     column: pa.ChunkedArray, field: pa.Field, place_of: PlaceOf, options: Options, form: str
 ) -> pa.ChunkedArray:
     """Convert a column to its type in the stream. Raises :class:`DataError` with the first row that does not fit."""
@@ -276,15 +276,15 @@ def _fitted(
         and pa.types.is_timestamp(field.type)
         and (not column_type.tz) != (not field.type.tz)
     )
-    wrong = (
+    bad_row_indices = (
         [0]
         if zones
         else bad_rows(column, lambda part: _cast(part, field.type))
         if _may_hold(column_type, field.type)
         else [0]
     )
-    row = wrong[0] if wrong else first_odd(column) or 0
-    common_type = _for_both(column_type, field.type, value_of(column[row]))
+    row = bad_row_indices[0] if bad_row_indices else first_odd(column) or 0
+    common_type = _cast_for_both(column_type, field.type, value_of(column[row]))
     hint = f"begin a new state and output with a type that holds all values: {as_cast(field.name, common_type)}"
     counts = options.casts[field.name].counts if field.name in options.casts else None
     is_fine = pa.types.is_timestamp(column_type) and column_type.unit == "ns"
@@ -302,14 +302,14 @@ def _fitted(
     )
 
 
-def _for_both(column_type: pa.DataType, wanted: pa.DataType, value: Any) -> str:
+def _cast_for_both(column_type: pa.DataType, wanted_type: pa.DataType, value: Any) -> str:
     """Return the cast to a type that can represent the values of both types, and a ``value`` that is of one only."""
     is_ = pa.types
-    if _number(column_type) and _number(wanted):
+    if _is_number(column_type) and _is_number(wanted_type):
         return cast_that_holds(value) or "float"
-    if is_.is_temporal(column_type) and is_.is_temporal(wanted):
+    if is_.is_temporal(column_type) and is_.is_temporal(wanted_type):
         return "timestamp(ns)" if is_.is_timestamp(column_type) and column_type.unit == "ns" else "timestamp"
-    if not is_.is_null(wanted):
+    if not is_.is_null(wanted_type):
         return "string"
     names = {is_.is_boolean: "bool", is_.is_integer: "int", is_.is_floating: "float", is_.is_date: "date"}
     if is_.is_decimal(column_type):
@@ -319,42 +319,43 @@ def _for_both(column_type: pa.DataType, wanted: pa.DataType, value: Any) -> str:
     return next((name for is_one, name in names.items() if is_one(column_type)), "string")
 
 
-def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+def _cast(column: pa.ChunkedArray, wanted_type: pa.DataType) -> pa.ChunkedArray:
     """Cast a column. Raises :class:`pyarrow.ArrowException` or :class:`ValueError` if a value does not fit exactly."""
-    return cast_column(column, Cast(wanted, str(wanted)))
+    return cast_column(column, Cast(wanted_type, str(wanted_type)))
 
 
-def _number(column_type: pa.DataType) -> bool:
+def _is_number(column_type: pa.DataType) -> bool:
     return bool(pa.types.is_integer(column_type) or pa.types.is_floating(column_type))
 
 
-def _widens(column_type: pa.DataType, wanted: pa.DataType) -> bool:
+def _widens(column_type: pa.DataType, wanted_type: pa.DataType) -> bool:
     """Return whether values of one type have the same meaning in another, if they fit."""
     is_ = pa.types
-    if is_.is_timestamp(wanted):
-        return bool(is_.is_date(column_type) and wanted.tz is None) or bool(
-            is_.is_timestamp(column_type) and column_type.tz == wanted.tz
+    if is_.is_timestamp(wanted_type):
+        return bool(is_.is_date(column_type) and wanted_type.tz is None) or bool(
+            is_.is_timestamp(column_type) and column_type.tz == wanted_type.tz
         )
-    if is_.is_floating(wanted):
+    if is_.is_floating(wanted_type):
         return bool(
-            is_.is_integer(column_type) or (is_.is_floating(column_type) and column_type.bit_width <= wanted.bit_width)
+            is_.is_integer(column_type)
+            or (is_.is_floating(column_type) and column_type.bit_width <= wanted_type.bit_width)
         )
     return bool(
-        (is_.is_integer(column_type) and (is_.is_integer(wanted) or is_.is_decimal(wanted)))
-        or (is_.is_decimal(column_type) and is_.is_decimal(wanted))
-        or (is_.is_duration(column_type) and is_.is_duration(wanted))
-        or (is_.is_date(column_type) and is_.is_date(wanted))
+        (is_.is_integer(column_type) and (is_.is_integer(wanted_type) or is_.is_decimal(wanted_type)))
+        or (is_.is_decimal(column_type) and is_.is_decimal(wanted_type))
+        or (is_.is_duration(column_type) and is_.is_duration(wanted_type))
+        or (is_.is_date(column_type) and is_.is_date(wanted_type))
     )
 
 
-def _may_hold(column_type: pa.DataType, wanted: pa.DataType) -> bool:
+def _may_hold(column_type: pa.DataType, wanted_type: pa.DataType) -> bool:
     """Return whether some values of one type can be cast to another, so that the first bad row can be searched."""
     is_ = pa.types
     simple = (
         is_.is_string(column_type)
-        or _number(column_type)
+        or _is_number(column_type)
         or is_.is_decimal(column_type)
         or is_.is_timestamp(column_type)
         or is_.is_date(column_type)
     )
-    return bool(simple and not is_.is_null(wanted) and not is_.is_string(wanted))
+    return bool(simple and not is_.is_null(wanted_type) and not is_.is_string(wanted_type))

@@ -57,24 +57,26 @@ class Journal:
         self.taken: dict[str, tuple[Arrival, int]] = {}
         self._base = max(self._numbers("taken"), default=-1)
         if self._base >= 0:
-            self.taken = self._taken(self._base)
+            self.taken = self._read_taken(self._base)
         plans = [number for number in self._numbers("plans") if number > self._base]
         self._last = plans[-1] if plans else self._base
         if plans != list(range(self._base + 1, self._last + 1)):
-            raise self._damaged("plans")
+            raise self._damage_error("plans")
         self.pending: Planned | None = None
         self.ended = False
         for number in plans:
             self._note(self._plan(number))
-        self._leave_out(self._gone(self._last + 1))
+        self._leave_out(self._read_gone(self._last + 1))
         for number in self._numbers("gone"):
             if number > self._last + 1:
                 self._folder.remove_file(f"gone/{number}")
-        done = self._numbers("done")
-        if self._last >= 0 and (not done or done[-1] < self._last):
+        done_numbers = self._numbers("done")
+        if self._last >= 0 and (not done_numbers or done_numbers[-1] < self._last):
             self.pending = self._plan(self._last)
-        if (done and done[-1] > self._last) or (self.pending and self._last and self._last - 1 not in done):
-            raise self._damaged("done")
+        if (done_numbers and done_numbers[-1] > self._last) or (
+            self.pending and self._last and self._last - 1 not in done_numbers
+        ):
+            raise self._damage_error("done")
 
     @property
     def next(self) -> int:
@@ -111,7 +113,7 @@ class Journal:
         if (self._last + 1) % EVERY == 0:
             self._tidy()
 
-    def done(self, batch: int) -> dict[str, Any] | None:
+    def totals_after(self, batch: int) -> dict[str, Any] | None:
         """Return the totals after a micro-batch, ``None`` if they are not stored."""
         if self._folder.read(f"done/{batch}") is None:
             return None
@@ -119,17 +121,19 @@ class Journal:
         types = {"rows": int, "told": str, "names": str, "results": int}
         if isinstance(totals, dict) and all(type(({"results": 0} | totals).get(name)) is types[name] for name in types):
             return totals
-        raise self._damaged(f"done/{batch}")
+        raise self._damage_error(f"done/{batch}")
 
     def forget(self, names: set[str]) -> None:
         """Forget files that were taken and are not among the ``names`` in the folder any more. If one comes again, it
         is new, also after a restart."""
-        gone = sorted(self.taken.keys() - names)
-        if gone:
+        missing_names = sorted(self.taken.keys() - names)
+        if missing_names:
             number = self._last + 1
-            before = self._gone(number)
-            self._folder.write(f"gone/{number}", json.dumps([*before, *gone]).encode(), replace=True, parents=1)
-            self._leave_out(gone)
+            before = self._read_gone(number)
+            self._folder.write(
+                f"gone/{number}", json.dumps([*before, *missing_names]).encode(), replace=True, parents=1
+            )
+            self._leave_out(missing_names)
 
     def update(self, same: Mapping[str, Arrival]) -> None:
         """Replace what is known of taken files that have the same bytes, so that they are not compared again."""
@@ -143,7 +147,7 @@ class Journal:
         )
 
     def _note(self, planned: Planned) -> None:
-        self._leave_out(self._gone(planned.batch))
+        self._leave_out(self._read_gone(planned.batch))
         self.taken |= {file.name: (file, planned.batch) for file in planned.files}
         self.ended = self.ended or planned.end
 
@@ -151,37 +155,37 @@ class Journal:
         for name in names:
             self.taken.pop(name, None)
 
-    def _gone(self, batch: int) -> list[str]:
+    def _read_gone(self, batch: int) -> list[str]:
         if self._folder.read(f"gone/{batch}") is None:
             return []
         names = self._read(f"gone/{batch}")
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
             return names
-        raise self._damaged(f"gone/{batch}")
+        raise self._damage_error(f"gone/{batch}")
 
-    def _taken(self, base: int) -> dict[str, tuple[Arrival, int]]:
+    def _read_taken(self, base: int) -> dict[str, tuple[Arrival, int]]:
         try:
             files = [(_file(fields), int(batch)) for batch, *fields in self._read(f"taken/{base}")]
         except (TypeError, ValueError):
-            raise self._damaged(f"taken/{base}") from None
+            raise self._damage_error(f"taken/{base}") from None
         return {file.name: (file, batch) for file, batch in files}
 
     def _plan(self, batch: int) -> Planned:
         data = self._read(f"plans/{batch}")
         try:
             files = tuple(map(_file, data["files"]))
-            versions = tuple(map(NewVersion.of, data.get("versions", ())))
+            versions = tuple(map(NewVersion.from_data, data.get("versions", ())))
             marker = data.get("end_marker", True) is True
             return Planned(int(data["batch"]), files, data["end"] is True, int(data["began"]), versions, marker)
         except (KeyError, TypeError, ValueError):
-            raise self._damaged(f"plans/{batch}") from None
+            raise self._damage_error(f"plans/{batch}") from None
 
     def _tidy(self) -> None:
         base = self._last - KEEP
         if base <= self._base:
             return
-        taken = [(batch, *astuple(file)) for file, batch in self.taken.values() if batch <= base]
-        self._folder.write(f"taken/{base}", json.dumps(taken).encode(), replace=True, parents=1)
+        records = [(batch, *astuple(file)) for file, batch in self.taken.values() if batch <= base]
+        self._folder.write(f"taken/{base}", json.dumps(records).encode(), replace=True, parents=1)
         for kind in ("taken", "plans", "done", "gone"):
             for number in self._numbers(kind):
                 if number < base or (number == base and kind in ("plans", "gone")):
@@ -195,9 +199,9 @@ class Journal:
         try:
             return json.loads(self._folder.read(path) or b"")
         except ValueError:
-            raise self._damaged(path) from None
+            raise self._damage_error(path) from None
 
-    def _damaged(self, path: str) -> SnapshotError:
+    def _damage_error(self, path: str) -> SnapshotError:
         return SnapshotError(
             f"the state is damaged, or a part of it is missing: `{self.shown}/{path}`", hint=BACK, code="state_damaged"
         )

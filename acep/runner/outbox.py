@@ -49,8 +49,8 @@ class Outbox:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             list(folder.iterdir())
-        except OSError as wrong:
-            raise self._unusable(wrong) from None
+        except OSError as error:
+            raise self._unusable_error(error) from None
 
     def begin(self, state: str, last: int, pending: int | None) -> None:
         """Go on with the results of a state after those of micro-batch ``last``, and remove what a killed follower has
@@ -64,16 +64,16 @@ class Outbox:
             for path in self.folder.iterdir():
                 if _DRAFT.fullmatch(path.name):
                     path.unlink(missing_ok=True)
-        except OSError as wrong:
-            raise self._unusable(wrong) from None
+        except OSError as error:
+            raise self._unusable_error(error) from None
 
     def check_own(self, pending: int | None = None) -> None:
         """Raise :class:`SnapshotError` if there are results after the last ones of this state, except for those of the
         micro-batch ``pending``."""
         try:
             numbers = {int(name[1]) for path in self.folder.iterdir() if (name := _FILE.fullmatch(path.name))}
-        except OSError as wrong:
-            raise self._unusable(wrong) from None
+        except OSError as error:
+            raise self._unusable_error(error) from None
         greatest = max((number for number in numbers - {pending} if number > self.last), default=None)
         if greatest is not None:
             before = f"its last ones are of micro-batch {self.last}" if self.last >= 0 else "it has none yet"
@@ -109,33 +109,33 @@ class Outbox:
             if is_retry and not exact:
                 draft.replace(final)
             elif not give_name(draft, final) and not (is_retry and _has_same_rows(draft, final, self.form)):
-                raise self._of_another(final)
+                raise self._other_writer_error(final)
             descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-        except FileNotFoundError as wrong:
+        except FileNotFoundError as error:
             if not self.folder.is_dir():
-                raise self._unusable(wrong) from None
-            raise self._of_another(final) from None  # which has removed what it took for left by a killed one
-        except OSError as wrong:
-            raise self._unusable(wrong) from None
+                raise self._unusable_error(error) from None
+            raise self._other_writer_error(final) from None  # which has removed what it took for left by a killed one
+        except OSError as error:
+            raise self._unusable_error(error) from None
         finally:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
         self.last = batch
 
-    def _of_another(self, path: Path) -> SnapshotError:
+    def _other_writer_error(self, path: Path) -> SnapshotError:
         return SnapshotError(
             f"another follower has written to `{path}`, which this micro-batch of the state in `{self.state}` writes",
             hint="let one follower run for each state, and give each state a folder of results of its own",
             code="state_used",
         )
 
-    def _unusable(self, wrong: OSError) -> DataError:
+    def _unusable_error(self, error: OSError) -> DataError:
         return DataError(
-            f"results cannot be written to `{self.folder}`: {reason_of(wrong)}",
+            f"results cannot be written to `{self.folder}`: {reason_of(error)}",
             hint="name a folder that can be written, with space left",
             code="file_write",
         )

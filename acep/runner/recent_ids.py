@@ -20,16 +20,17 @@ Ticks = npt.NDArray[np.int64]
 
 class RecentIds:
     """The ids of events that are not final: those that a stream kept (``kept_ids``: ids, and times in ticks), and those
-    of :meth:`once` since. ``final`` is the tick before which times are final, ``latest`` the last one that a time may
-    have (``None``: there is none). Events before or after these are not used, so their ids are not looked at.
+    of :meth:`leave_out_repeats` since. ``final`` is the tick before which times are final, ``latest`` the last one that
+    a time may have (``None``: there is none). Events before or after these are not used, so their ids are not looked
+    at.
 
     >>> from acep.events.tables import schema_of
     >>> rows = pa.table({"ts": [5, 6, 6], "id": [1, 2, 1]})
     >>> recent = RecentIds(schema_of(rows.schema, id="id"))
-    >>> recent.once(rows, str, drop=True).to_pydict()
+    >>> recent.leave_out_repeats(rows, str, drop=True).to_pydict()
     {'ts': [5, 6], 'id': [1, 2]}
     >>> recent.forget(6)
-    >>> recent.once(rows.slice(0, 1), str, drop=False).num_rows
+    >>> recent.leave_out_repeats(rows.slice(0, 1), str, drop=False).num_rows
     1
     """
 
@@ -43,7 +44,7 @@ class RecentIds:
         if kept_ids is not None:
             self._seen.see(pa.chunked_array([kept_ids[0]]), kept_ids[1])
 
-    def once(self, rows: pa.Table, place_of: Callable[[int], str], *, drop: bool) -> pa.Table:
+    def leave_out_repeats(self, rows: pa.Table, place_of: Callable[[int], str], *, drop: bool) -> pa.Table:
         """Return the rows of a file whose ids did not come before. Others are left out (``drop``). ``place_of`` gives
         the words for the place of a row.
 
@@ -53,11 +54,11 @@ class RecentIds:
             return rows
         schema, final = self.schema, self._seen.final
         ticks, _ = ticks_of(schema.ts, rows.column(schema.ts), schema.tick_ns or 1)
-        used = np.ones(len(ticks), bool) if final is None else ticks >= final
+        is_used = np.ones(len(ticks), bool) if final is None else ticks >= final
         if self.latest is not None:
-            used &= ticks <= self.latest
+            is_used &= ticks <= self.latest
         ids = rows.column(self._seen.name)
-        is_repeated = self._seen.see(ids, ticks, used)
+        is_repeated = self._seen.see(ids, ticks, is_used)
         if not is_repeated.any():
             return rows
         if not drop:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from acep.budget import Budget
 from acep.events.batch import Batch
 from acep.matches.records import Counts, Found
-from acep.native.compiled import chosen
+from acep.native.compiled import choose_engine
 from acep.plan.compile import Plan
 from acep.runtime.options import StreamOptions
 from acep.runtime.stream import Stream
@@ -41,7 +41,7 @@ class BoundedRun:
 
     def __post_init__(self) -> None:
         self.is_native = (
-            not self.plan.sources and chosen(self.plan.finer or self.plan, self.engine).engine != "reference"
+            not self.plan.sources and choose_engine(self.plan.finer or self.plan, self.engine).engine != "reference"
         )
         limits = None
         if self.is_native:

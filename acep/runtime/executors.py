@@ -14,7 +14,7 @@ from acep.events.records import Events
 from acep.matches.bundle_chain import BundleChain
 from acep.matches.counted import Counted
 from acep.matches.records import Counts, Found, output_order
-from acep.native.compiled import chosen
+from acep.native.compiled import choose_engine
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.choice import (
@@ -23,7 +23,7 @@ from acep.plan.choice import (
     UNITS,
     WINDOWS,
     EngineChoice,
-    alone,
+    base_engine,
     decides_at_once,
     waits_from,
     with_allowance,
@@ -72,10 +72,10 @@ class Executor(Protocol):
     def finish(self) -> Sequence[Found]:
         """End the stream."""
 
-    def counted(self) -> Counted | int | None:
+    def take_counted(self) -> Counted | int | None:
         """Return what was counted since the last call; ``None`` where matches are made."""
 
-    def low(self) -> int | None:
+    def earliest_open_end(self) -> int | None:
         """Return a time before which no more matches will end; ``None`` before the first event, and where it is not
         known."""
 
@@ -156,7 +156,7 @@ class NativeExecutors:
         else:
             # Match windows hold events back, by ids that rise in the order of the stream.
             executor = self._native_executor(
-                running_plan, choice.alone if self.revisable else choice.engine, inner=inner
+                running_plan, choice.base if self.revisable else choice.engine, inner=inner
             )
         if running_plan is plan:
             return executor
@@ -233,9 +233,9 @@ class NativeExecutors:
     def _choose_engine(self, plan: Plan, output: str) -> EngineChoice:
         """Return the engine that runs a plan."""
         if output != TALLIED:
-            return chosen(plan, self.engine, output)
-        choice = chosen(plan, self.engine)
-        return chosen(plan, self.engine, "points") if choice.alone == "merged" else choice  # the same work
+            return choose_engine(plan, self.engine, output)
+        choice = choose_engine(plan, self.engine)
+        return choose_engine(plan, self.engine, "points") if choice.base == "merged" else choice  # the same work
 
     def _native_executor(self, plan: Plan, engine: str, *, inner: bool) -> NativeExecutor:
         number = len(self.plans)
@@ -255,9 +255,9 @@ class NativeExecutors:
             choice = with_partial_matches(plan, choice)
         number, recovery, memory = len(self.plans), limits.recovery(plan), limits.memory is not None
         if self.revisable:
-            choice = replace(choice, engine=choice.alone)
+            choice = replace(choice, engine=choice.base)
         engine = bounded_engine(choice, windows=not memory) if memory or recovery else with_allowance(choice)
-        if choice.alone == "search":
+        if choice.base == "search":
             from acep.shedding.search_sampler import SearchSampler  # only budgets of searches need it
 
             self.efforts[number] = SearchSampler(limits.seed + number, limits.budget.work, limits.budget.estimate)
@@ -323,13 +323,13 @@ class NativeExecutors:
     def tallies(self, number: int) -> bool:
         """Return whether the matches of a plan are only counted, though they are made one by one."""
         is_made = number in self.inner | self.uncounted or number in self.recoveries
-        return self.output in (*COUNTED, TALLIED) and not is_made and alone(self.engines[number]) == "nodes"
+        return self.output in (*COUNTED, TALLIED) and not is_made and base_engine(self.engines[number]) == "nodes"
 
 
 def bounded_engine(choice: EngineChoice, *, windows: bool = True) -> str:
     """Return the native engine that sheds partial matches, in place of the chosen one. ``windows``: it may stay
     behind match windows, which keep no bound on memory."""
-    nodes = "dominance" if choice.alone == "dominance" else "nodes"
+    nodes = "dominance" if choice.base == "dominance" else "nodes"
     return WINDOWS + nodes if windows and choice.engine.startswith(WINDOWS) else nodes
 
 
@@ -350,7 +350,7 @@ class NativeExecutor:
     @property
     def engine(self) -> str:
         """Return the name of the engine, without match windows before it."""
-        return alone(self.natives.engines[self.number])
+        return base_engine(self.natives.engines[self.number])
 
     @property
     def flows(self) -> bool:
@@ -368,7 +368,7 @@ class NativeExecutor:
         tallied = self.natives.tallies(self.number) and self.natives.tally == "points"
         return tallied or self.engine in (*BY_POINTS, "points")
 
-    def counted(self) -> Counted | int | None:
+    def take_counted(self) -> Counted | int | None:
         counted, chain = self._take_unchained(), self.natives.chains.get(self.number)
         return chain.chain_counts(counted) if chain is not None and isinstance(counted, Counted) else counted
 
@@ -408,11 +408,11 @@ class NativeExecutor:
 
     def finish(self) -> Sequence[Found]:
         if self.engine in BY_POINTS:
-            return []  # counted() returns match points
+            return []  # take_counted() returns match points
         matches, chain = self.session.take(self.number), self.natives.chains.get(self.number)
         return matches if chain is None else chain.matches(matches)
 
-    def low(self) -> int | None:
+    def earliest_open_end(self) -> int | None:
         plan, clock = self.natives.plans[self.number], self.session.clock
         if clock is None or plan.query.output is not Output.ALL or self.number in self.natives.recoveries:
             return None
@@ -451,7 +451,7 @@ class NativeExecutor:
     def load(self, data: Any) -> None:
         if data is not None:
             raise ValueError("state")
-        self.counted()  # dropped: it was given before
+        self.take_counted()  # dropped: it was given before
 
 
 @dataclass
@@ -483,11 +483,11 @@ class ReferenceExecutor:
     def finish(self) -> list[Found]:
         return self.runtime.finish()
 
-    def counted(self) -> None:
+    def take_counted(self) -> None:
         return None
 
-    def low(self) -> int | None:
-        return self.runtime.low()
+    def earliest_open_end(self) -> int | None:
+        return self.runtime.earliest_open_end()
 
     def all_counts(self) -> list[Counts]:
         return [self.runtime.counts]
@@ -538,7 +538,7 @@ class ComposedExecutor(ReferenceExecutor):
 
     def _take(self, new_matches: list[tuple[int, Found]]) -> list[Found]:
         self.pending += new_matches
-        lows = [executor.low() for executor in self.inner]
+        lows = [executor.earliest_open_end() for executor in self.inner]
         if any(low is None for low in lows):
             return []
         low = min(x for x in lows if x is not None)

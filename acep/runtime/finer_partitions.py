@@ -41,12 +41,12 @@ class InnerExecutor(Protocol):
     def push(self, batch: Batch) -> Sequence[Found]: ...
     def advance(self, clock: int) -> Sequence[Found]: ...
     def finish(self) -> Sequence[Found]: ...
-    def counted(self) -> Counted | int | None: ...
+    def take_counted(self) -> Counted | int | None: ...
     @property
     def counts_only(self) -> bool: ...
     @property
     def counts_points(self) -> bool: ...
-    def low(self) -> int | None: ...
+    def earliest_open_end(self) -> int | None: ...
     def all_counts(self) -> list[Counts]: ...
     def live(self) -> int: ...
     def live_in(self, states: Sequence[int]) -> int: ...
@@ -84,7 +84,7 @@ class FinerExecutor:
         if len(batch):
             self.clock = int(batch.ts[-1])
         if self.singles is None:
-            return self.shown(matches)
+            return self.release_matches(matches)
         rows = null_rows(self.plan, batch)
         return self._with_singles(matches, self.singles.push(_rows(batch, rows).events) if len(rows) else [])
 
@@ -94,29 +94,33 @@ class FinerExecutor:
             self.clock = clock + 1
         matches = self.inner.advance(clock)
         if self.singles is None:
-            return self.shown(matches)
+            return self.release_matches(matches)
         return self._with_singles(matches, self.singles.advance(clock))
 
     def finish(self) -> Sequence[Found]:
         """Return all matches that are left."""
         self.clock = None
         matches, self.waits = self.inner.finish(), False
-        return self.shown(matches) if self.singles is None else self._with_singles(matches, self.singles.finish())
+        return (
+            self.release_matches(matches)
+            if self.singles is None
+            else self._with_singles(matches, self.singles.finish())
+        )
 
     def _with_singles(self, matches: Sequence[Found], singles: list[Found]) -> Sequence[Found]:
         if self.inner.counts_only:
             self.alone += singles
             return []
-        return self.shown([*matches, *singles] if singles else matches)
+        return self.release_matches([*matches, *singles] if singles else matches)
 
-    def shown(self, matches: Sequence[Found]) -> Sequence[Found]:
+    def release_matches(self, matches: Sequence[Found]) -> Sequence[Found]:
         """Return matches of the finer plan as those of the plan, once none can end before them."""
         if not self.waits:
             if self.waiting:
                 matches = _join_parts([*self.waiting, matches])
                 self.waiting = []
             return self.chain.matches(matches) if len(matches) else []
-        low = self.low()
+        low = self.earliest_open_end()
         matches = _join_parts([*self.waiting, matches])
         if not len(matches) or low is None:
             self.waiting = [matches] if len(matches) else []
@@ -132,9 +136,9 @@ class FinerExecutor:
         self.waiting = [waiting] if len(waiting) else []  # noqa: PLC1802
         return self.chain.matches(certain)
 
-    def counted(self) -> Counted | int | None:
+    def take_counted(self) -> Counted | int | None:
         """Return what was counted since the last call; ``None`` where matches are made."""
-        counted, singles = self.inner.counted(), self.alone
+        counted, singles = self.inner.take_counted(), self.alone
         self.alone = []
         if counted is None:
             return None
@@ -144,10 +148,10 @@ class FinerExecutor:
             counted = _add_singles(counted, singles, len(self.plan.keys), points=self.inner.counts_points)
         return self.chain.chain_counts(counted)
 
-    def low(self) -> int | None:
+    def earliest_open_end(self) -> int | None:
         """Return a time before which no more matches will end."""
         if not self.waits:
-            return self.inner.low()
+            return self.inner.earliest_open_end()
         span = self.plan.window.span
         return None if self.clock is None or span is None else self.clock - span
 

@@ -52,7 +52,7 @@ def _record(runtime: ReferenceRuntime, key: Key, node: MatchNode) -> Found:
         key=key,
         start=node.trail.first.ts,
         end=node.trail.event.ts,
-        error=plan.automaton.costs.unscaled(node.error),
+        error=plan.automaton.costs.unscale(node.error),
         bindings=tuple((var, tuple(event.id for event in bound[var])) for var in plan.variables if var in bound),
         bundle=0,
         trail=tuple((event.id, var) for event, var in steps),

@@ -216,11 +216,13 @@ class StreamOptions:
         return 0 if self.seq_gaps is True else int(self.seq_gaps)
 
     @classmethod
-    def of(cls, function: str, options: Mapping[str, Any], keywords: Keywords = StreamKeywords) -> StreamOptions:
+    def from_keywords(
+        cls, function: str, options: Mapping[str, Any], keywords: Keywords = StreamKeywords
+    ) -> StreamOptions:
         """Return the options that ``function`` was given. Raises :class:`TypeError` for any but ``keywords``, as Python
         does.
 
-        >>> StreamOptions.of("match", {"ts": "at"}).columns
+        >>> StreamOptions.from_keywords("match", {"ts": "at"}).columns
         {'ts': 'at', 'type': 'type', 'seq': None, 'id': None, 'unit': None}
         """
         for name in options:
@@ -289,7 +291,7 @@ def lists_options(keywords: Keywords) -> Callable[[Function], Function]:
         option for option in StreamOptions.__dataclass_fields__.values() if option.name in keywords.__annotations__
     ]
 
-    def listed(function: Function) -> Function:
+    def list_options(function: Function) -> Function:
         signature = inspect.signature(function)
         parameters = [
             parameter
@@ -302,4 +304,4 @@ def lists_options(keywords: Keywords) -> Callable[[Function], Function]:
         function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return function
 
-    return listed
+    return list_options

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from acep.matches.partials.partial_columns import PartialColumns
     from acep.native.session import NativeSession
 
-__all__ = ["EVENTS", "SEVERAL", "Stream", "together"]
+__all__ = ["EVENTS", "SEVERAL", "Stream", "merge_matches"]
 
 
 FIRST = 256  # events in the first part of a batch; later parts have as many as their matches permit
@@ -53,7 +53,7 @@ class Stream:
     end, and no snapshot is taken. ``ordered``: chosen matches may be found in their order.
     Batches come in stream order: no event may be older, by ``(ts, order)``, than one pushed before. Each method
     that returns matches returns one list per plan, in output order. If the requested ``output`` can be counted
-    without making matches, the list is empty, and :meth:`counted` returns the counts.
+    without making matches, the list is empty, and :meth:`take_counted` returns the counts.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class Stream:
             self._events += len(batch)
             if self._session is not None:
                 self._call_session(self._session.push, batch)
-            matches = [in_order(executor.push(batch)) for executor in self._executors]
+            matches = [in_output_order(executor.push(batch)) for executor in self._executors]
             if self._tells_shed and (shed := self.counts.shed - shed_before):
                 message = "%d partial matches and events were shed in a batch of %d events"
                 logs.debug(__name__, message, shed, len(batch))
@@ -276,7 +276,7 @@ class Stream:
         session, executor = self._session, self._executors[0]
         if session is not None and self.flows:
             for block in session.blocks(batch, block_size, sort_limit):
-                yield [executor.shown(block) if isinstance(executor, FinerExecutor) else block]
+                yield [executor.release_matches(block) if isinstance(executor, FinerExecutor) else block]
         else:
             yield from self._push_in_parts(
                 batch, block_size, paced=session is not None and session.budget.pace is not None
@@ -292,7 +292,7 @@ class Stream:
             begin += len(part)
             if self._session is not None:
                 self._session.push(part)
-            matches = [in_order(executor.push(part)) for executor in self._executors]
+            matches = [in_output_order(executor.push(part)) for executor in self._executors]
             yield from _split_blocks(matches, block_size)
             if not paced:
                 n_fitting = block_size * len(part) // (2 * max([1, *map(len, matches)]))
@@ -302,7 +302,7 @@ class Stream:
         """End the stream like :meth:`finish`, but yield the matches in blocks."""
         yield from _split_blocks(self.finish(), block_size)
 
-    def took(self, processor: float, wall: float) -> None:
+    def record_seconds(self, processor: float, wall: float) -> None:
         """Record the seconds that the whole call took that pushed the last batch; a budget of time counts them."""
         if self._session is not None and self._session.budget.pace is not None:
             self._session.budget.pace.end(processor, wall)
@@ -362,7 +362,7 @@ class Stream:
         with self._guard_call():
             if self._session is not None:
                 self._call_session(self._session.advance, clock)
-            return [in_order(executor.advance(clock)) for executor in self._executors]
+            return [in_output_order(executor.advance(clock)) for executor in self._executors]
 
     def revise(self, removed: Batch | None, batch: Batch, n_rematched: int, n_fresh: int = 0) -> list[Sequence[Found]]:
         """Push events that may be older than others were, and return the matches, in no order. The partitions of the
@@ -384,17 +384,17 @@ class Stream:
         with self._guard_call():
             if self._session is not None:
                 self._call_session(self._session.finish)
-            return [in_order(executor.finish()) for executor in self._executors]
+            return [in_output_order(executor.finish()) for executor in self._executors]
 
-    def counted(self, plan: int) -> Counted | int | None:
+    def take_counted(self, plan: int) -> Counted | int | None:
         """Return what plan number ``plan`` has counted since the last call: the number of matches, or rows of match
         points or of bundles (later additions to a bundle come as another row of it); ``None`` where matches are
         made. To keep snapshots, call this before each."""
-        return self._executors[plan].counted() if self._executors else None
+        return self._executors[plan].take_counted() if self._executors else None
 
-    def low(self, plan: int) -> int | None:
+    def earliest_open_end(self, plan: int) -> int | None:
         """Return the time before which no match of plan number ``plan`` ends any more; ``None`` if it is unknown."""
-        return self._executors[plan].low()
+        return self._executors[plan].earliest_open_end()
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes that :meth:`restore` reads."""
@@ -544,7 +544,7 @@ def _engines_text(engines: Sequence[str]) -> str:
     return f"the native engine ({', '.join(engines)})" if engines else "the reference engine"
 
 
-def in_order(matches: Sequence[Found]) -> Sequence[Found]:
+def in_output_order(matches: Sequence[Found]) -> Sequence[Found]:
     """Return matches in output order."""
     return (
         sort_matches(matches, native_sort()) if isinstance(matches, FoundColumns) else sorted(matches, key=output_order)
@@ -557,7 +557,7 @@ def _split_blocks(matches_by_plan: list[Sequence[Found]], block_size: int) -> It
         yield [matches[start : start + block_size] for matches in matches_by_plan]
 
 
-def together(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
+def merge_matches(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
     """Merge what one plan returned at several times, each part in output order, in that order."""
     filled = [part for part in parts if len(part)]
     if len(filled) == 1:

@@ -113,7 +113,7 @@ class SheddingController:
                 "the history is damaged: the state of its policy makes no sense", code="state_damaged"
             ) from None
 
-    def bound(self, core: NativeCore, memory: int) -> None:
+    def bound_memory(self, core: NativeCore, memory: int) -> None:
         """Bound the memory to ``memory`` bytes: up to half for the policy, the rest for the native core.
 
         Raises :class:`QueryError` if that is too little, or if more than partial matches waits in the query."""
@@ -127,20 +127,20 @@ class SheddingController:
             )
         self.memory = memory
         self.sampled_units = replace(self.sampled_units, max_rows=min(self.sampled_units.max_rows, memory >> 10))
-        self._bound(core)
+        self._pass_on_bound(core)
 
     def set_beside(self, core: NativeCore, size: int) -> None:
         """Set how many bytes of the memory texts take."""
         if size != self.beside:
             self.beside = size
-            self._bound(core)
+            self._pass_on_bound(core)
 
     def _weigh(self) -> None:
         """Update how many bytes the state of the policy and the sampled units take."""
         with self._blaming_policy("state"):
             self.policy_bytes = held_by(self.policy.state()) + self.sampled_units.rows.nbytes
 
-    def _bound(self, core: NativeCore) -> None:
+    def _pass_on_bound(self, core: NativeCore) -> None:
         if self.memory is None:
             return
         self._weigh()
@@ -192,16 +192,16 @@ class SheddingController:
         """Return the touches allowed per event, ``None`` without a bound."""
         return self._allowance(events) if events > self.events else self.rate
 
-    def left(self, events: int) -> int:
+    def events_left(self, events: int) -> int:
         """Return how many events come before the next :meth:`look`."""
         n_events = events - self.events
         if self.events == 0 and n_events < LOOK_EVENTS:  # early looks, at 1,024, 2,048 and 4,096 events
             return min(self.length, FIRST_EPOCH << (n_events // FIRST_EPOCH).bit_length()) - n_events
         return min(self.length - n_events, LOOK_EVENTS - n_events % LOOK_EVENTS)
 
-    def due(self, events: int) -> bool:
+    def is_due(self, events: int) -> bool:
         """Return whether event number ``events`` is the last one before a :meth:`look`."""
-        return self.left(events - 1) == 1
+        return self.events_left(events - 1) == 1
 
     def ends(self, events: int) -> bool:
         """Return whether an epoch ends with event number ``events``."""
@@ -210,7 +210,7 @@ class SheddingController:
     def look(self, core: NativeCore, events: int) -> None:
         """Look after ``events`` in all: learn if the epoch ends, also early because drift was detected."""
         counts = core.shedding_counts(self.number)
-        self.drifted = (self.ends(events) or (events - self.events) % LOOK_EVENTS == 0) and self._drifted(counts)
+        self.drifted = (self.ends(events) or (events - self.events) % LOOK_EVENTS == 0) and self._detect_drift(counts)
         if self.drifted or self.ends(events):
             self.learn(core, events)
         elif not counts["calm"]:
@@ -218,11 +218,11 @@ class SheddingController:
             core.shadow_sample(self.number, round(self.share * ALL))
         self.drifted = False
 
-    def _drifted(self, counts: Mapping[str, Any]) -> bool:
+    def _detect_drift(self, counts: Mapping[str, Any]) -> bool:
         previous, self.looked = self.looked, (int(counts["points"]), int(counts["spent"]))
         if counts["calm"] or (self.rate is None and not self.granted):  # nothing is shed
             return False
-        self.yield_monitor, drifted = self.yield_monitor.after(
+        self.yield_monitor, drifted = self.yield_monitor.add_counts(
             self.looked[0] - previous[0], self.looked[1] - previous[1]
         )
         return drifted
@@ -244,11 +244,11 @@ class SheddingController:
         counts = core.shedding_counts(self.number)
         points, clock = core.shadow_points(self.number), int(counts["clock"])
         rows = (points, clock) if self.reconciliation is None else self.reconciliation.release(clock)
-        self.sampled_units = self.sampled_units.then(*rows)
+        self.sampled_units = self.sampled_units.add_rows(*rows)
         if counts["calm"] and not counts["logged"]:  # there is nothing to learn
             self._begin_epoch(events, counts)
             self.length = min(2 * self.length, CALM_EPOCH)
-            self._bound(core)
+            self._pass_on_bound(core)
             return
         epoch = Epoch(
             events=events - self.events,
@@ -270,7 +270,7 @@ class SheddingController:
         self.length = EPOCH_AFTER_DRIFT if self.drifted else min(self.length + self.length // self.slowly, longest)
         with self._blaming_policy("learn"):
             self._apply(core, self.policy.learn(epoch))
-        self._bound(core)
+        self._pass_on_bound(core)
         self.seconds += time.process_time() - began
 
     def follow(self, core: NativeCore, events: int) -> None:
@@ -301,16 +301,16 @@ class SheddingController:
         if self.estimate == 0:
             return
         allowed, touches = None if counts["price"] <= 0 else self._allowance(events), int(counts["watching"])
-        self.shadow_sampler = self.shadow_sampler.after(events, touches, self.share, allowed, self.estimate)
+        self.shadow_sampler = self.shadow_sampler.update(events, touches, self.share, allowed, self.estimate)
 
     def recall(self, core: NativeCore, skipped: float) -> Callable[[], tuple[Tally, Tally]]:
         """Return a function that tallies the recall so far, of match points and of match bundles, whatever comes later.
         ``skipped``: the share of events that was not admitted."""
         clock = int(core.shedding_counts(self.number)["clock"])
-        points = self.noted.more(core.shadow_points(self.number, self.noted.size // len(COLUMNS)))
+        points = self.noted.append(core.shadow_points(self.number, self.noted.size // len(COLUMNS)))
         if self.reconciliation is not None:
             points, clock = self.reconciliation.so_far(core, points, clock)
-        return partial(self.sampled_units.so_far, points, clock, skipped)
+        return partial(self.sampled_units.tallies_so_far, points, clock, skipped)
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data, with bytes. The native core saves its shedding table and counts."""
@@ -343,7 +343,7 @@ class SheddingController:
         self.yield_monitor, self.looked = YieldMonitor.from_data(data["yields"]), (points, touches)
         self.sampled_units, self.noted = self.sampled_units.with_arrays(from_json(data["seen"])), Rows()
         self._apply(core, self.policy.restore(from_json(data["state"])))
-        self._bound(core)
+        self._pass_on_bound(core)
 
     @property
     def share(self) -> float:

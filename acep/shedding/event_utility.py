@@ -21,7 +21,7 @@ from acep.plan.compile import Plan
 from acep.plan.schema import Kind
 from acep.storage.plain_data import from_bytes, to_bytes
 
-__all__ = ["CELLS", "SECTION", "EventUtility", "binned", "is_sheddable", "numeric_attributes"]
+__all__ = ["CELLS", "SECTION", "EventUtility", "bin_values", "is_sheddable", "numeric_attributes"]
 
 SECTION = "events"
 """The name of the section of a history file."""
@@ -54,10 +54,10 @@ def numeric_attributes(plan: Plan) -> list[str]:
     return [name for name in numeric if name not in scaled and name not in (*plan.keys, plan.schema.ts)]
 
 
-def binned(values: Floats, edges: tuple[float, ...]) -> Ints:
+def bin_values(values: Floats, edges: tuple[float, ...]) -> Ints:
     """Return the number of edges that each value reaches; a missing value (NaN) reaches none.
 
-    >>> binned(np.array([1.0, 2.0, np.nan]), (2.0, 3.0)).tolist()
+    >>> bin_values(np.array([1.0, 2.0, np.nan]), (2.0, 3.0)).tolist()
     [0, 1, 0]
     """
     return np.where(np.isnan(values), 0, np.searchsorted(edges, values, "right"))
@@ -95,18 +95,18 @@ class EventUtility:
         cell = type_index.fill_null(len(self.types)).to_numpy(zero_copy_only=False).astype(np.int64)
         for name, edges in self.bins:
             values = pc.cast(columns[name], pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-            cell = cell * (len(edges) + 1) + binned(values, edges)
+            cell = cell * (len(edges) + 1) + bin_values(values, edges)
         return np.asarray(cell, np.int64)
 
     def keep(self, share: float, events: Floats) -> int | None:
         """Return how many cells to keep if a ``share`` of the events can be kept; ``None`` if that would not find more
         match points than equal chances. ``events`` are the events in each cell, of shape ``(len(order),)``."""
-        shares = self.upto(events)
+        shares = self.cumulative_shares(events)
         n_cells = int(np.searchsorted(shares, share, "right")) - 1
         recall = np.interp(n_cells, (0, *self.n_kept, len(self.order)), (0.0, *self.recall, 1.0))
         return n_cells if shares[n_cells] >= FULL * share and recall >= share + GAIN * (1 - share) else None
 
-    def upto(self, events: Floats) -> Floats:
+    def cumulative_shares(self, events: Floats) -> Floats:
         """Return the share of the events in the first 0, 1, 2, ... cells, of shape ``(len(order) + 1,)``."""
         return np.append(0.0, np.cumsum(events[list(self.order)]) / events.sum())
 
@@ -122,10 +122,12 @@ class EventUtility:
             return None
         try:
             state = from_bytes(sections[SECTION])
-            bins = tuple((str(name), _each(float, edges)) for name, edges in state["bins"])
-            order, n_kept = (_each(int, state[name]) for name in ("order", "kept"))
-            events, recall = (_each(float, state[name]) for name in ("events", "recall"))
-            utility = cls(str(state["fingerprint"]), _each(str, state["types"]), bins, order, events, n_kept, recall)
+            bins = tuple((str(name), _tuple_of(float, edges)) for name, edges in state["bins"])
+            order, n_kept = (_tuple_of(int, state[name]) for name in ("order", "kept"))
+            events, recall = (_tuple_of(float, state[name]) for name in ("events", "recall"))
+            utility = cls(
+                str(state["fingerprint"]), _tuple_of(str, state["types"]), bins, order, events, n_kept, recall
+            )
         except (ValueError, TypeError, KeyError):
             raise SnapshotError(
                 "the history is damaged: the utility of its events cannot be read", code="state_damaged"
@@ -148,5 +150,5 @@ class EventUtility:
         return sound and bool(np.isfinite(floats).all() and (floats >= 0).all() and (floats <= 1).all())
 
 
-def _each(kind: Callable[[Any], Any], values: Any) -> tuple[Any, ...]:
+def _tuple_of(kind: Callable[[Any], Any], values: Any) -> tuple[Any, ...]:
     return tuple(kind(value) for value in values)

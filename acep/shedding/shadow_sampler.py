@@ -47,12 +47,12 @@ class ShadowSampler:
         names = [field.name for field in fields(cls)]
         return restore_numbers(cls(), {name: data[stored] for name, stored in zip(names, STORED, strict=True)})
 
-    def after(self, events: int, touches: int, sampled: float, allowed: float | None, part: float) -> ShadowSampler:
+    def update(self, events: int, touches: int, sampled: float, allowed: float | None, part: float) -> ShadowSampler:
         """Return the update after ``events`` and ``touches``, where a share ``sampled`` of units was sampled. A
         ``part`` of the touches ``allowed`` per event may go there; ``None``: nothing is dropped, so no costs are
         learned.
 
-        >>> sampler = ShadowSampler().after(1 << 20, 1 << 16, 1 / 512, 4.0, 1 / 32)
+        >>> sampler = ShadowSampler().update(1 << 20, 1 << 16, 1 / 512, 4.0, 1 / 32)
         >>> round(sampler.share, 4), sampler.recent_events
         (0.0039, 2048.0)
         """

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from acep.errors import DataError
 from acep.events.columns import ticks_of
 from acep.spark.job import SentJob
-from acep.spark.spark_state_worker import NOW, VERSION, received
+from acep.spark.spark_state_worker import NOW, VERSION, restore_names
 from acep.streaming.query_versions import NewVersion, versions_in_rows
-from acep.streaming.step import BUCKET, newest_tick, plain
+from acep.streaming.step import BUCKET, newest_tick, remove_metadata
 
-__all__ = ["PartitionRows", "SortedRows", "counted_rows", "rows_of_partition"]
+__all__ = ["PartitionRows", "SortedRows", "count_rows", "rows_of_partition"]
 
 MAX_HELD_BYTES = 128 << 20
 """Bytes of rows that a partition holds in memory; more rows go to temporary files, one for each bucket."""
@@ -60,7 +60,7 @@ class PartitionRows:
         """The numbers of the buckets that have rows, or a row with a version."""
         return {*self.in_memory, *self.files, *self.version_buckets}
 
-    def of(self, number: int) -> SortedRows | None:
+    def take_rows(self, number: int) -> SortedRows | None:
         """Return the rows of a bucket; its file can be read only once."""
         sorted_rows, file = self.in_memory.get(number), self.files.pop(number, None)
         if file is None:
@@ -72,7 +72,7 @@ class PartitionRows:
                 pieces.append(pa.ipc.open_stream(file).read_all())
         if sorted_rows is not None:
             pieces.append(sorted_rows.rows)
-        return _sorted(self.job, pa.concat_tables(pieces))[number]
+        return _sort_rows(self.job, pa.concat_tables(pieces))[number]
 
     def close(self) -> None:
         """Close, and so remove, the files that were not read."""
@@ -82,8 +82,8 @@ class PartitionRows:
     def sort(self, batches: Sequence[pa.RecordBatch]) -> None:
         """Sort the rows of batches, and keep them in memory in place of earlier ones."""
         began = time.time()
-        rows = plain(received(self.job, batches))
-        self.in_memory = _sorted(self.job, rows.drop_columns([NOW]) if NOW in rows.column_names else rows)
+        rows = remove_metadata(restore_names(self.job, batches))
+        self.in_memory = _sort_rows(self.job, rows.drop_columns([NOW]) if NOW in rows.column_names else rows)
         ticks = (newest_tick(self.job, part.ticks, self.now) for part in self.in_memory.values())
         self.newest = max((tick for tick in (self.newest, *ticks) if tick is not None), default=None)
         self.spans.append([began, time.time()])
@@ -134,7 +134,7 @@ def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked
     return partition
 
 
-def counted_rows(job: SentJob, rows: pa.Table) -> dict[str, int | None]:
+def count_rows(job: SentJob, rows: pa.Table) -> dict[str, int | None]:
     """Count the rows of a micro-batch as Spark's observation does, if all of them travel, each event to one bucket.
 
     A row that ends the stream travels to all buckets. One whose key is null has no bucket: it is no event of any
@@ -148,7 +148,7 @@ def counted_rows(job: SentJob, rows: pa.Table) -> dict[str, int | None]:
     return {"rows": len(timed) + ends, "events": n_events, "needed": n_events, "carried": n_events, "seen": seen}
 
 
-def _sorted(job: SentJob, rows: pa.Table) -> dict[int, SortedRows]:
+def _sort_rows(job: SentJob, rows: pa.Table) -> dict[int, SortedRows]:
     """Sort rows by bucket, then by time, so that the rows of each bucket are a slice and need no copy."""
     codes = rows.column(BUCKET).to_numpy()
     numbers = np.where(codes >= 0, codes, -1 - codes)

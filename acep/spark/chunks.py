@@ -41,26 +41,26 @@ def for_spark(table: pa.Table) -> pa.Table:
                 hint="cast it, and times that are finer, to microseconds, or cast it to integers",
                 code="data_type",
             )
-    return pa.table({name: _fitted(name, table.column(name)) for name in table.column_names})
+    return pa.table({name: _cast_column(name, table.column(name)) for name in table.column_names})
 
 
-def _fitted(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _cast_column(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     truth = kind_of(column.type) is Kind.BOOL
     plain = plain_type(column.type)
     if plain != column.type:
         column = column.cast(plain)
-    wanted = pa.bool_() if truth else _wanted(plain)
+    spark_type = pa.bool_() if truth else _type_for_spark(plain)
     try:
-        return column.cast(wanted)
+        return column.cast(spark_type)
     except pa.ArrowInvalid:
         raise DataError(
-            f"column `{name}` ({plain}) holds values that Spark's {wanted} does not",
+            f"column `{name}` ({plain}) holds values that Spark's {spark_type} does not",
             hint="round times to microseconds" if pa.types.is_timestamp(plain) else None,
             code="data_type",
         ) from None
 
 
-def _wanted(plain: pa.DataType) -> pa.DataType:
+def _type_for_spark(plain: pa.DataType) -> pa.DataType:
     """Return the Spark type that holds the values of a plain type; if there is none, the type itself."""
     is_ = pa.types
     if is_.is_timestamp(plain):

@@ -38,7 +38,7 @@ def error_in(failure: BaseException) -> AcepError | None:
             return seen
         text = str(seen)
         if match := _RAISED.search(text):
-            return _rebuilt(match[1], match[2])
+            return _rebuild_error(match[1], match[2])
         if match := _USER.search(text):
             return DataError(match[1])
         if problem := _environment(text):
@@ -70,7 +70,7 @@ def needs_python(problem: str) -> EngineError:
     )
 
 
-def _rebuilt(name: str, rendered: str) -> AcepError:
+def _rebuild_error(name: str, rendered: str) -> AcepError:
     """Rebuild an error from the name of its class and the text of :meth:`AcepError.render`."""
     kind = getattr(errors, name, AcepError)
     lines = rendered.strip().splitlines()

@@ -18,42 +18,41 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructField, StructType
 
-__all__ = ["all_columns", "input_schema", "key_column", "path_of", "quoted", "refused", "with_fields"]
+__all__ = ["all_columns", "input_schema", "key_column", "path_of", "quote_name", "why_refused", "with_fields"]
 
 CHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"  # metadata key with which Spark marks a string column as CHAR(n)
 TWICE = "is the name of two fields; rename one of them"
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Quote a column's name for Spark, so that it may have any characters."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def refused(column_type: DataType) -> str | None:
+def why_refused(column_type: DataType) -> str | None:
     """Return why a column of this type cannot be used, and after ``; `` what to do; ``None`` if it can be used.
 
     >>> from pyspark.sql.types import YearMonthIntervalType
-    >>> refused(YearMonthIntervalType())
+    >>> why_refused(YearMonthIntervalType())
     'is interval year to month, and months have no fixed length; make it an integer'
     """
-    kind, shown = column_type.typeName(), column_type.simpleString()
+    kind, text = column_type.typeName(), column_type.simpleString()
     if kind == "string":
         if getattr(column_type, "collation", BINARY_COLLATION) == BINARY_COLLATION:
             return None
         hint = f"collate it: collate(column, '{BINARY_COLLATION}')"
-        return f"is {shown}, which Spark compares otherwise than its bytes; {hint}"
+        return f"is {text}, which Spark compares otherwise than its bytes; {hint}"
     if kind in ("yearmonthinterval", "interval"):
         hint = "make it a day-time interval" if kind == "interval" else "make it an integer"
-        return f"is {shown}, and months have no fixed length; {hint}"
+        return f"is {text}, and months have no fixed length; {hint}"
     if kind == "variant":
-        return (
-            f"is {shown}, and a predicate needs single values; take one, as variant_get(column, '$.id', 'bigint') does"
-        )
+        hint = "take one, as variant_get(column, '$.id', 'bigint') does"
+        return f"is {text}, and a predicate needs single values; {hint}"
     arrow = arrow_type(column_type)
     if arrow is None:
-        return f"is {shown}, which acep does not know; make it columns of plain types"
+        return f"is {text}, which acep does not know; make it columns of plain types"
     why = refusal(arrow)
-    return None if why is None else why.replace(str(arrow), shown, 1)
+    return None if why is None else why.replace(str(arrow), text, 1)
 
 
 def input_schema(columns: StructType, **names: Any) -> InputSchema:
@@ -63,7 +62,7 @@ def input_schema(columns: StructType, **names: Any) -> InputSchema:
     Raises :class:`DataError` for a column that is missing, or of a type that its role does not allow.
     """
     types = {field.name: field.dataType for field in columns.fields}
-    unusable = {name: why for name, column_type in types.items() if (why := refused(column_type)) is not None}
+    unusable = {name: why for name, column_type in types.items() if (why := why_refused(column_type)) is not None}
     unusable |= {field.name: TWICE for field in columns.fields if field.metadata.get(TWICE)}
     for role, name in ({"ts": "ts"} | names).items():
         why = unusable.get(name) if role != "unit" and isinstance(name, str) else None
@@ -73,26 +72,26 @@ def input_schema(columns: StructType, **names: Any) -> InputSchema:
         if kind == "daytimeinterval" and role == "id":
             why = f"is {types[name].simpleString()}, and must hold integers or texts; cast it to text"
         if why is not None:
-            what, _, hint = why.partition("; ")
-            raise DataError(f"the {role} column `{name}` {what}", hint=hint, code="data_type")
+            reason, _, hint = why.partition("; ")
+            raise DataError(f"the {role} column `{name}` {reason}", hint=hint, code="data_type")
     arrow = {
         name: list_type(column_type) or (pa.binary() if name in unusable else arrow_type(column_type))
         for name, column_type in types.items()
     }
     try:
         schema = schema_of(pa.schema([(name, arrow[name]) for name in columns.names]), **names)
-    except DataError as bad:
-        named = [n for n in names.values() if isinstance(n, str) and n in types and f"`{n}`" in bad.message]
-        if not named:
+    except DataError as error:
+        named_columns = [n for n in names.values() if isinstance(n, str) and n in types and f"`{n}`" in error.message]
+        if not named_columns:
             raise
-        said = bad.message.removesuffix(str(arrow[named[0]]))
-        shown = bad.message if said == bad.message else said + types[named[0]].simpleString()
-        advice = bad.hint and bad.hint.replace("int64", "bigint")
-        raise DataError(shown, hint=advice, code=bad.code) from None
+        prefix = error.message.removesuffix(str(arrow[named_columns[0]]))
+        message = error.message if prefix == error.message else prefix + types[named_columns[0]].simpleString()
+        advice = error.hint and error.hint.replace("int64", "bigint")
+        raise DataError(message, hint=advice, code=error.code) from None
     return replace(schema, unusable=tuple(unusable.items()))
 
 
-def _inner(columns: StructType) -> dict[str, tuple[tuple[str, ...], StructField]]:
+def _inner_fields(columns: StructType) -> dict[str, tuple[tuple[str, ...], StructField]]:
     """Return the path and the field of each struct field by its full name, level by level. A column of the same name
     takes precedence."""
     from pyspark.sql import types as st
@@ -118,7 +117,7 @@ def _inner(columns: StructType) -> dict[str, tuple[tuple[str, ...], StructField]
 
 def path_of(columns: StructType, name: str) -> tuple[tuple[str, ...], StructField]:
     """Return the path to a column or to a struct field, and its field. Raises :class:`DataError` if there is none."""
-    inner = _inner(columns)
+    inner = _inner_fields(columns)
     if name in columns.names:
         return (name,), columns[name]
     if name not in inner:
@@ -134,7 +133,7 @@ def all_columns(columns: StructType) -> StructType:
     from pyspark.sql import types as st
 
     fields = list(columns.fields)
-    fields += [st.StructField(n, f.dataType, True, f.metadata) for n, (_, f) in _inner(columns).items()]
+    fields += [st.StructField(n, f.dataType, True, f.metadata) for n, (_, f) in _inner_fields(columns).items()]
     texts = ("char", "varchar")
     return st.StructType(
         [
@@ -151,25 +150,25 @@ def _check_case(columns: StructType, path: tuple[str, ...]) -> None:
     level: DataType = columns
     for depth, name in enumerate(path):
         assert isinstance(level, StructType)
-        alike = sorted({column_name for column_name in level.names if column_name.lower() == name.lower()})
-        if len(alike) > 1:
-            full = [".".join((*path[:depth], column_name)) for column_name in alike]
+        similar_names = sorted({column_name for column_name in level.names if column_name.lower() == name.lower()})
+        if len(similar_names) > 1:
+            paths = [".".join((*path[:depth], column_name)) for column_name in similar_names]
             raise DataError(
-                f"the columns {' and '.join(map(quoted, full))} differ only in case, so Spark takes them for one",
+                f"the columns {' and '.join(map(quote_name, paths))} differ only in case, so Spark takes them for one",
                 hint='rename one of them, or set "spark.sql.caseSensitive" to "true"',
                 code="data_column",
             )
         level = level[name].dataType
 
 
-def with_fields(frame: DataFrame, wanted: Iterable[str]) -> DataFrame:
+def with_fields(frame: DataFrame, names: Iterable[str]) -> DataFrame:
     """Add the wanted struct fields and parts of lists to the DataFrame as columns, and strip trailing blanks from CHAR
     columns, which SQL ignores. Raises :class:`DataError` for a name that Spark cannot tell from another one."""
     from pyspark.sql import functions as sf
 
     added: dict[str, Column] = {}
     any_case = str(frame.sparkSession.conf.get("spark.sql.caseSensitive") or "false").lower() != "true"
-    for name in wanted:
+    for name in names:
         if name not in frame.columns and (part := part_of_list(frame.schema, name)) is not None:
             added[name] = part
             continue
@@ -178,7 +177,7 @@ def with_fields(frame: DataFrame, wanted: Iterable[str]) -> DataFrame:
             _check_case(frame.schema, path)
         char = field.dataType.typeName() == "char" or str(field.metadata.get(CHAR_KEY, "")).startswith("char(")
         if char or len(path) > 1:
-            column = sf.col(".".join(map(quoted, path)))
+            column = sf.col(".".join(map(quote_name, path)))
             added[name] = sf.rtrim(column) if char else column
     return frame.withColumns(added) if added else frame
 
@@ -188,5 +187,5 @@ def key_column(rows: DataFrame, name: str) -> Column:
     from pyspark.sql import functions as sf
 
     if rows.schema[name].dataType.typeName() not in ("float", "double"):
-        return sf.col(quoted(name))
-    return sf.nanvl(sf.col(quoted(name)) + sf.lit(0.0), sf.lit(None).cast("double"))
+        return sf.col(quote_name(name))
+    return sf.nanvl(sf.col(quote_name(name)) + sf.lit(0.0), sf.lit(None).cast("double"))

@@ -17,12 +17,12 @@ import pyarrow as pa
 from acep.bucket_state.state_files import Version, Versions
 from acep.errors import EngineError
 from acep.overload.event_choice import Exploring, explored_in
-from acep.overload.sampled_recall import points_by_cell, points_told
+from acep.overload.sampled_recall import pack_points, points_by_cell
 from acep.spark.bucket_rows import PartitionRows, SortedRows, rows_of_partition
 from acep.spark.job import SentJob
 from acep.spark.row_sums import sum_of_rows
-from acep.streaming.query_versions import NewVersion, in_order
-from acep.streaming.step import BucketRows, MicroBatch, SteppedBucket, end_step, take_step, telling, write_step
+from acep.streaming.query_versions import NewVersion, sort_versions
+from acep.streaming.step import BucketRows, MicroBatch, SteppedBucket, end_step, take_step, with_metrics, write_step
 from acep.streaming.time_spent import Stopwatch
 
 __all__ = ["StatePlace", "call_name", "step_in_files", "versions_of"]
@@ -71,33 +71,33 @@ def step_in_files(
     """
     batch, partition, versions = _context(job, place)
     if place.batch_ids is None and partition >= place.partitions:
-        raise _moved(place)
+        raise _moved_error(place)
     marked = place.batch_ids is not None and place.partitions > 1
     with closing(rows_of_partition(job, batches, marked=marked)) as rows:
-        yield from _stepped(job, place, batch, partition, versions, rows, cores)
+        yield from _step_buckets(job, place, batch, partition, versions, rows, cores)
 
 
-def _stepped(
+def _step_buckets(
     job: SentJob, place: StatePlace, batch: int, partition: int, versions: Versions, rows: PartitionRows, cores: int
 ) -> Iterator[pa.RecordBatch]:
     if place.batch_ids is not None:
-        partition = 0 if place.partitions == 1 else _marked(rows, place)
+        partition = 0 if place.partitions == 1 else _marked_partition(rows, place)
     if any(number % place.partitions != partition for number in rows.numbers):
-        raise _moved(place)
-    old_versions = versions.before(batch)
+        raise _moved_error(place)
+    old_versions = versions.begin_batch(batch)
     # Without rows the number of the partition cannot be checked, and it may be that of another one. Then nothing has
     # become certain either, as the row that moves the time goes to each partition.
     is_sure = place.batch_ids is not None or bool(rows.numbers)
     newest = max((tick for tick in (rows.newest, place.newest) if tick is not None), default=None)
     micro_batch = MicroBatch(job, versions, batch, old_versions, place.delay_ms, rows.now, place.seen)
-    newer = (*place.newer, *in_order(rows.versions))
+    newer = (*place.newer, *sort_versions(rows.versions))
     numbers = range(partition, job.buckets, place.partitions)
 
-    def taken(number: int, core: int) -> tuple[SteppedBucket, Stopwatch, BucketRows]:
+    def take(number: int, core: int) -> tuple[SteppedBucket, Stopwatch, BucketRows]:
         # Each core has a number of its own, so that times of the same core add up.
         watch = Stopwatch(partition + core)
         watch.packed = rows.spans if number == partition else []
-        part = _part(job, rows.of(number), newest)
+        part = _bucket_rows(job, rows.take_rows(number), newest)
         if newer:
             part = replace(part, versions=newer, digest=f"{part.digest} {newer}")
         step = take_step(micro_batch, number, part, watch, is_sure=is_sure)
@@ -106,7 +106,7 @@ def _stepped(
 
     counted, explored = [], []
     # While the state of a bucket is written, the next one is processed. Results follow once it is durable.
-    with ThreadPoolExecutor(1) as writer, closing(_on_cores(taken, numbers, cores)) as steps:
+    with ThreadPoolExecutor(1) as writer, closing(_on_cores(take, numbers, cores)) as steps:
         writing: _Writing | None = None
         for step, watch, part in steps:
             if place.sampled:
@@ -118,17 +118,19 @@ def _stepped(
         if writing is not None:
             yield from _results(micro_batch, writing)
     if counted:
-        yield from telling(job, job.result.empty_table(), [points_told(counted, explored_in(explored))]).to_batches()
+        yield from with_metrics(
+            job, job.result.empty_table(), [pack_points(counted, explored_in(explored))]
+        ).to_batches()
 
 
-def _on_cores(taken: Callable[[int, int], Result], numbers: Sequence[int], cores: int) -> Generator[Result, None, None]:
+def _on_cores(take: Callable[[int, int], Result], numbers: Sequence[int], cores: int) -> Generator[Result, None, None]:
     """Yield what a function returns for some numbers and the number of a core, in the order of the numbers."""
     if cores == 1:
-        yield from (taken(number, 0) for number in numbers)
+        yield from (take(number, 0) for number in numbers)
         return
     with ExitStack() as stack:
         threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(cores)]
-        waiting = [threads[i % cores].submit(taken, number, i % cores) for i, number in enumerate(numbers)]
+        waiting = [threads[i % cores].submit(take, number, i % cores) for i, number in enumerate(numbers)]
         try:
             for future in waiting:
                 yield future.result()
@@ -152,19 +154,19 @@ def _results(micro_batch: MicroBatch, writing: _Writing) -> Iterator[pa.RecordBa
     watch.start()
     new = writing.new.result()
     for table in writing.step.out:
-        yield from telling(job, table, []).to_batches(ROWS)
-    done = end_step(micro_batch, writing.step, new, watch)
-    yield from telling(job, job.result.empty_table(), [done]).to_batches()
+        yield from with_metrics(job, table, []).to_batches(ROWS)
+    metrics = end_step(micro_batch, writing.step, new, watch)
+    yield from with_metrics(job, job.result.empty_table(), [metrics]).to_batches()
 
 
-def _marked(rows: PartitionRows, place: StatePlace) -> int:
+def _marked_partition(rows: PartitionRows, place: StatePlace) -> int:
     """Return the number of the partition from its marking row."""
     if rows.mark is None:
-        raise _moved(place)
+        raise _moved_error(place)
     return rows.mark % place.partitions
 
 
-def _moved(place: StatePlace) -> EngineError:
+def _moved_error(place: StatePlace) -> EngineError:
     return EngineError(
         "the result of match was united with another DataFrame, or coalesced, and its state= is in files",
         hint=f"shuffle the result: found.repartition({place.partitions}).union(...), or found.repartition(1) in place"
@@ -172,7 +174,7 @@ def _moved(place: StatePlace) -> EngineError:
     )
 
 
-def _part(job: SentJob, received_rows: SortedRows | None, newest: int | None) -> BucketRows:
+def _bucket_rows(job: SentJob, received_rows: SortedRows | None, newest: int | None) -> BucketRows:
     """Return the rows of a bucket as a step takes them. Rows that only advance its time are no part of the digest, as
     which of them come depends on how Spark divides its work."""
     if received_rows is None:
@@ -186,7 +188,7 @@ def _part(job: SentJob, received_rows: SortedRows | None, newest: int | None) ->
 
 def _context(job: SentJob, place: StatePlace) -> tuple[int, int, Versions]:
     """Return the number of the micro-batch, that of the task's partition, and the versions of the run."""
-    batch, query, run, partition = _says() if place.batch_ids is None else (*place.batch_ids, 0)
+    batch, query, run, partition = _ids_of_task() if place.batch_ids is None else (*place.batch_ids, 0)
     return batch, partition, versions_of(job, place, query, run)
 
 
@@ -200,7 +202,7 @@ def call_name(job: SentJob) -> str:
     return job.fingerprint[:32]
 
 
-def _says() -> tuple[int, str, str, int]:
+def _ids_of_task() -> tuple[int, str, str, int]:
     """Return Spark's ids of the micro-batch, the streaming query, its run and the partition."""
     from pyspark import TaskContext
 

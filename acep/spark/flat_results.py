@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from acep.matches.flat import KEY, LAST, VALUES, FlatColumn, Layout, flat_columns, flat_table
-from acep.spark.fields import quoted
+from acep.spark.fields import quote_name
 from acep.streaming.job import Job
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["flattened"]
+__all__ = ["flatten_result"]
 
 
-def flattened(result: Any, job: Job) -> Any:
+def flatten_result(result: Any, job: Job) -> Any:
     """Return the result of a job, a DataFrame or an Arrow table, in the columns of
     :func:`acep.matches.flat.flat_columns`. Raises :class:`QueryError` if two of them would have one name."""
     layout = Layout.of_plans(job.plans)
@@ -30,7 +30,7 @@ def _column(flat_column: FlatColumn) -> Column:
     from pyspark.sql import functions as sf
 
     if not flat_column.part:
-        return sf.col(quoted(flat_column.field))
+        return sf.col(quote_name(flat_column.field))
     if flat_column.part in (KEY, VALUES):
         return sf.col(flat_column.part).getField(flat_column.field).alias(flat_column.name)
     ids = sf.col("bindings").getItem(flat_column.field)  # null where the variable binds nothing

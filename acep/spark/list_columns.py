@@ -63,7 +63,7 @@ def part_of_list(columns: StructType, name: str) -> Column | None:
         if isinstance(step, Element):
             column, column_type = sf.get(column, sf.lit(step.number - 1)), column_type.elementType
         else:
-            column, column_type = _asked(column, column_type, step), st.StringType()
+            column, column_type = _translate_part(column, column_type, step), st.StringType()
     return column
 
 
@@ -77,7 +77,7 @@ def _way_through_list(columns: StructType, name: str) -> ColumnPath | None:
     return way if way is not None and way.through_list else None
 
 
-def _asked(column: Column, column_type: DataType, part: ListPart) -> Column:
+def _translate_part(column: Column, column_type: DataType, part: ListPart) -> Column:
     """Return what is asked of a whole list."""
     from pyspark.sql import functions as sf
     from pyspark.sql import types as st

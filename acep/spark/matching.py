@@ -13,10 +13,10 @@ from acep.native.compiled import warn_if_missing
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.spark.chunks import for_spark
 from acep.spark.fields import path_of
-from acep.spark.flat_results import flattened
+from acep.spark.flat_results import flatten_result
 from acep.spark.interpreter import check_workers
-from acep.spark.job import job_of
-from acep.spark.job_run import over_batch, over_files, over_stream
+from acep.spark.job import make_spark_job
+from acep.spark.job_run import run_batch, run_stream, run_stream_in_files
 from acep.spark.query_rows import query_rows
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
 from acep.spark.times import end_column
@@ -122,8 +122,8 @@ def match(
     frame = frame_of(df)
     if buckets is None and not frame.isStreaming:
         buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or BUCKETS)
-    budget = StreamOptions.of("match", options, RevisedKeywords).budget
-    job, result = job_of(
+    budget = StreamOptions.from_keywords("match", options, RevisedKeywords).budget
+    job, result = make_spark_job(
         frame.schema,
         query,
         output=output,
@@ -158,14 +158,14 @@ def match(
                 code="option_invalid",
             )
         if state is None:
-            matches = over_stream(frame, job, result, watermark, newer)
+            matches = run_stream(frame, job, result, watermark, newer)
         else:
-            matches = over_files(frame, job, result, watermark, state_in(frame, state), newer)
+            matches = run_stream_in_files(frame, job, result, watermark, state_in(frame, state), newer)
     elif state is not None:
         raise QueryError("state= is of a stream, and this is no stream", hint="leave it out", code="option_invalid")
     else:
-        matches = over_batch(frame, job, result, observation)
-    return flattened(matches, job) if flat else matches
+        matches = run_batch(frame, job, result, observation)
+    return flatten_result(matches, job) if flat else matches
 
 
 def punctuation(df: Any, *, ts: str = "ts") -> DataFrame:

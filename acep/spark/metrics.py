@@ -24,7 +24,7 @@ def progress_of(progress: Any) -> Progress | None:
     """
     if progress is None:
         return None
-    rows = [_named(row) for name, row in progress["observedMetrics"].items() if name.startswith("acep_")]
+    rows = [_columns_of_row(row) for name, row in progress["observedMetrics"].items() if name.startswith("acep_")]
     return progress_in(
         rows,
         batch=int(progress["batchId"]),
@@ -60,7 +60,7 @@ def reports_of(observation: Observation) -> dict[str, Report]:
     return reports_in([observation.get])[1]
 
 
-def _named(row: Any) -> dict[str, Any]:
+def _columns_of_row(row: Any) -> dict[str, Any]:
     """Return an observed row by its columns; Spark Connect has two columns instead, ``values`` and ``schema``."""
     columns: dict[str, Any] = row.asDict()
     if set(columns) == {"values", "schema"}:
@@ -86,14 +86,14 @@ def listener(tell: Callable[[Progress], None] | None = None) -> StreamingQueryLi
 
         def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
             """Report a micro-batch."""
-            done = event.progress
-            progress = progress_of({name: getattr(done, name) for name in names})
+            spark_progress = event.progress
+            progress = progress_of({name: getattr(spark_progress, name) for name in names})
             if progress is None:
                 return
             if tell is not None:
                 tell(progress)
             else:
-                sys.stderr.write(f"{done.name or done.id} {progress.batch}: {progress}\n")
+                sys.stderr.write(f"{spark_progress.name or spark_progress.id} {progress.batch}: {progress}\n")
 
         def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
             """Do nothing, as no rows came."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from acep.overload.needed_events import Use
 from acep.pattern.expressions import Attribute, Between, Binary, Expr, In, IsNull, Literal, Unary
 from acep.plan.decimals import EXCHANGED, HIGHEST, LOWEST
-from acep.spark.fields import quoted
+from acep.spark.fields import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -51,14 +51,14 @@ def needed_events(columns: StructType, uses: Sequence[Use] | None, type: str | N
         return None
     if any(use.types for use in uses) and (type is None or _kind(columns, type) != "text"):
         return None
-    of_type = sf.col(quoted(type or ""))
+    of_type = sf.col(quote_name(type or ""))
     parts: list[tuple[tuple[str, ...], list[Column]]] = []
     n_left = MAX_COMPARISONS
     for use in uses:
         conditions = []
         for condition in use.conditions:
             size = _comparisons(condition.expr, columns)
-            if size <= n_left and (column := _can_be(True, condition.expr, columns)) is not None:
+            if size <= n_left and (column := _translate_condition(True, condition.expr, columns)) is not None:
                 conditions.append(column)
                 n_left -= size
         if not use.types and not conditions:
@@ -70,9 +70,9 @@ def needed_events(columns: StructType, uses: Sequence[Use] | None, type: str | N
         other_types = sorted(set(types) - free)
         if conditions and (other_types or not types):
             alternatives.append(
-                _tree(operator.and_, [*([of_type.isin(other_types)] if other_types else []), *conditions])
+                _join_balanced(operator.and_, [*([of_type.isin(other_types)] if other_types else []), *conditions])
             )
-    return sf.coalesce(_tree(operator.or_, alternatives), sf.lit(False))
+    return sf.coalesce(_join_balanced(operator.or_, alternatives), sf.lit(False))
 
 
 def _comparisons(expr: Expr, columns: StructType) -> int:
@@ -82,19 +82,19 @@ def _comparisons(expr: Expr, columns: StructType) -> int:
         case Binary(op="and" | "or", left=left, right=right):
             return _comparisons(left, columns) + _comparisons(right, columns)
         case In(values=values):
-            return len(values) if _looked_up(expr, columns) is None else 1
+            return len(values) if _lookup_constants(expr, columns) is None else 1
         case Between():
             return 2
     return 1
 
 
-def _tree(join: Callable[[Any, Any], Any], parts: Sequence[Column]) -> Column:
+def _join_balanced(join: Callable[[Any, Any], Any], parts: Sequence[Column]) -> Column:
     """Join columns as a balanced tree, because Spark traverses it by recursion."""
     half = len(parts) // 2
-    return join(_tree(join, parts[:half]), _tree(join, parts[half:])) if half else parts[0]
+    return join(_join_balanced(join, parts[:half]), _join_balanced(join, parts[half:])) if half else parts[0]
 
 
-def _can_be(wanted: bool, expr: Expr, columns: StructType) -> Column | None:
+def _translate_condition(wanted: bool, expr: Expr, columns: StructType) -> Column | None:
     """Build a column that is true for all events where the condition equals ``wanted``; ``None`` if that is unknown.
 
     A null in it counts as false. Since only AND and OR join such columns, this holds for all of them.
@@ -104,22 +104,24 @@ def _can_be(wanted: bool, expr: Expr, columns: StructType) -> Column | None:
     column: Column | None
     match expr:
         case Unary(op="not", operand=operand):
-            return _can_be(not wanted, operand, columns)
+            return _translate_condition(not wanted, operand, columns)
         case Binary(op="and" | "or" as op, left=left, right=right):
-            return _joined(op, wanted, [left, right], columns)
-        case In(operand=Attribute(name=name), negated=negated) if (constants := _looked_up(expr, columns)) is not None:
+            return _join_parts(op, wanted, [left, right], columns)
+        case In(operand=Attribute(name=name), negated=negated) if (
+            constants := _lookup_constants(expr, columns)
+        ) is not None:
             column, wanted = _value(name, columns).isin(constants), wanted != negated
         case In(operand=operand, values=values, negated=negated):
-            return _joined("or", wanted != negated, [Binary("=", operand, value) for value in values], columns)
+            return _join_parts("or", wanted != negated, [Binary("=", operand, value) for value in values], columns)
         case Between(operand=operand, low=low, high=high, negated=negated):
             inside = [Binary(">=", operand, low), Binary("<=", operand, high)]
-            return _joined("and", wanted != negated, inside, columns)
+            return _join_parts("and", wanted != negated, inside, columns)
         case IsNull(operand=Attribute(name=name), negated=negated):
             if _kind(columns, name) is None:
                 return None
             return _value(name, columns).isNull() if wanted != negated else _value(name, columns).isNotNull()
         case Binary(op=op, left=left, right=right) if op in COMPARE:
-            column = _compared(op, left, right, columns)
+            column = _compare(op, left, right, columns)
         case Attribute(name=name) if _kind(columns, name) == "truth":
             column = _value(name, columns)
         case Literal(value=constant):
@@ -129,16 +131,16 @@ def _can_be(wanted: bool, expr: Expr, columns: StructType) -> Column | None:
     return column if column is None or wanted else ~column
 
 
-def _joined(op: str, wanted: bool, parts: Sequence[Expr], columns: StructType) -> Column | None:
+def _join_parts(op: str, wanted: bool, parts: Sequence[Expr], columns: StructType) -> Column | None:
     """Join the columns of ``parts`` by De Morgan's laws: NOT (x AND y) is NOT x OR NOT y."""
-    translated = [_can_be(wanted, part, columns) for part in parts]
+    translated = [_translate_condition(wanted, part, columns) for part in parts]
     translatable = [column for column in translated if column is not None]
     if (op == "and") == wanted:
-        return _tree(operator.and_, translatable) if translatable else None
-    return _tree(operator.or_, translatable) if len(translatable) == len(translated) else None
+        return _join_balanced(operator.and_, translatable) if translatable else None
+    return _join_balanced(operator.or_, translatable) if len(translatable) == len(translated) else None
 
 
-def _looked_up(expr: In, columns: StructType) -> list[Any] | None:
+def _lookup_constants(expr: In, columns: StructType) -> list[Any] | None:
     """Return the constants among which an integer or a text is looked up; ``None`` for anything else.
 
     Spark would compare doubles by their bits, which differ between 0.0 and -0.0.
@@ -152,7 +154,7 @@ def _looked_up(expr: In, columns: StructType) -> list[Any] | None:
     return None if None in constants else constants
 
 
-def _compared(op: str, left: Expr, right: Expr, columns: StructType) -> Column | None:
+def _compare(op: str, left: Expr, right: Expr, columns: StructType) -> Column | None:
     if isinstance(left, Literal):
         op, left, right = EXCHANGED[op], right, left
     if not isinstance(left, Attribute) or (kind := _kind(columns, left.name)) is None:
@@ -174,7 +176,7 @@ def _value(name: str, columns: StructType) -> Column:
     """Return the value of a column of a known kind, with NaN as null."""
     from pyspark.sql import functions as sf
 
-    kind, column = _kind(columns, name), sf.col(quoted(name))
+    kind, column = _kind(columns, name), sf.col(quote_name(name))
     if kind == "integer":
         return column.cast("long")
     return sf.when(~sf.isnan(column), column.cast("double")) if kind == "double" else column

@@ -17,7 +17,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["ANNOUNCES", "NEVER", "announced", "marked_newest", "with_announcements"]
+__all__ = ["ANNOUNCES", "NEVER", "announce_newest", "mark_newest", "with_announcements"]
 
 ANNOUNCES = "__announces"
 """The column that tells whether a row goes to all partitions."""
@@ -25,11 +25,11 @@ NEVER: Final = -(2**63)
 """The time, in ticks, of a row that is no event."""
 
 
-def marked_newest(parts: Iterable[npt.NDArray[np.int64]]) -> Iterator[npt.NDArray[np.bool_]]:
+def mark_newest(parts: Iterable[npt.NDArray[np.int64]]) -> Iterator[npt.NDArray[np.bool_]]:
     """Yield for each array of times, in ticks, which of them is newer than all before, and the newest of its array.
 
     >>> parts = np.array([1, 3, 2]), np.array([3, 2]), np.array([], np.int64), np.array([NEVER, 4])
-    >>> [marks.tolist() for marks in marked_newest(parts)]
+    >>> [marks.tolist() for marks in mark_newest(parts)]
     [[False, True, False], [False, False], [], [False, True]]
     """
     newest = NEVER
@@ -43,7 +43,7 @@ def marked_newest(parts: Iterable[npt.NDArray[np.int64]]) -> Iterator[npt.NDArra
         yield marks
 
 
-def announced(frame: DataFrame, ticks: Column) -> DataFrame:
+def announce_newest(frame: DataFrame, ticks: Column) -> DataFrame:
     """Return a frame with the column :data:`ANNOUNCES`; ``ticks`` is the time of a row, null for one that is no event.
 
     Each task of Spark marks rows of its own. The newest row of all is marked by the task that has it.
@@ -52,7 +52,7 @@ def announced(frame: DataFrame, ticks: Column) -> DataFrame:
     from pyspark.sql import functions as sf
 
     def marks_of_parts(parts: Any) -> Any:
-        return map(pd.Series, marked_newest(part.to_numpy() for part in parts))
+        return map(pd.Series, mark_newest(part.to_numpy() for part in parts))
 
     # These types tell Spark that the function is called once for each task, with all parts. They are set here, since
     # annotations are texts where evaluation is postponed, and Spark does not find `pd` then.

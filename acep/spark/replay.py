@@ -155,11 +155,11 @@ def replay(
     of other events, another query or another engine.
     """
     needs_pyspark()
-    stream_options = StreamOptions.of("replay", options)
+    stream_options = StreamOptions.from_keywords("replay", options)
     ts, budget = stream_options.ts, stream_options.budget
     query = tolerant(query_of(query), budget)
     source = str(Path(events).resolve()) if isinstance(events, str | os.PathLike) else ""
-    table = _table_of(events, query, stream_options, every=versions is not None) if source else to_table(events)
+    table = _table_of(events, query, stream_options, reads_all=versions is not None) if source else to_table(events)
     if tell is not None and not callable(tell):
         raise DataError(
             "tell= is called after each micro-batch", hint="give a function of one argument", code="option_invalid"
@@ -172,7 +172,7 @@ def replay(
     table = pa.table({name: column_at(table, name) for name in read})  # a field of a struct as a column of its own
     size = chunk or max(SMALLEST, -(-table.num_rows // CHUNKS))
     about = {
-        "events": f"{source} {_stamp(source, table)}",
+        "events": f"{source} {_identify_events(source, table)}",
         "query": canonical(query),
         "columns": repr([(name, str(table.schema.field(name).type)) for name in read]),
         "names": repr((schema.ts, schema.type, schema.seq, schema.id, stream_options.unit)),
@@ -210,11 +210,11 @@ def replay(
             versions=versions,
             **options,
         )
-    shown = _teller(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
+    writer = _progress_writer(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:
-        done = _run(spark, matches, folder, [listener for listener in (shown, tell) if listener is not None])
-        done.layout = Layout.of_plans([plan])
-        if shown is not None and done.batches:
+        result = _run(spark, matches, folder, [listener for listener in (writer, tell) if listener is not None])
+        result.layout = Layout.of_plans([plan])
+        if writer is not None and result.batches:
             sys.stderr.write("\n")
     except BaseException:
         if checkpoint is None:
@@ -222,7 +222,7 @@ def replay(
         raise
     if checkpoint is None:
         _keep_matches(folder, spark)
-    return done
+    return result
 
 
 def _keep_matches(folder: Path, session: Any) -> None:
@@ -235,13 +235,13 @@ def _keep_matches(folder: Path, session: Any) -> None:
     weakref.finalize(session, shutil.rmtree, folder, ignore_errors=True)
 
 
-def _table_of(path: Any, query: Query, options: StreamOptions, *, every: bool) -> pa.Table:
-    """Read a file of events with the columns that the query reads, or with ``every`` column.
+def _table_of(path: Any, query: Query, options: StreamOptions, *, reads_all: bool) -> pa.Table:
+    """Read a file of events with the columns that the query reads, or with all of them (``reads_all``).
 
     Raises :class:`DataError` for a row whose id came before, with its place, unless such rows are left out later.
     """
     roles = [name for name in (options.ts, options.type, options.seq, options.id) if name is not None]
-    names = None if every else [*dict.fromkeys([*roles, *query_arguments.columns_read(query)])]
+    names = None if reads_all else [*dict.fromkeys([*roles, *query_arguments.columns_read(query)])]
     reading = options_of(columns=names, ts=options.ts, type=options.type, id=options.id)
     with open_events(path, dataclasses.replace(reading, checks_ids=False)) as opened:
         table = opened.read_all()
@@ -254,7 +254,7 @@ def _table_of(path: Any, query: Query, options: StreamOptions, *, every: bool) -
     return choose_types(pa.schema(fields), [query], options.columns).empty_table()
 
 
-def _stamp(source: str, table: pa.Table) -> str:
+def _identify_events(source: str, table: pa.Table) -> str:
     """Identify events by the size and modification time of their file, or by a digest of the table."""
     if source:
         stat = Path(source).stat()
@@ -277,13 +277,13 @@ def _run(spark: SparkSession, frame: DataFrame, folder: Path, tell: Sequence[Cal
         finally:
             running.stop()
         running.awaitTermination()
-    except PySparkException as bad:
-        mine = error_in(bad)
-        if mine is None:
+    except PySparkException as failure:
+        error = error_in(failure)
+        if error is None:
             raise
-        raise mine from None
+        raise error from None
     seconds = time.monotonic() - began
-    report, allowance = _told(folder / "totals.json", seen[-1] if seen else None)
+    report, allowance = _final_report(folder / "totals.json", seen[-1] if seen else None)
     rows = spark.read.schema(frame.schema).parquet(str(matches)) if matches.exists() else frame.limit(0)
     keys = ["key"] if "key" in rows.columns else []
     number, bundles = rows.agg(sf.count(sf.lit(1)), sf.countDistinct(*keys, "bundle")).collect()[0]
@@ -321,7 +321,7 @@ def _watch(running: StreamingQuery, tell: Sequence[Callable[[Progress], None]]) 
         time.sleep(POLL)
 
 
-def _told(path: Path, last: Progress | None) -> tuple[Report, int]:
+def _final_report(path: Path, last: Progress | None) -> tuple[Report, int]:
     """Return the final report and allowance, of this run or of an earlier one if this one had nothing left to do."""
     if last is not None:
         totals = {"report": dataclasses.asdict(last.report), "allowance": last.allowance}
@@ -337,13 +337,13 @@ def _told(path: Path, last: Progress | None) -> tuple[Report, int]:
         return Report(), 0
 
 
-def _teller(chunks: int) -> Callable[[Progress], None]:
+def _progress_writer(chunks: int) -> Callable[[Progress], None]:
     """Return a function that writes one line per micro-batch, over the previous one if stderr is a terminal."""
     terminal = sys.stderr.isatty()
     start, end = ("\r\x1b[K", "") if terminal else ("", "\n")
 
-    def tell(done: Progress) -> None:
-        line = f"batch {min(done.batch + 1, chunks)} of {chunks}: {done}"
+    def tell(progress: Progress) -> None:
+        line = f"batch {min(progress.batch + 1, chunks)} of {chunks}: {progress}"
         if terminal:
             line = line[: shutil.get_terminal_size().columns - 1]  # only a single line can be overwritten
         sys.stderr.write(f"{start}{line}{end}")

@@ -68,8 +68,8 @@ def _words_of_texts(texts: pa.Array) -> Words:
     ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
     letters = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]].astype(np.uint64)
     lengths = np.diff(ends)
-    places = np.arange(len(letters)) - np.repeat(ends[:-1] - ends[0], lengths)
-    letters += places.astype(np.uint64) << np.uint64(8)
+    positions = np.arange(len(letters)) - np.repeat(ends[:-1] - ends[0], lengths)
+    letters += positions.astype(np.uint64) << np.uint64(8)
     _mix(letters)
     sums = np.append(np.uint64(0), letters.cumsum())
     text_words: Words = sums[ends[1:] - ends[0]] - sums[ends[:-1] - ends[0]] + lengths.astype(np.uint64)

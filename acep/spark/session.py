@@ -66,8 +66,8 @@ def outside_pipelines() -> Iterator[None]:
     """Raise :class:`EngineError` where Spark may not be asked for the columns of a DataFrame."""
     try:
         yield
-    except Exception as wrong:
-        condition = getattr(wrong, "getCondition", str)()  # of PySpark's own errors
+    except Exception as error:
+        condition = getattr(error, "getCondition", str)()  # of PySpark's own errors
         if condition != "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION":
             raise
         raise EngineError(
@@ -94,19 +94,19 @@ def get_session(frame: Any = None, **conf: Any) -> SparkSession:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    wanted = {name: str(value) for name, value in conf.items()}
+    chosen_settings = {name: str(value) for name, value in conf.items()}
     if "spark.remote" not in conf and "SPARK_REMOTE" not in os.environ:
         # These settings are for a driver in this process; a server has its own.
-        wanted = settings() | wanted
+        chosen_settings = settings() | chosen_settings
         home = ensure_java()
         if home is not None:
             os.environ["JAVA_HOME"] = home
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.Builder()
-    for name, value in wanted.items():
+    for name, value in chosen_settings.items():
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()
-    except Exception as bad:
-        line = (str(bad).strip().splitlines() or [type(bad).__name__])[0]
-        raise EngineError(f"Spark did not start: {line}", hint="is there memory for it?") from bad
+    except Exception as error:
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise EngineError(f"Spark did not start: {line}", hint="is there memory for it?") from error

@@ -21,22 +21,22 @@ from acep.spark.job import SentJob
 from acep.spark.newest_time import NEVER
 from acep.streaming.buckets import Bucket
 from acep.streaming.computed_buckets import bucket_codes
-from acep.streaming.live_buckets import keep_live, live_place, take_live
+from acep.streaming.live_buckets import keep_live, live_key_of, take_live
 from acep.streaming.query_versions import versions_in_rows
 from acep.streaming.step import (
     BUCKET,
-    by_bucket,
-    decided,
+    add_rows,
     events_only,
+    final_rows,
     make_bucket,
+    metrics_of_bucket,
     newest_tick,
-    plain,
-    take_in,
-    telling,
-    told,
+    remove_metadata,
+    split_by_bucket,
+    with_metrics,
 )
 from acep.streaming.time_spent import Stopwatch
-from acep.streaming.times import after, before, passed
+from acep.streaming.times import first_open_tick, first_tick_after, watermark_of
 from acep.streaming.totals import METRICS_COLUMN
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ __all__ = [
     "match_partition",
     "pack",
     "packed_schema",
-    "received",
+    "restore_names",
     "step",
     "unpack",
 ]
@@ -79,7 +79,7 @@ VERSIONS = pa.field("versions", pa.string())  # of queries, as JSON, if the job 
 STEPPED = pa.schema([("rows", pa.binary()), (METRICS_COLUMN, pa.string())])
 
 
-def received(job: SentJob, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+def restore_names(job: SentJob, batches: Sequence[pa.RecordBatch]) -> pa.Table:
     """Return the rows of batches as a table whose columns have their own names again."""
     names = {job.sent_as(name): name for name in job.columns}
     rows = pa.Table.from_batches(batches)
@@ -99,7 +99,7 @@ def add_buckets(job: SentJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
     """Yield rows as they travel, with their buckets by the expressions of PARTITION BY."""
     for batch in batches:
         if batch.num_rows:
-            rows = with_computed_buckets(job, received(job, [batch]), BUCKET)
+            rows = with_computed_buckets(job, restore_names(job, [batch]), BUCKET)
             yield from rows.rename_columns(batch.schema.names).to_batches()
 
 
@@ -126,9 +126,9 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch], *, announces: bool) ->
         if VERSION in batch.schema.names:
             texts += batch.column(VERSION).drop_null().to_pylist()
             batch = batch.filter(batch.column(VERSION).is_null())  # noqa: PLW2901
-        every = received(job, [batch])
-        rows = events_only(job, every)
-        ended = ended or rows.num_rows < every.num_rows
+        all_rows = restore_names(job, [batch])
+        rows = events_only(job, all_rows)
+        ended = ended or rows.num_rows < all_rows.num_rows
         if announces and rows.num_rows:
             ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
             now = rows.column(NOW)[0].as_py() if NOW in rows.column_names else None
@@ -138,18 +138,20 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch], *, announces: bool) ->
             rows = with_computed_buckets(job, rows, f"{BUCKET}0")
         for part in range(len(job.passes)):
             column = f"{BUCKET}{part}"
-            for bucket, bucket_rows in by_bucket(rows, column):
-                waiting[bucket].append(plain(bucket_rows.select(job.columns)))
+            for bucket, bucket_rows in split_by_bucket(rows, column):
+                waiting[bucket].append(remove_metadata(bucket_rows.select(job.columns)))
         size += batch.nbytes
         packing += time.perf_counter() - began
         if size >= BLOB_BYTES:
-            yield _blobs(job, {bucket: tables for bucket, tables in waiting.items() if tables}, packing, ended=False)
+            yield _pack_blobs(
+                job, {bucket: tables for bucket, tables in waiting.items() if tables}, packing, ended=False
+            )
             waiting = {bucket: [] for bucket in waiting}
             size, packing = 0, 0.0
-    yield _blobs(job, waiting, packing, ended=ended, texts=texts, newest=newest)
+    yield _pack_blobs(job, waiting, packing, ended=ended, texts=texts, newest=newest)
 
 
-def _blobs(
+def _pack_blobs(
     job: SentJob,
     waiting: dict[int, list[pa.Table]],
     packing: float,
@@ -177,7 +179,7 @@ def _blobs(
     )
 
 
-def _named(data: bytes) -> str:
+def _name_of_state(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=32).hexdigest()
 
 
@@ -191,10 +193,10 @@ def step(
     context = TaskContext.get()
     watch = Stopwatch(0 if context is None else context.partitionId())
     number = int(key[0])
-    place = live_place(job, f"{context and context.getLocalProperty('sql.streaming.queryId')} {number}")
+    live_key = live_key_of(job, f"{context and context.getLocalProperty('sql.streaming.queryId')} {number}")
     if state.exists:
         data = bytes(state.get[0])
-        bucket = take_live(place, _named(data)) or make_bucket(job, number, data)
+        bucket = take_live(live_key, _name_of_state(data)) or make_bucket(job, number, data)
     else:
         bucket = make_bucket(job, number, None)
     began = state.getCurrentProcessingTimeMs()
@@ -211,23 +213,25 @@ def step(
             if blob:
                 rows = read_table(blob)
                 with watch.matching():
-                    take_in(bucket, rows, watermark, began, watch)
+                    add_rows(bucket, rows, watermark, began, watch)
     with watch.matching():
         if texts:
             # Spark does not tell a bucket the time before its watermark has moved: it is at most the delay then.
-            since = after(max(watermark, 0) + delay_ms, job.tick_ms) if state.exists else None
-            watch.went_on += bucket.replace(versions_in_rows(texts, job.names), since, before(watermark, job.tick_ms))
+            since = first_tick_after(max(watermark, 0) + delay_ms, job.tick_ms) if state.exists else None
+            watch.went_on += bucket.replace(
+                versions_in_rows(texts, job.names), since, first_open_tick(watermark, job.tick_ms)
+            )
         if newest > NEVER:
             bucket.hold_back.see(newest)
-        out = decided(bucket, watermark, delay_ms, ended=ended)
+        out = final_rows(bucket, watermark, delay_ms, ended=ended)
     data = bucket.dumps()
     state.update((data,))
     # The timeout calls the bucket again when the watermark moves, even without new rows.
     state.setTimeoutTimestamp(max(watermark, 0) + 1)
-    keep_live(place, _named(data), bucket)
-    reached = max(watermark, passed(bucket.hold_back.greatest, delay_ms, job.tick_ms))
+    keep_live(live_key, _name_of_state(data), bucket)
+    reached = max(watermark, watermark_of(bucket.hold_back.greatest, delay_ms, job.tick_ms))
     blob = table_bytes(pa.concat_tables(out)) if out else b""
-    yield pd.DataFrame({"rows": [blob], METRICS_COLUMN: [told(bucket, len(data), reached, watch)]})
+    yield pd.DataFrame({"rows": [blob], METRICS_COLUMN: [metrics_of_bucket(bucket, len(data), reached, watch)]})
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -249,33 +253,35 @@ def match_partition(
     in which only this column is not null."""
     current: tuple[int, Bucket] | None = None
 
-    def emitted(bucket: Bucket, tables: list[pa.Table], *, last: bool) -> Iterator[pa.RecordBatch]:
+    def emit(bucket: Bucket, tables: list[pa.Table], *, last: bool) -> Iterator[pa.RecordBatch]:
         for table in tables:
-            yield from (telling(job, table, []) if tells else table).to_batches()
+            yield from (with_metrics(job, table, []) if tells else table).to_batches()
         if tells and last:
-            yield from telling(job, job.result.empty_table(), [told(bucket, 0, 0, Stopwatch())]).to_batches()
+            yield from with_metrics(
+                job, job.result.empty_table(), [metrics_of_bucket(bucket, 0, 0, Stopwatch())]
+            ).to_batches()
 
-    for some_batches in _together(batches, at_once):
-        rows = events_only(job, received(job, some_batches).combine_chunks())
-        for number, bucket_rows in by_bucket(rows, BUCKET):
+    for some_batches in _group_batches(batches, at_once):
+        rows = events_only(job, restore_names(job, some_batches).combine_chunks())
+        for number, bucket_rows in split_by_bucket(rows, BUCKET):
             if current is not None and current[0] != number:
-                yield from emitted(current[1], current[1].finish(), last=True)
+                yield from emit(current[1], current[1].finish(), last=True)
                 current = None
             if current is None:
                 current = (number, Bucket(job, job.pass_of(number), is_batch=True))
-            plain_rows = plain(bucket_rows.select(job.columns))
+            plain_rows = remove_metadata(bucket_rows.select(job.columns))
             current[1].begin(0)
             current[1].add(plain_rows)
             ticks, _ = ticks_of(job.schema.ts, plain_rows.column(job.schema.ts), job.schema.tick_ns or 1)
             # More rows with the last time may follow, and ties are ordered among all of them.
             tables = current[1].advance(int(ticks[-1]))
             current[1].end()
-            yield from emitted(current[1], tables, last=False)
+            yield from emit(current[1], tables, last=False)
     if current is not None:
-        yield from emitted(current[1], current[1].finish(), last=True)
+        yield from emit(current[1], current[1].finish(), last=True)
 
 
-def _together(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
+def _group_batches(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
     """Yield batches in groups of at least so many rows; the last group may have fewer."""
     waiting, size = list[pa.RecordBatch](), 0
     for batch in batches:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep.errors import DataError
 from acep.events.tables import InputSchema
-from acep.spark.fields import quoted
+from acep.spark.fields import quote_name
 from acep.streaming.job import Job
 from acep.streaming.times import END_MS, check_delay_text, delay_ms_of
 
@@ -83,7 +83,7 @@ def event_time(name: str, column_type: DataType, schema: InputSchema) -> Column:
     """Return a timestamp column for the watermark, from the time column of this name."""
     from pyspark.sql import functions as sf
 
-    column = sf.col(quoted(name))
+    column = sf.col(quote_name(name))
     kind = column_type.typeName()
     if kind == "timestamp":
         return column
@@ -103,7 +103,7 @@ def event_time(name: str, column_type: DataType, schema: InputSchema) -> Column:
         microseconds = ticks * sf.lit(micros.numerator)
         if micros < 1:
             # Integer division: `/` would use a double and lose the last digits.
-            microseconds = sf.expr(f"cast({quoted(name)} as bigint) div {micros.denominator}")
+            microseconds = sf.expr(f"cast({quote_name(name)} as bigint) div {micros.denominator}")
         inside = sf.timestamp_micros(microseconds)
         end = END_MS
     return sf.when(ticks == sf.lit(_last_integer(column_type)), sf.timestamp_millis(sf.lit(end))).otherwise(inside)
@@ -115,10 +115,10 @@ def ticks_of_row(name: str, column_type: DataType, schema: InputSchema) -> Colum
 
     kind = column_type.typeName()
     if kind == "date":
-        return sf.unix_date(sf.col(quoted(name))).cast("long")
+        return sf.unix_date(sf.col(quote_name(name))).cast("long")
     if kind in ("timestamp", "timestamp_ntz"):
         return sf.unix_micros(event_time(name, column_type, schema))
-    return sf.col(quoted(name)).cast("long")
+    return sf.col(quote_name(name)).cast("long")
 
 
 def latest_tick(job: Job) -> Column | None:

@@ -206,5 +206,5 @@ def _key_type(key: str, plan: Plan, columns: StructType) -> DataType | None:
     if plan.sources and (own_type := (time_types(schema) | decimals_of(schema)).get(key)) is not None:
         return _spark_type(own_type)
     column_type = columns[key].dataType if key in columns.names else None
-    alike = column_type is not None and kind_of(arrow_type(column_type) or pa.binary()) is schema.kind(key)
-    return column_type if alike or not plan.sources else None
+    has_same_kind = column_type is not None and kind_of(arrow_type(column_type) or pa.binary()) is schema.kind(key)
+    return column_type if has_same_kind or not plan.sources else None

@@ -31,7 +31,7 @@ from acep.plan.schema import Kind
 from acep.runtime.stream import Stream
 from acep.storage.frame import digest
 from acep.storage.snapshot import seal, unseal
-from acep.streaming.duplicates import rows_again
+from acep.streaming.duplicates import find_repeats
 from acep.streaming.job import EXACT, Job, Pass
 from acep.streaming.pace import BatchPace
 from acep.streaming.query_versions import NewVersion, RunningQueries
@@ -39,10 +39,10 @@ from acep.streaming.results import (
     WaitingGroup,
     WaitingGroups,
     change_rows,
+    count_matches,
     group_rows,
     late_rows,
     match_rows,
-    number_of,
     without_pairs,
 )
 from acep.streaming.revised_rows import RevisedRows
@@ -82,11 +82,11 @@ class Bucket:
         if self.queries is not None and versions is not None:
             self.queries.load(versions)
         self.columns = tuple(sorted({column for plan in self.plans for column in plan.columns}))
-        self.stream = self._stream(engine)
+        self.stream = self._make_stream(engine)
         order_by = [job.schema.seq] if job.schema.seq is not None else []
         self.hold_back = HoldBack(job.schema.ts, order_by, job.schema.tick_ns or 1)
         grouped = job.output in ("points", "bundles") and not job.revised
-        current_plans = map(self._plan_now, part.queries)
+        current_plans = map(self._current_plan, part.queries)
         self.groups = [WaitingGroups(plan, job.output == "bundles") for plan in current_plans] if grouped else []
         self.totals = Totals(queries=[Counts() for _ in job.names])
         self.refused: list[pa.Table] = []  # late rows that are yet to be given, if the job gives them
@@ -94,14 +94,14 @@ class Bucket:
         self.ended = False
         self._checked = 0  # rows that are held and were compared with those before
         self.mostly_late = False  # of the last micro-batch with rows; not part of the state
-        self.pace = BatchPace.of(job.budget, job.buckets, job.schema.tick_ns)
+        self.pace = BatchPace.from_budget(job.budget, job.buckets, job.schema.tick_ns)
         self.counts_before = (0, 0, 0.0, 0)  # touches, shed, seconds of learning and matches before this micro-batch
         self.epochs = 0  # that end in this micro-batch
 
-    def _stream(self, engine: bytes | None) -> Stream | RevisedRows:
+    def _make_stream(self, engine: bytes | None) -> Stream | RevisedRows:
         job, options = self.job, (self.job.engine, self.job.output, self.job.limits)
         first = None if self.queries is None else self.plans
-        plans = tuple(map(self._plan_now, self.part.queries))
+        plans = tuple(map(self._current_plan, self.part.queries))
         if engine is not None and job.revised:
             return RevisedRows(job, plans, self.part.keys, engine, first)
         if engine is not None:
@@ -116,7 +116,7 @@ class Bucket:
             stream.change(index, plan)
         return stream
 
-    def _plan_now(self, number: int) -> Plan:
+    def _current_plan(self, number: int) -> Plan:
         """Return the plan of a query with all versions so far."""
         return self.job_plans[number] if self.queries is None else self.queries.plan(number)
 
@@ -132,13 +132,13 @@ class Bucket:
         if self.queries is None:
             raise QueryError("the queries of this job do not change", hint="make the job dynamic", code="query_change")
         certain = self.stream.certain if isinstance(self.stream, RevisedRows) else self.hold_back.released
-        changed, went_on = self.queries.take(new_versions, since, certain, self.job.back_to(final)), 0
+        changed, went_on = self.queries.take(new_versions, since, certain, self.job.earliest_since(final)), 0
         matches_by_query = list[Sequence[Found]]()
         for index, number in enumerate(self.part.queries):
             matches_by_query.append([])
             if number not in changed:
                 continue
-            plan, earliest = self._plan_now(number), changed[number]
+            plan, earliest = self._current_plan(number), changed[number]
             if earliest is None:
                 self.stream.change(index, plan)
             else:
@@ -148,15 +148,15 @@ class Bucket:
                 self.groups[index].change(plan)
             went_on += self.stream.live_of(index)
         if any(map(len, matches_by_query)):
-            self.changed += self._given(matches_by_query, lambda groups: [])
+            self.changed += self._result_tables(matches_by_query, lambda groups: [])
         return went_on
 
     def begin(self, now: int) -> None:
         """Start the accounting of a micro-batch that began at ``now``, in milliseconds, a time that is the same when
         the micro-batch is retried."""
         if self.pace is not None:
-            learning, walked = self._learned()
-            self.counts_before = self.totals.sum("touches"), self._given_up, learning, walked
+            learning, walked = self._learning_so_far()
+            self.counts_before = self.totals.sum("touches"), self._n_given_up, learning, walked
             self.epochs = 0
             self.pace.begin(now)
 
@@ -166,17 +166,17 @@ class Bucket:
         if self.pace is not None:
             work, shed, learning, walked = self.counts_before
             touches = self.totals.sum("touches") - work
-            lost = self._given_up - shed
-            learned, walked_now = self._learned()
+            lost = self._n_given_up - shed
+            learned, walked_now = self._learning_so_far()
             matches = max(0, walked_now - walked)
             self.pace.end(touches, lost, self.epochs, max(0.0, learned - learning), matches=matches)
 
     @property
-    def _given_up(self) -> int:
+    def _n_given_up(self) -> int:
         """Return how many partial matches and events, and matches of match points, were given up so far."""
         return self.totals.sum("shed") + self.totals.sum("withheld")
 
-    def _learned(self) -> tuple[float, int]:
+    def _learning_so_far(self) -> tuple[float, int]:
         """Return the seconds of learning, and the matches made, since the stream was made or restored."""
         return (self.stream.learning, self.stream.walked) if isinstance(self.stream, Stream) else (0.0, 0)
 
@@ -194,7 +194,7 @@ class Bucket:
         self.totals.ahead += ahead
         self.totals.events += rows.num_rows - late - ahead
 
-    def _once(self) -> None:
+    def _leave_out_repeats(self) -> None:
         """Leave out the rows that bring an event again, among those that came since the last call. Raises
         :class:`DataError` for one that does, if it is refused."""
         job, waiting = self.job, self.hold_back.rows
@@ -219,7 +219,7 @@ class Bucket:
         order = np.arange(len(new)) if order is None else order
         sequence = np.concatenate([np.arange(checked), checked + order])
         earlier = self.stream.kept_events if isinstance(self.stream, RevisedRows) else (None, None)
-        is_repeated[row_indices] = rows_again(rows, sequence, job.schema, keys, earlier)
+        is_repeated[row_indices] = find_repeats(rows, sequence, job.schema, keys, earlier)
         if not is_repeated.any():
             return
         if job.duplicates == "refuse":
@@ -235,7 +235,7 @@ class Bucket:
         if self.job.late and rows is not None and self.part.first == 0:
             self.refused.append(rows)
 
-    def late_given(self) -> list[pa.Table]:
+    def take_late_rows(self) -> list[pa.Table]:
         """Return the late events since the last call as rows of the result."""
         tables, self.refused = [late_rows(self.job, rows) for rows in self.refused if rows.num_rows], []
         return tables
@@ -248,15 +248,17 @@ class Bucket:
         if self.ended:
             return []
         assert isinstance(self.stream, RevisedRows)
-        self._once()
+        self._leave_out_repeats()
         rows, matched = self.hold_back.drain(), self.stream.matched
         self._checked = 0
         out = self._push(rows) if rows is not None else []
-        out += self._given(self.stream.advance(before, self.hold_back.greatest, at_once=at_once), lambda groups: [])
-        self._granted(self.stream.matched - matched)
+        out += self._result_tables(
+            self.stream.advance(before, self.hold_back.greatest, at_once=at_once), lambda groups: []
+        )
+        self._add_allowance(self.stream.matched - matched)
         return self._with_changed(out)
 
-    def _granted(self, events: int, allowance: float = math.inf) -> None:
+    def _add_allowance(self, events: int, allowance: float = math.inf) -> None:
         """Add to the totals what the budget allows for so many events: ``allowance``, or less by the bound on the
         work."""
         if self.job.budget is not None and self.job.budget.work is not None:
@@ -273,7 +275,7 @@ class Bucket:
         any can."""
         if self.ended:
             return []
-        self._once()
+        self._leave_out_repeats()
         self._checked = len(self.hold_back)
         if before is None or (self.hold_back.released is not None and before <= self.hold_back.released):
             return []
@@ -281,38 +283,38 @@ class Bucket:
         rows = self.hold_back.release(before)
         self._checked = len(self.hold_back)
         out = self._push(rows) if rows is not None else []
-        out += self._given(self.stream.advance(before - 1), lambda groups: groups.advance(before - 1))
+        out += self._result_tables(self.stream.advance(before - 1), lambda groups: groups.advance(before - 1))
         return out
 
     def finish(self) -> list[pa.Table]:
         """End the stream and return the remaining rows of the result."""
         if self.ended:
             return []
-        self._once()
+        self._leave_out_repeats()
         rows, self._checked = self.hold_back.drain(), 0
         matched = self.stream.matched if isinstance(self.stream, RevisedRows) else 0
         out = self._push(rows) if rows is not None else []
-        out += self._given(self.stream.finish(), WaitingGroups.finish)
+        out += self._result_tables(self.stream.finish(), WaitingGroups.finish)
         if isinstance(self.stream, RevisedRows):
-            self._granted(self.stream.matched - matched)
+            self._add_allowance(self.stream.matched - matched)
         out = self._with_changed(out)
         self._count()
         if self.waiting is not None:
-            out = [self._marked(number, table) for number, table in self.waiting]
+            out = [self._mark_exact(number, table) for number, table in self.waiting]
             self.waiting = []
-        self.stream = self._stream(None)
+        self.stream = self._make_stream(None)
         self.ended = True
         return out
 
     def _push(self, rows: pa.Table) -> list[pa.Table]:
         if isinstance(self.stream, RevisedRows):
-            twice = self.stream.duplicates
+            duplicates = self.stream.duplicates
             matches_by_query, late = self.stream.push(rows)
-            twice = self.stream.duplicates - twice
-            self.totals.late, self.totals.duplicates = self.totals.late + late, self.totals.duplicates + twice
-            self.totals.events -= late + twice
+            duplicates = self.stream.duplicates - duplicates
+            self.totals.late, self.totals.duplicates = self.totals.late + late, self.totals.duplicates + duplicates
+            self.totals.events -= late + duplicates
             self._refuse(self.stream.late)
-            return self._given(matches_by_query, lambda groups: [])
+            return self._result_tables(matches_by_query, lambda groups: [])
         schema = self.job.schema
         batch = batch_of(rows, replace(schema, id=None), self.columns)
         # Without ids the engine numbers the events of each partition, as rows on Spark have no position.
@@ -326,35 +328,35 @@ class Bucket:
                 )
             ids = column.to_list() if kind is Kind.STRING else column.values
         if self.pace is None:
-            self._granted(len(batch))
-            return self._given(self.stream.push(replace(batch, ids=ids)), lambda groups: [])
+            self._add_allowance(len(batch))
+            return self._result_tables(self.stream.push(replace(batch, ids=ids)), lambda groups: [])
         epochs = self.stream.epochs(len(batch))
         self.epochs += epochs
         touches, matches = self.pace.touches(len(batch), int(batch.ts[0]), int(batch.ts[-1]), epochs)
-        self._granted(len(batch), touches)
+        self._add_allowance(len(batch), touches)
         self.stream.allow(touches / len(batch), len(batch), matches)
-        return self._given(self.stream.push(replace(batch, ids=ids)), lambda groups: [])
+        return self._result_tables(self.stream.push(replace(batch, ids=ids)), lambda groups: [])
 
-    def _given(
+    def _result_tables(
         self, matches_by_query: list[Sequence[Found]], close: Callable[[WaitingGroups], list[WaitingGroup]]
     ) -> list[pa.Table]:
         out: list[tuple[int, pa.Table]] = []
-        exact_before = [self._exact(number) for number in self.part.queries]
+        exact_before = [self._is_exact(number) for number in self.part.queries]
         if self.job.budget is not None:
             self._count()
         for i, (number, matches) in enumerate(zip(self.part.queries, matches_by_query, strict=True)):
-            counted = self.stream.counted(i)
+            counted = self.stream.take_counted(i)
             n_matches = counted if isinstance(counted, int) else len(matches)
             n_retracted = taken_back(matches) if self.job.revised else 0
             if self.groups:
                 rows = counted if isinstance(counted, Counted) else matches
-                n_matches = number_of(rows)
+                n_matches = count_matches(rows)
                 groups = self.groups[i].add(rows) + close(self.groups[i])
                 if groups:
                     out.append((number, group_rows(self.job, self.job_plans, number, groups)))
             elif self.job.output == "count":
                 # Count rows are summed later. A change of `exact` needs a row, even with a count of 0.
-                if (change := n_matches - 2 * n_retracted) or self._exact(number) != exact_before[i]:
+                if (change := n_matches - 2 * n_retracted) or self._is_exact(number) != exact_before[i]:
                     out.append((number, _count_row(self.job, number, change)))
             elif self.job.output == "points":
                 if (changes := change_rows(self.job, self.job_plans, number, matches)) is not None:
@@ -366,17 +368,17 @@ class Bucket:
         if self.waiting is not None:
             self.waiting += out
             return []
-        return [self._marked(number, table) for number, table in out]
+        return [self._mark_exact(number, table) for number, table in out]
 
-    def _exact(self, number: int) -> bool:
+    def _is_exact(self, number: int) -> bool:
         """Return whether nothing was shed for a query, as of the last count."""
         return self.totals.queries[number].whole
 
-    def _marked(self, number: int, rows: pa.Table) -> pa.Table:
+    def _mark_exact(self, number: int, rows: pa.Table) -> pa.Table:
         """Return rows of the result with the column ``exact`` set if there is a budget."""
         if self.job.budget is None:
             return rows
-        exact = pa.array([self._exact(number)] * rows.num_rows, pa.bool_())
+        exact = pa.array([self._is_exact(number)] * rows.num_rows, pa.bool_())
         return rows.set_column(rows.schema.get_field_index(EXACT), self.job.result.field(EXACT), exact)
 
     def _count(self) -> None:
@@ -480,8 +482,8 @@ class Bucket:
 def _payload(head: bytes, fingerprint: str) -> Any:
     try:
         return unseal(head, fingerprint)
-    except SnapshotError as bad:
-        if "another query" not in bad.message:
+    except SnapshotError as error:
+        if "another query" not in error.message:
             raise
         raise SnapshotError(
             "the checkpoint was made by another query, or with other columns, another output or other buckets",

@@ -14,7 +14,7 @@ from acep.row_patterns.revised_clause import RevisedClause
 from acep.storage.snapshot import seal, unseal
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
-from acep.streaming.revised_rows import rows_as_they_came
+from acep.streaming.revised_rows import sort_by_arrival
 
 __all__ = ["ClauseBucket", "ClauseRows"]
 
@@ -76,7 +76,7 @@ class ClauseBucket(Bucket):
 
     rows_of_clause: ClauseRows
 
-    def _stream(self, engine: bytes | None) -> Any:
+    def _make_stream(self, engine: bytes | None) -> Any:
         self.rows_of_clause = ClauseRows(self.job, engine)
         return self.rows_of_clause
 
@@ -84,7 +84,7 @@ class ClauseBucket(Bucket):
         """Return the rows of the result that are certain once no row with ``ts < before`` (ticks) can come."""
         if self.ended:
             return []
-        self._once()
+        self._leave_out_repeats()
         self._checked = len(self.hold_back)
         if before is None or (self.hold_back.released is not None and before <= self.hold_back.released):
             return []
@@ -96,7 +96,7 @@ class ClauseBucket(Bucket):
         """Return the rows of the result that come and go with the rows that were added, of a ``revised`` job."""
         if self.ended:
             return []
-        self._once()
+        self._leave_out_repeats()
         rows = self.hold_back.drain()
         self._checked = 0
         return self._search(rows, before, at_once=at_once)
@@ -105,9 +105,9 @@ class ClauseBucket(Bucket):
         """Take in rows, and the time before which no more come (``None``: any may)."""
         source, job = self.rows_of_clause, self.job
         if rows is not None and job.op is not None:
-            rows, twice = rows_as_they_came(job, self.part.keys, rows)
-            self.totals.duplicates += twice
-            self.totals.events -= twice
+            rows, duplicates = sort_by_arrival(job, self.part.keys, rows)
+            self.totals.duplicates += duplicates
+            self.totals.events -= duplicates
         revised = source.revised
         if revised is None and rows is None:
             return []
@@ -117,11 +117,11 @@ class ClauseBucket(Bucket):
         if job.revised and job.ahead is not None:
             revised.ahead = None if at_once else job.ahead
         if rows is not None:
-            late, twice = revised.arrivals.late_count, revised.arrivals.duplicates
+            late, duplicates = revised.arrivals.late_count, revised.arrivals.duplicates
             revised.arrivals.push(rows)  # nothing is due before time has passed
-            late, twice = revised.arrivals.late_count - late, revised.arrivals.duplicates - twice
-            self.totals.late, self.totals.duplicates = self.totals.late + late, self.totals.duplicates + twice
-            self.totals.events -= late + twice
+            late, duplicates = revised.arrivals.late_count - late, revised.arrivals.duplicates - duplicates
+            self.totals.late, self.totals.duplicates = self.totals.late + late, self.totals.duplicates + duplicates
+            self.totals.events -= late + duplicates
         due = revised.arrivals.advance((BEGINNING if before is None else before) - 1)
         return self._count_rows(revised.push(due, before))
 
@@ -129,12 +129,12 @@ class ClauseBucket(Bucket):
         """End the stream and return the remaining rows of the result."""
         if self.ended:
             return []
-        self._once()
+        self._leave_out_repeats()
         rows, self._checked = self.hold_back.drain(), 0
         out = self._search(rows, None, at_once=True) if rows is not None else []
         if self.rows_of_clause.revised is not None:
             out += self._count_rows(self.rows_of_clause.revised.finish())
-        self.stream = self._stream(None)
+        self.stream = self._make_stream(None)
         self.ended = True
         return out
 

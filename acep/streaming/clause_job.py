@@ -74,4 +74,4 @@ def clause_job(
         ahead=ahead,
         duplicates=None if options.id is None else options.duplicates,
         clause=clause,
-    ).sealed()
+    ).with_fingerprint()

@@ -47,11 +47,11 @@ def key_hashes(columns: Iterable[Column], size: int) -> Hashes:
             words = np.asarray(column.values, np.int64).view(np.uint64)
         if column.valid is not None:
             words = np.where(column.valid == 0, np.uint64(0x5BD1E995), words)
-        hashes = _mixed(hashes * np.uint64(31) ^ words)
+        hashes = _mix(hashes * np.uint64(31) ^ words)
     return hashes
 
 
-def _mixed(words: Hashes) -> Hashes:
+def _mix(words: Hashes) -> Hashes:
     """Return words whose bits all depend on all bits (the finalizer of splitmix64)."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -15,12 +15,12 @@ from acep.events.columns import column_of
 from acep.events.tables import InputSchema, attribute_tick
 from acep.plan.schema import Kind
 
-__all__ = ["rows_again"]
+__all__ = ["find_repeats"]
 
 Bools = npt.NDArray[np.bool_]
 
 
-def rows_again(
+def find_repeats(
     rows: pa.Table,
     sequence: npt.NDArray[np.intp],
     schema: InputSchema,
@@ -32,55 +32,63 @@ def rows_again(
 
     >>> from acep.events.tables import schema_of
     >>> rows = pa.table({"ts": [1, 2, 1, 1], "id": [7, 8, 7, 7], "k": [1, 1, 1, 2]})
-    >>> rows_again(rows, np.arange(4), schema_of(rows.schema, id="id"), ["k"]).tolist()
+    >>> find_repeats(rows, np.arange(4), schema_of(rows.schema, id="id"), ["k"]).tolist()
     [False, False, True, False]
     """
     import pyarrow.compute as pc  # here, since its import is slow
 
-    name, again = str(schema.id), np.zeros(len(rows), bool)
+    name, is_repeated = str(schema.id), np.zeros(len(rows), bool)
     if rows.column(name).null_count:
         raise DataError(f"column `{name}` is null in some event", hint="fill it in, or leave id= out", code="data_null")
     ids = _ids_of_rows(rows, schema)
     waiting, batch = earlier
-    parts = _held_names(waiting, ids, schema, keys), _kept_names(batch, ids, schema, keys)
+    parts = _names_of_waiting(waiting, ids, schema, keys), _names_of_batch(batch, ids, schema, keys)
     before = [part for part in parts if part is not None]
     # Mostly no id is there twice, and this is known soon.
     if not before and pc.count_distinct(ids).as_py() == len(ids):
-        return again
+        return is_repeated
     table = pa.concat_tables([*before, _names_of_rows(rows.take(pa.array(sequence)), ids.take(sequence), schema, keys)])
     table = table.append_column("row", pa.array(np.arange(len(table))))
     groups = table.group_by(table.column_names[:-1]).aggregate([("row", "min")])
     first = np.zeros(len(table), bool)
     first[groups.column("row_min").to_numpy()] = True
-    again[sequence] = ~first[len(table) - len(rows) :]
-    return again
+    is_repeated[sequence] = ~first[len(table) - len(rows) :]
+    return is_repeated
 
 
-def _held_names(rows: pa.Table | None, wanted: pa.Array, schema: InputSchema, keys: Sequence[str]) -> pa.Table | None:
+def _names_of_waiting(
+    rows: pa.Table | None, wanted_ids: pa.Array, schema: InputSchema, keys: Sequence[str]
+) -> pa.Table | None:
     """Return what names the events among some rows whose ids are wanted; ``None``: there are none."""
     if rows is None:
         return None
     ids = _ids_of_rows(rows, schema)
-    places = _places(ids, wanted)
-    return _names_of_rows(rows.take(places), ids.take(places), schema, keys) if len(places) else None
+    row_indices = _rows_with_ids(ids, wanted_ids)
+    return _names_of_rows(rows.take(row_indices), ids.take(row_indices), schema, keys) if len(row_indices) else None
 
 
-def _kept_names(batch: Batch | None, wanted: pa.Array, schema: InputSchema, keys: Sequence[str]) -> pa.Table | None:
+def _names_of_batch(
+    batch: Batch | None, wanted_ids: pa.Array, schema: InputSchema, keys: Sequence[str]
+) -> pa.Table | None:
     """Return the same of the events of a batch."""
     if batch is None:
         return None
     text = schema.kind(str(schema.id)) is Kind.STRING
     values: Any = batch.ids
     ids = pa.array(values, pa.large_string() if text else pa.int64())
-    places = _places(ids, wanted)
-    at = places.to_numpy()
-    return _table(ids.take(places), [_column(batch, name, schema).take(at) for name in keys]) if len(places) else None
+    rows_with_ids = _rows_with_ids(ids, wanted_ids)
+    row_indices = rows_with_ids.to_numpy()
+    return (
+        _table(ids.take(rows_with_ids), [_column(batch, name, schema).take(row_indices) for name in keys])
+        if len(rows_with_ids)
+        else None
+    )
 
 
-def _places(ids: pa.Array, wanted: pa.Array) -> pa.Array:
+def _rows_with_ids(ids: pa.Array, wanted_ids: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
-    return pc.indices_nonzero(pc.is_in(ids, value_set=wanted))
+    return pc.indices_nonzero(pc.is_in(ids, value_set=wanted_ids))
 
 
 def _ids_of_rows(rows: pa.Table, schema: InputSchema) -> pa.Array:
@@ -107,7 +115,7 @@ def _column(batch: Batch, name: str, schema: InputSchema) -> Column:
 
 
 def _table(ids: pa.Array, columns: Sequence[Column]) -> pa.Table:
-    return pa.table({str(place): array for place, array in enumerate((ids, *map(_array, columns)))})
+    return pa.table({str(index): array for index, array in enumerate((ids, *map(_array, columns)))})
 
 
 def _array(column: Column) -> pa.Array:

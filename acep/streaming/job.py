@@ -12,10 +12,10 @@ import pyarrow as pa
 from acep.arrivals.arrivals import span_ticks
 from acep.budget.budget import LEAST_MEMORY, Budget, tolerant
 from acep.budget.policies import POLICIES, policy_of
-from acep.changing.changeable_queries import as_dynamic, compiled
+from acep.changing.changeable_queries import as_dynamic, compile_versions
 from acep.errors import DataError, QueryError, naming_query, suggest
 from acep.events.tables import InputSchema
-from acep.pattern.query_arguments import asked_for
+from acep.pattern.query_arguments import read_queries
 from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, kinds_text
@@ -33,7 +33,7 @@ from acep.streaming.pace import BatchPace
 from acep.streaming.query_versions import with_columns
 from acep.streaming.times import tick_ms_of
 
-__all__ = ["BUCKETS", "EXACT", "OUTPUTS", "Job", "Pass", "all_columns", "columns_read", "job_of", "passes_of"]
+__all__ = ["BUCKETS", "EXACT", "OUTPUTS", "Job", "Pass", "all_columns", "columns_read", "make_job", "passes_of"]
 
 EXACT = "exact"  # column, under a budget: whether nothing had been shed up to this row
 
@@ -114,14 +114,14 @@ class Job:
         """Whether events are taken back, or matched before they are final; the result has the columns op and id."""
         return self.op is not None or self.ahead != 0
 
-    def back_to(self, final: int | None) -> int | None:
+    def earliest_since(self, final: int | None) -> int | None:
         """Return the earliest tick from which on a version of a query may hold that comes now (``None``: for no event
         that has come), if events before the tick ``final`` are final (``None``: none are)."""
         if self.ahead == 0:
             return None
         return -(2**63) if final is None else final
 
-    def at_once(self, delay_ms: int) -> bool:
+    def matches_at_once(self, delay_ms: int) -> bool:
         """Return whether each event is matched at once, if the watermark has this delay."""
         return self.ahead is None or (self.ahead > 0 and self.ahead * self.tick_ms[0] >= delay_ms * self.tick_ms[1])
 
@@ -159,16 +159,16 @@ class Job:
         """Whether buckets need the time at which a micro-batch began, for a budget or for ``latest``."""
         return self.timed or (self.latest is not None and self.latest.ahead is not None)
 
-    def bound(self, now: int | None) -> int | None:
+    def greatest_tick(self, now: int | None) -> int | None:
         """Return the greatest time of an event, in ticks, in a micro-batch that began at ``now``, in milliseconds;
         ``None`` without a bound. With one it is before the time that ends a stream."""
-        return None if self.latest is None else min(self.latest.bound(now, self.tick_ms), self.end - 1)
+        return None if self.latest is None else min(self.latest.greatest_tick(now, self.tick_ms), self.end - 1)
 
     def pass_of(self, bucket: int) -> Pass:
         """Return the pass that a bucket belongs to."""
         return next(part for part in self.passes if part.first <= bucket < part.first + part.size)
 
-    def sealed(self) -> Self:
+    def with_fingerprint(self) -> Self:
         """Return the job with its fingerprint, which the state of its buckets must match."""
         plans = self.plans
         roles = (self.schema.ts, self.schema.type, self.schema.seq, self.schema.id, self.schema.tick_ns)
@@ -228,7 +228,7 @@ def _check_revised(options: StreamOptions, schema: InputSchema, output: str, bud
         )
 
 
-def _shared(budget: Budget, buckets: int) -> Budget:
+def _share_budget(budget: Budget, buckets: int) -> Budget:
     """Return the budget of each bucket: memory is divided, as all buckets may run at the same time."""
     if budget.memory is None:
         return budget
@@ -265,7 +265,9 @@ def _plans(
                 if columns is None:
                     compiled_plans.append(compile_query(query, schema))
                 else:
-                    compiled_plans.append(with_columns(compiled((QueryVersion(query, None),), schema), columns, schema))
+                    compiled_plans.append(
+                        with_columns(compile_versions((QueryVersion(query, None),), schema), columns, schema)
+                    )
         plans = tuple(compiled_plans)
         _PLANS[queries, schema, columns] = plans
     return plans
@@ -330,7 +332,7 @@ def _check_output(output: Any) -> None:
         raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), OUTPUTS), code="option_invalid")
 
 
-def job_of(
+def make_job(
     query: Any,
     schema: InputSchema,
     options: StreamOptions,
@@ -368,7 +370,7 @@ def job_of(
         raise QueryError(
             "recover= is not for streams in buckets", hint="leave recover out of the Budget", code="option_invalid"
         )
-    asked = asked_for(query)
+    asked = read_queries(query)
     queries = tuple(tolerant(asked_query, budget) for asked_query in asked.queries)
     if dynamic:
         queries = tuple(map(as_dynamic, queries))
@@ -389,9 +391,9 @@ def job_of(
             hint="leave versions= out",
             code="option_invalid",
         )
-    bound = None if bound is None else _shared(bound, sum(each.size for each in passes))
+    bound = None if bound is None else _share_budget(bound, sum(part.size for part in passes))
     limits = None if bound is None else _limits(bound, policy, options.seed, histories)
-    BatchPace.of(bound, 1, schema.tick_ns)  # raises for a bound of time that cannot be enforced
+    BatchPace.from_budget(bound, 1, schema.tick_ns)  # raises for a bound of time that cannot be enforced
     if revised:
         _check_revised(options, schema, output, bound)
         RevisedStream(plans, engine, limits)  # raises for a query whose matches cannot be revised
@@ -414,7 +416,7 @@ def job_of(
         result=pa.schema([]),
         tick_ms=tick_ms_of(schema),
         end=end,
-        several=asked.several,
+        several=asked.is_several,
         engine=engine,
         budget=bound,
         policy=policy,
@@ -426,4 +428,4 @@ def job_of(
         late=late,
         duplicates=None if options.id is None else options.duplicates,
     )
-    return job.sealed()
+    return job.with_fingerprint()

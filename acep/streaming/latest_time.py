@@ -27,11 +27,11 @@ class Latest:
     tick: int | None = None
     ahead: int | None = None
 
-    def bound(self, now: int | None, tick_ms: tuple[int, int]) -> int:
+    def greatest_tick(self, now: int | None, tick_ms: tuple[int, int]) -> int:
         """Return the greatest tick of an event in a micro-batch that began at ``now``, in milliseconds since 1970
         (not used where the tick is fixed).
 
-        >>> Latest(ahead=500).bound(1000, (1000, 1)), Latest(tick=7).bound(None, (1, 1))
+        >>> Latest(ahead=500).greatest_tick(1000, (1000, 1)), Latest(tick=7).greatest_tick(None, (1, 1))
         (1, 7)
         """
         if self.ahead is None:

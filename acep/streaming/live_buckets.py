@@ -9,33 +9,33 @@ if TYPE_CHECKING:
     from acep.streaming.buckets import Bucket
     from acep.streaming.job import Job
 
-__all__ = ["forget_live", "keep_live", "live_place", "take_live"]
+__all__ = ["forget_live", "keep_live", "live_key_of", "take_live"]
 
 MAX_BUCKETS = 64
 _LIVE: OrderedDict[str, tuple[str, Bucket]] = OrderedDict()
 
 
-def live_place(job: Job, bucket: str) -> str:
-    """Return the place in the cache of the bucket with this name. A bucket keeps the budget, the time bound and the
+def live_key_of(job: Job, bucket: str) -> str:
+    """Return the key in the cache of the bucket with this name. A bucket keeps the budget, the time bound and the
     columns of its job, so a job with other ones must not find it."""
     return f"{bucket} {job.fingerprint} {job.engine} {job.budget} {job.latest} {job.late} {job.duplicates}"
 
 
-def take_live(place: str, state: str) -> Bucket | None:
-    """Remove the bucket in this place, and return it if its state has the name ``state``. A retry then reads the state
+def take_live(live_key: str, state: str) -> Bucket | None:
+    """Remove the bucket with this key, and return it if its state has the name ``state``. A retry then reads the state
     itself."""
-    live_state, bucket = _LIVE.pop(place, ("", None))
+    live_state, bucket = _LIVE.pop(live_key, ("", None))
     return bucket if live_state == state else None
 
 
-def keep_live(place: str, state: str, bucket: Bucket) -> None:
+def keep_live(live_key: str, state: str, bucket: Bucket) -> None:
     """Cache a bucket whose state has a name that no other state has.
 
     An older state of the same bucket is dropped: if several processes take turns with a bucket, each of them would hold
     many. Beyond :data:`MAX_BUCKETS` buckets the oldest ones are dropped, too.
     """
-    _LIVE.pop(place, None)
-    _LIVE[place] = state, bucket
+    _LIVE.pop(live_key, None)
+    _LIVE[live_key] = state, bucket
     while len(_LIVE) > MAX_BUCKETS:
         _LIVE.popitem(last=False)
 

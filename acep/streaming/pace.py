@@ -100,8 +100,8 @@ class BatchPace:
                 self.more = min(max(self.more, 1.0), MAX_MORE)
             else:
                 self.more = 1 + CALM * (self.more - 1)
-            wanted = self.seconds + GAIN * (right * self.more - self.seconds)
-            self.seconds = min(max(wanted, MIN_PART * target / self.queue), target)
+            wanted_seconds = self.seconds + GAIN * (right * self.more - self.seconds)
+            self.seconds = min(max(wanted_seconds, MIN_PART * target / self.queue), target)
         self.began, self.learned = now, 0.0
 
     def _learn(self, bucket_seconds: float, batch_seconds: float) -> None:
@@ -122,7 +122,7 @@ class BatchPace:
         besides = self.learning * epochs
         if self.latency is not None:
             fullness = min(max(events / (self.events or events), LESS), 1.0)
-            touches, matches = self._fitting(self.wall, self.seconds * fullness, besides, events)
+            touches, matches = self._fit_into(self.wall, self.seconds * fullness, besides, events)
             self.events = FORGET * (self.events or events) + (1 - FORGET) * events
         if self.cpu is not None:
             share, before = self.cpu / self.buckets, self.balance
@@ -130,12 +130,12 @@ class BatchPace:
             self.balance = min(before + income, share * CARRIED)
             self.clock = last if self.clock is None else max(last, self.clock)
             due = self.balance - before + before / (SPREAD if before > 0 else LONG)
-            both = self._fitting(self.work, max(due, FLOOR * income), besides, events)
-            touches, matches = min(touches, both[0]), min(matches, both[1])
+            by_cpu = self._fit_into(self.work, max(due, FLOOR * income), besides, events)
+            touches, matches = min(touches, by_cpu[0]), min(matches, by_cpu[1])
         self._events += events
         return touches, matches
 
-    def _fitting(self, model: CostModel, seconds: float, besides: float, events: int) -> tuple[float, float]:
+    def _fit_into(self, model: CostModel, seconds: float, besides: float, events: int) -> tuple[float, float]:
         """Return the touches and the matches that fit into ``seconds`` after the cost of ``events`` and the ``besides``
         seconds; always some, because without any all partial matches would be lost."""
         seconds_left = max(seconds - besides - model.event * events, MIN_PART * seconds)
@@ -150,14 +150,14 @@ class BatchPace:
         events; policies learned ``epochs`` times, in ``learning`` seconds."""
         if self._started is None:
             return
-        used, self.took = (now - then for now, then in zip(_clocks(), self._started, strict=True))
+        cpu_seconds, self.took = (now - start for now, start in zip(_clocks(), self._started, strict=True))
         self._started, self.learned = None, learning
         self.ended = max(self.took, time.time() - (self.began or 0) / 1000)
         self.shed = shed > 0
         if self.cpu is not None:
-            self.balance = max(self.balance - used, -self.cpu / self.buckets * CARRIED)
+            self.balance = max(self.balance - cpu_seconds, -self.cpu / self.buckets * CARRIED)
         if self._events:
-            self.work.learn(self._events, touches, max(0.0, used - learning), FORGET, matches=matches)
+            self.work.learn(self._events, touches, max(0.0, cpu_seconds - learning), FORGET, matches=matches)
             self.wall.learn(self._events, touches, max(0.0, self.took - learning), FORGET, matches=matches)
             self.max_matches = max(self.max_matches, matches)
             matches_per_event = matches / self._events
@@ -191,12 +191,12 @@ class BatchPace:
         self.sums = numbers[-5:]
 
     @classmethod
-    def of(cls, budget: Budget | None, buckets: int, tick_ns: Fraction | int | None) -> BatchPace | None:
+    def from_budget(cls, budget: Budget | None, buckets: int, tick_ns: Fraction | int | None) -> BatchPace | None:
         """Create the controller of one of ``buckets``; return ``None`` if the budget sets no bound of time.
 
         Raises :class:`QueryError` for a share of a core against a clock whose ticks have no known length.
 
-        >>> BatchPace.of(Budget(work=3), 8, 1) is None
+        >>> BatchPace.from_budget(Budget(work=3), 8, 1) is None
         True
         """
         pace = None if budget is None else pace_of(budget, tick_ns)

@@ -12,7 +12,7 @@ from acep.matches.records import Counts
 from acep.matches.report import Report
 from acep.runtime.stream import SEVERAL
 from acep.streaming.time_spent import Spent, spent_of
-from acep.streaming.totals import COUNTS, counts_in, summed, told_in
+from acep.streaming.totals import COUNTS, counts_in, metrics_in, sum_metrics
 
 __all__ = ["Progress", "length_text", "moment_text", "mostly_late", "progress_in", "reports_in"]
 
@@ -138,13 +138,13 @@ def progress_in(
     ``names`` the names of its queries as JSON. ``watermark`` is that of the stream if it is known; otherwise the
     greatest one of the buckets is used. ``began`` is when the micro-batch began, in seconds since 1970.
     """
-    sums = [summed(row) for row in rows]
+    sums = [sum_metrics(row) for row in rows]
     if not any(totals["buckets"] for totals in sums):
         return None
     report, reports = reports_in(rows)
-    metrics_by_call = [told_in(row) for row in rows]
+    metrics_by_call = [metrics_in(row) for row in rows]
     buckets = [bucket for metrics in metrics_by_call for bucket in metrics]
-    lags, watermarks = map(_lag, metrics_by_call), map(_behind, metrics_by_call)
+    lags, watermarks = map(_lag, metrics_by_call), map(_least_watermark, metrics_by_call)
     watermarks_ms = [watermark_ms for watermark_ms in watermarks if watermark_ms is not None]
     has_instants = all(bucket["instants"] for bucket in buckets)
     return Progress(
@@ -172,11 +172,11 @@ def progress_in(
         lag=max((lag for lag in lags if lag is not None), default=None),
         age=began - min(watermarks_ms) / 1000 if has_instants and watermarks_ms and began is not None else None,
         spent=spent_of(buckets, seconds),
-        fullest=max(map(_fullest, metrics_by_call), default=0.0),
+        fullest=max(map(_greatest_share, metrics_by_call), default=0.0),
     )
 
 
-def _behind(metrics: Sequence[Mapping[str, Any]]) -> int | None:
+def _least_watermark(metrics: Sequence[Mapping[str, Any]]) -> int | None:
     """Return the least watermark, in milliseconds, of the buckets that have one and have not ended."""
     return min(
         (bucket["watermark"] for bucket in metrics if bucket["watermark"] > 0 and not bucket["ended"]), default=None
@@ -186,12 +186,12 @@ def _behind(metrics: Sequence[Mapping[str, Any]]) -> int | None:
 def _lag(metrics: Sequence[Mapping[str, Any]]) -> float | None:
     if all(bucket["ended"] for bucket in metrics):
         return 0.0
-    behind = _behind(metrics)
+    behind = _least_watermark(metrics)
     newest = max((bucket["newest"] for bucket in metrics if bucket["newest"] is not None), default=None)
     return None if behind is None or newest is None else max(0, newest - behind) / 1000
 
 
-def _fullest(metrics: Sequence[Mapping[str, Any]]) -> float:
+def _greatest_share(metrics: Sequence[Mapping[str, Any]]) -> float:
     """Return the greatest share that one bucket has of the rows of its pass."""
     rows: dict[int, list[int]] = {}
     for bucket in metrics:
@@ -201,15 +201,15 @@ def _fullest(metrics: Sequence[Mapping[str, Any]]) -> float:
 
 def reports_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Report, dict[str, Report]]:
     """Return the report of all queries together, and that of each query by its name."""
-    sums = [summed(row) for row in rows]
-    each = [pair for row in rows for pair in counts_in(row)]
-    every = each[0][1] if len(each) == 1 else Counts(unknown=SEVERAL)
+    sums = [sum_metrics(row) for row in rows]
+    counts_by_query = [pair for row in rows for pair in counts_in(row)]
+    total_counts = counts_by_query[0][1] if len(counts_by_query) == 1 else Counts(unknown=SEVERAL)
     for name in ("events", "late", "ahead", "duplicates", "memory"):
-        setattr(every, name, _sum(sums, name))
-    if len(each) > 1:
+        setattr(total_counts, name, _sum(sums, name))
+    if len(counts_by_query) > 1:
         for name in COUNTS:
-            setattr(every, name, sum(getattr(counts, name) for _, counts in each))
-    return Report.of(every), {name: Report.of(counts_of_query) for name, counts_of_query in each}
+            setattr(total_counts, name, sum(getattr(counts, name) for _, counts in counts_by_query))
+    return Report.of(total_counts), {name: Report.of(counts_of_query) for name, counts_of_query in counts_by_query}
 
 
 def moment_text(watermark: int) -> str:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from acep.changing.changeable_queries import (
-    compiled,
-    replaced,
-    revised,
+    compile_versions,
+    replace_query,
+    revise_query,
     text_of,
     versions_data,
     versions_of,
@@ -34,7 +34,7 @@ __all__ = [
     "NewVersion",
     "RunningQueries",
     "Times",
-    "in_order",
+    "sort_versions",
     "text_of_version",
     "version_in_file",
     "versions_in_folder",
@@ -78,7 +78,7 @@ class NewVersion:
         return list(astuple(self))
 
     @classmethod
-    def of(cls, data: Any) -> NewVersion:
+    def from_data(cls, data: Any) -> NewVersion:
         """Read the data of :meth:`data`. Raises :class:`TypeError` or :class:`ValueError` for other data."""
         number, name, text = data
         if type(number) is not int or not isinstance(name, str) or not isinstance(text, str):
@@ -94,8 +94,8 @@ def text_of_version(query: object) -> str:
     if isinstance(query, Path):
         try:
             return query.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as bad:
-            raise QueryError(f"`{query}` cannot be read: {bad}", code="file_read") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise QueryError(f"`{query}` cannot be read: {error}", code="file_read") from None
     if isinstance(query, str):
         return query
     if isinstance(query, Query) and query.graph is None:
@@ -168,12 +168,12 @@ def versions_in_folder(folder: Path, names: Sequence[str], after: int) -> list[N
                 )
             version = version_in_file(file.name, file.read_text("utf-8"), names)
             versions += [version] if version.number > after else []
-    except (OSError, UnicodeDecodeError) as bad:
-        raise DataError(f"the versions in `{folder}` cannot be read: {bad}", code="file_read") from None
-    return in_order(versions)
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"the versions in `{folder}` cannot be read: {error}", code="file_read") from None
+    return sort_versions(versions)
 
 
-def in_order(versions: Iterable[NewVersion]) -> list[NewVersion]:
+def sort_versions(versions: Iterable[NewVersion]) -> list[NewVersion]:
     """Return versions in the order of their numbers, each once. Raises :class:`DataError` for two of one number."""
     ordered = sorted(set(versions))
     for version, next_version in pairwise(ordered):
@@ -207,17 +207,21 @@ class RunningQueries:
         self.over: int | None = None
 
     def take(
-        self, news: Iterable[NewVersion], since: int | None, certain: int | None, back: int | None = None
+        self,
+        new_versions: Iterable[NewVersion],
+        since: int | None,
+        certain: int | None,
+        earliest_since: int | None = None,
     ) -> dict[int, int | None]:
         """Take in newer versions, valid from the tick ``since`` on (``None``: from the beginning), or from another time
-        that they give: a later one, or an earlier one that is not before ``back`` (``None``: none). Return the places
-        of the queries that changed, each with the earliest tick of a version that reaches back. No event before the
-        tick ``certain`` is matched any more.
+        that they give: a later one, or an earlier one that is not before ``earliest_since`` (``None``: none). Return
+        the places of the queries that changed, each with the earliest tick of a version that reaches back. No event
+        before the tick ``certain`` is matched any more.
 
         Raises :class:`QueryError` or :class:`DataError`, with nothing taken in.
         """
         versions, newest, changed = list(self.versions), self.newest, dict[int, int | None]()
-        for new in in_order(version for version in news if version.number > self.newest):
+        for new in sort_versions(version for version in new_versions if version.number > self.newest):
             newest = new.number
             if new.name not in self._names:
                 hint = suggest(new.name, self._names)
@@ -228,19 +232,19 @@ class RunningQueries:
                 )
             index = self._names.index(new.name)
             try:
-                query = _parsed(new.text, versions[index][-1].query)
-                begin = _begin(new, since, versions[index][-1], self._schema, back)
+                query = _parse_version(new.text, versions[index][-1].query)
+                begin = _first_tick(new, since, versions[index][-1], self._schema, earliest_since)
                 if begin is not None and since is not None and begin < since:
-                    versions[index] = revised(versions[index], query, begin, self._schema, certain)
+                    versions[index] = revise_query(versions[index], query, begin, self._schema, certain)
                     earliest = changed.get(index)
                     changed[index] = begin if earliest is None else min(begin, earliest)
                 else:
-                    versions[index] = replaced(versions[index], query, begin, self._schema, certain)
+                    versions[index] = replace_query(versions[index], query, begin, self._schema, certain)
                     changed.setdefault(index, None)
-                self._check_columns(compiled(versions[index], self._schema, certain))
-            except AcepError as bad:
+                self._check_columns(compile_versions(versions[index], self._schema, certain))
+            except AcepError as error:
                 raise QueryError(
-                    f"version {new.number} of the query: {bad.message}", hint=bad.hint, code=bad.code
+                    f"version {new.number} of the query: {error.message}", hint=error.hint, code=error.code
                 ) from None
         self.versions, self.newest, self.over = versions, newest, certain
         return changed
@@ -248,7 +252,7 @@ class RunningQueries:
     def _check_columns(self, plan: Plan) -> None:
         """Raise :class:`QueryError` if a plan reads a part of a list that the first queries do not read: of lists only
         such parts are kept."""
-        plans = (compiled((QueryVersion(query, None),), self._schema) for query in self._first)
+        plans = (compile_versions((QueryVersion(query, None),), self._schema) for query in self._first)
         names = {name for first in plans for name in first.columns} | {
             *self._columns,
             self._schema.ts,
@@ -261,9 +265,9 @@ class RunningQueries:
                 code="query_change",
             )
 
-    def plan(self, place: int) -> Plan:
+    def plan(self, index: int) -> Plan:
         """Return the plan of a query as it is now."""
-        plan = compiled(self.versions[place], self._schema, self.over)
+        plan = compile_versions(self.versions[index], self._schema, self.over)
         return with_columns(plan, self._columns, self._schema)
 
     def dump(self) -> Any:
@@ -286,12 +290,14 @@ class RunningQueries:
         self.newest = int(newest)
 
 
-def _begin(new: NewVersion, since: int | None, last: QueryVersion, schema: Schema, back: int | None) -> int | None:
+def _first_tick(
+    new: NewVersion, since: int | None, last: QueryVersion, schema: Schema, earliest_since: int | None
+) -> int | None:
     """Return the tick from which on a version holds. Raises :class:`QueryError` if that is too early."""
     moment = new.since
     begin = since if moment is None else tick_of(moment, schema)
-    if back is not None and begin is not None and since is not None and begin < since:
-        if begin < back:
+    if earliest_since is not None and begin is not None and since is not None and begin < since:
+        if begin < earliest_since:
             raise QueryError(
                 "it would hold for events that are final", hint="give a later time, or a longer delay of the watermark"
             )
@@ -308,7 +314,7 @@ def _begin(new: NewVersion, since: int | None, last: QueryVersion, schema: Schem
     return begin
 
 
-def _parsed(text: str, old: Query) -> Query:
+def _parse_version(text: str, old: Query) -> Query:
     """Return the query of a text in place of an old one, which has the errors and weights of the budget."""
     if old.graph is not None:
         return Automaton.from_toml(text).query

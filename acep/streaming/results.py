@@ -27,10 +27,10 @@ from acep.streaming.job import EXACT, Job
 __all__ = [
     "WaitingGroups",
     "change_rows",
+    "count_matches",
     "group_rows",
     "late_rows",
     "match_rows",
-    "number_of",
     "result_schema",
     "without_pairs",
 ]
@@ -44,10 +44,10 @@ MATCH, LATE = "match", "late"  # values of KIND
 
 def match_rows(job: Job, plans: Sequence[Plan], query: int, matches: Sequence[Found]) -> pa.Table:
     """Return matches of one query as rows of the result."""
-    return _fitted(job, query, _table(job, plans[query], matches))
+    return _fit_columns(job, query, _table(job, plans[query], matches))
 
 
-def without_pairs(first: Sequence[pa.Table], then: Sequence[pa.Table]) -> list[pa.Table]:
+def without_pairs(first: Sequence[pa.Table], following: Sequence[pa.Table]) -> list[pa.Table]:
     """Return rows of the result one after the other, without matches that come in the first ones and go in the next: a
     table that is kept by ``id`` could not tell which of the two was last.
 
@@ -56,9 +56,11 @@ def without_pairs(first: Sequence[pa.Table], then: Sequence[pa.Table]) -> list[p
     [[{'id': 'b', 'op': 1}], [{'id': 'c', 'op': 1}]]
     """
     if not {"id", "op"} <= {*first[0].column_names}:  # as changes of points and counts, which are summed
-        return [*first, *then]
-    come, gone = _ids_of(first, 1), _ids_of(then, -1)
-    tables = [_without(table, 1, gone) for table in first] + [_without(table, -1, come) for table in then]
+        return [*first, *following]
+    arriving_ids, retracted_ids = _ids_of(first, 1), _ids_of(following, -1)
+    tables = [_leave_out(table, 1, retracted_ids) for table in first] + [
+        _leave_out(table, -1, arriving_ids) for table in following
+    ]
     return [table for table in tables if table.num_rows]
 
 
@@ -70,7 +72,7 @@ def _ids_of(tables: Sequence[pa.Table], op: int) -> dict[str | None, pa.Table]:
     return {name: pa.concat_tables(parts) for name, parts in id_tables.items()}
 
 
-def _without(rows: pa.Table, op: int, ids: dict[str | None, pa.Table]) -> pa.Table:
+def _leave_out(rows: pa.Table, op: int, ids: dict[str | None, pa.Table]) -> pa.Table:
     """Leave out the matches of these ids that come or go."""
     listed_ids = ids.get(_query_of(rows))
     if listed_ids is None:
@@ -81,8 +83,8 @@ def _without(rows: pa.Table, op: int, ids: dict[str | None, pa.Table]) -> pa.Tab
 
 def _query_of(rows: pa.Table) -> str | None:
     """Return the name of the query of rows, if they have one."""
-    named = "query" in rows.column_names and rows.num_rows > 0
-    return rows.column("query")[0].as_py() if named else None
+    has_query = "query" in rows.column_names and rows.num_rows > 0
+    return rows.column("query")[0].as_py() if has_query else None
 
 
 def late_rows(job: Job, rows: pa.Table) -> pa.Table:
@@ -98,7 +100,7 @@ def late_rows(job: Job, rows: pa.Table) -> pa.Table:
         elif field.name == "key":
             names = [inner.name for inner in field.type]
             key_array = pa.StructArray.from_arrays([rows.column(name).combine_chunks() for name in names], names=names)
-            column = _widened(pa.table({"key": key_array}), field, job)
+            column = _widen_struct(pa.table({"key": key_array}), field, job)
         else:
             column = pa.nulls(rows.num_rows, field.type)
         columns.append(column.cast(field.type))
@@ -118,11 +120,11 @@ def group_rows(job: Job, plans: Sequence[Plan], query: int, groups: Sequence[Wai
                 code="data_value",
             )
         table = table.append_column("matches", pa.array([g.matches for g in groups], pa.int64()))
-        return _fitted(job, query, table.rename_columns({"error": "best"}))
+        return _fit_columns(job, query, table.rename_columns({"error": "best"}))
     table = table.select(["key", "end", "error"]).rename_columns(["key", "point", "best"])
     if job.revised:
         table = table.append_column("change", pa.array([g.matches for g in groups], pa.int64()))
-    return _fitted(job, query, table)
+    return _fit_columns(job, query, table)
 
 
 def change_rows(job: Job, plans: Sequence[Plan], query: int, matches: Sequence[Found]) -> pa.Table | None:
@@ -189,14 +191,14 @@ def _table(job: Job, plan: Plan, matches: Sequence[Found]) -> pa.Table:
     return matches_table(Matches(matches, schema=schema, keys=plan.keys, returns=returns, **options))
 
 
-def _fitted(job: Job, query: int, table: pa.Table) -> pa.Table:
+def _fit_columns(job: Job, query: int, table: pa.Table) -> pa.Table:
     """Return the columns of the result in its types; columns that this query does not have are null."""
     columns = []
     for field in job.result:
         if field.name == "query":
             column: Any = pa.array([job.names[query]] * table.num_rows, pa.string())
         elif field.name in ("key", "values"):
-            column = _widened(table, field, job)
+            column = _widen_struct(table, field, job)
         elif field.name == KIND:
             column = pa.array([MATCH] * table.num_rows, pa.string())
         elif field.name == EVENT:
@@ -209,7 +211,7 @@ def _fitted(job: Job, query: int, table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=job.result)
 
 
-def _widened(table: pa.Table, field: pa.Field, job: Job) -> pa.ChunkedArray:
+def _widen_struct(table: pa.Table, field: pa.Field, job: Job) -> pa.ChunkedArray:
     chunks = table.column(field.name).chunks if field.name in table.column_names else []
     structs = []
     for chunk in chunks or [pa.Array.from_buffers(pa.struct([]), table.num_rows, [None])]:
@@ -234,7 +236,7 @@ def _cast(values: pa.Array, target_type: pa.DataType, job: Job) -> pa.Array:
     return stamps.cast(pa.timestamp("us")).cast(target_type)
 
 
-def number_of(matches: Sequence[Found] | Counted) -> int:
+def count_matches(matches: Sequence[Found] | Counted) -> int:
     """Count matches; for counted match points, sum up their matches."""
     if isinstance(matches, Counted) and len(matches.matches):
         return int(sum(matches.matches.tolist()))

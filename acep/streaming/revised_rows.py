@@ -18,11 +18,11 @@ from acep.events.tables import batch_of
 from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
 from acep.revision.revised_stream import RevisedStream
-from acep.runtime.stream import Stream, together
+from acep.runtime.stream import Stream, merge_matches
 from acep.storage.snapshot import seal, unseal
 from acep.streaming.job import Job
 
-__all__ = ["RevisedRows", "rows_as_they_came"]
+__all__ = ["RevisedRows", "sort_by_arrival"]
 
 BEGINNING = -(2**62)  # before all times
 
@@ -46,11 +46,11 @@ class RevisedRows:
     ) -> None:
         self.job, self.plans, self.keys, self.first = job, tuple(plans), tuple(keys), first
         self.columns = tuple(sorted({column for plan in self.plans for column in plan.columns}))
-        self.stream: Stream | RevisedStream = self._anew()
+        self.stream: Stream | RevisedStream = self._new_stream()
         self._arrivals: Arrivals | None = None
         self._arrow: pa.Schema | None = None
         self.matched = 0  # events that were matched for the first time, since it was made or restored
-        self._twice = 0  # rows that came twice in one push, and were left out, since then
+        self._n_duplicates = 0  # rows that came twice in one push, and were left out, since then
         if data is not None:
             self._load(unseal(data, job.fingerprint))
 
@@ -61,7 +61,7 @@ class RevisedRows:
     @property
     def duplicates(self) -> int:
         """Return how many rows of a job with ``op`` were left out, as they came before."""
-        return self._twice + (0 if self._arrivals is None else self._arrivals.duplicates)
+        return self._n_duplicates + (0 if self._arrivals is None else self._arrivals.duplicates)
 
     def push(self, rows: pa.Table) -> tuple[list[Sequence[Found]], int]:
         """Take in rows; return the matches that come and go for each plan, and how many of the rows were late.
@@ -70,12 +70,12 @@ class RevisedRows:
         back where it is not certain which.
         """
         if self.job.op is not None:
-            rows, twice = rows_as_they_came(self.job, self.keys, rows)
-            self._twice += twice
+            rows, n_duplicates = sort_by_arrival(self.job, self.keys, rows)
+            self._n_duplicates += n_duplicates
         if self._arrivals is None:
             self._begin(rows.schema)
         assert self._arrivals is not None
-        matches = self._fed(self._arrivals.push(rows))
+        matches = self._feed(self._arrivals.push(rows))
         return matches, 0 if self.late is None else self.late.num_rows
 
     @property
@@ -88,7 +88,7 @@ class RevisedRows:
         come and go. ``greatest`` is the latest time so far, in this bucket or another; ``at_once``: rows up to it are
         matched now, and what is decided by a later event is decided by it, until an earlier one comes."""
         if self._arrivals is None or greatest is None or (before is None and not at_once):
-            return self._nothing()
+            return self._no_matches()
         due = ReleasedEvents()
         if before is not None or self.job.ahead is not None:
             before = BEGINNING if before is None else before
@@ -100,7 +100,7 @@ class RevisedRows:
             self._arrivals.reach(greatest)
             final = BEGINNING if self._arrivals.final is None else self._arrivals.final
             passed = max(final, greatest) - 1  # another event of the same time may come as the next one
-        return self._fed(due, passed)
+        return self._feed(due, passed)
 
     def change(self, number: int, plan: Plan) -> None:
         """Go on with another plan in place of plan ``number``: a query that was replaced."""
@@ -146,10 +146,10 @@ class RevisedRows:
 
     def finish(self) -> list[Sequence[Found]]:
         """End the stream; return the matches that come and go."""
-        last_matches = self._nothing() if self._arrivals is None else self._fed(self._arrivals.finish())
-        return [together(parts) for parts in zip(last_matches, self.stream.finish(), strict=True)]
+        last_matches = self._no_matches() if self._arrivals is None else self._feed(self._arrivals.finish())
+        return [merge_matches(parts) for parts in zip(last_matches, self.stream.finish(), strict=True)]
 
-    def counted(self, plan: int) -> None:  # noqa: ARG002 - as of other streams
+    def take_counted(self, plan: int) -> None:  # noqa: ARG002 - as of other streams
         """Return ``None``: matches are made."""
         return
 
@@ -191,7 +191,7 @@ class RevisedRows:
                 "the state of a bucket does not hold a stream that may be revised", code="state_damaged"
             ) from None
 
-    def _anew(self) -> Stream | RevisedStream:
+    def _new_stream(self) -> Stream | RevisedStream:
         job, plans = self.job, self.first or self.plans
         if job.ahead != 0:
             return RevisedStream(plans, job.engine, job.limits)
@@ -209,7 +209,7 @@ class RevisedRows:
         )
         self._arrivals.speculation = job.ahead
 
-    def _fed(self, due: ReleasedEvents, passed: int = BEGINNING) -> list[Sequence[Found]]:
+    def _feed(self, due: ReleasedEvents, passed: int = BEGINNING) -> list[Sequence[Found]]:
         """Feed the rows that are due, and the time that has ``passed``, if any has since the last call."""
         assert self._arrivals is not None
         steps = []
@@ -226,22 +226,22 @@ class RevisedRows:
             steps.append(self.stream.advance(passed))
         if isinstance(self.stream, RevisedStream) and self._arrivals.final is not None:
             self.stream.settle(self._arrivals.final)
-        return [together(parts) for parts in zip(*steps, strict=True)] if steps else self._nothing()
+        return [merge_matches(parts) for parts in zip(*steps, strict=True)] if steps else self._no_matches()
 
-    def _nothing(self) -> list[Sequence[Found]]:
+    def _no_matches(self) -> list[Sequence[Found]]:
         return [[] for _ in self.plans]
 
 
-def rows_as_they_came(job: Job, keys: Sequence[str], rows: pa.Table) -> tuple[pa.Table, int]:
+def sort_by_arrival(job: Job, keys: Sequence[str], rows: pa.Table) -> tuple[pa.Table, int]:
     """Return rows of a job with ``op`` in the order in which they came; of equal ``seq`` those first that take an
     event back. Rows with the same id, ``seq`` and ``op`` are one, if events that come again are left out: they are
     counted. ``keys``: the columns that say in which bucket a row is.
 
     Raises :class:`DataError` where it is not certain which row came last."""
     seq, name, ts, op = str(job.schema.seq), str(job.schema.id), job.schema.ts, str(job.op)
-    back = pc.less(rows.column(op), 0)
+    is_retraction = pc.less(rows.column(op), 0)
     for key in keys if job.clause is None else ():  # of a clause null is a key
-        if pc.any(pc.and_(back, pc.is_null(rows.column(key), nan_is_null=True))).as_py():
+        if pc.any(pc.and_(is_retraction, pc.is_null(rows.column(key), nan_is_null=True))).as_py():
             raise DataError(
                 f"column `{key}` is null in a row that takes an event back",
                 hint="it has the time and the partition attributes of its event; if these are null too, leave both "
@@ -252,9 +252,9 @@ def rows_as_they_came(job: Job, keys: Sequence[str], rows: pa.Table) -> tuple[pa
     if job.duplicates == "drop":
         numbered = ordered_rows.select([name, seq, op]).append_column(ARRIVAL, pa.array(np.arange(len(ordered_rows))))
         first = numbered.group_by([name, seq, op]).aggregate([(ARRIVAL, "min")]).column(f"{ARRIVAL}_min")
-        twice = len(ordered_rows) - len(first)
-        return ordered_rows.take(first.take(pc.sort_indices(first))) if twice else ordered_rows, twice
-    events = rows.filter(pc.invert(back)).select([name, seq])
+        n_duplicates = len(ordered_rows) - len(first)
+        return ordered_rows.take(first.take(pc.sort_indices(first))) if n_duplicates else ordered_rows, n_duplicates
+    events = rows.filter(pc.invert(is_retraction)).select([name, seq])
     if events.group_by([name, seq]).aggregate([]).num_rows < events.num_rows:
         raise DataError(
             f"two events have the same `{name}` and `{seq}`, so that it is not certain which came last",

@@ -18,12 +18,12 @@ from acep.native.compiled import why_not
 from acep.streaming.buckets import Bucket
 from acep.streaming.clause_buckets import ClauseBucket
 from acep.streaming.job import Job
-from acep.streaming.live_buckets import keep_live, live_place, take_live
+from acep.streaming.live_buckets import keep_live, live_key_of, take_live
 from acep.streaming.progress import moment_text, mostly_late
 from acep.streaming.query_versions import NewVersion
 from acep.streaming.revised_rows import RevisedRows
 from acep.streaming.time_spent import Stopwatch
-from acep.streaming.times import before, begin_after, passed
+from acep.streaming.times import begin_after, first_open_tick, watermark_of
 from acep.streaming.totals import METRICS_COLUMN
 
 __all__ = [
@@ -31,26 +31,26 @@ __all__ = [
     "BucketRows",
     "MicroBatch",
     "SteppedBucket",
+    "add_rows",
     "bucket_of",
-    "by_bucket",
-    "decided",
     "end_step",
     "events_only",
+    "final_rows",
     "make_bucket",
+    "metrics_of_bucket",
     "newest_tick",
-    "plain",
+    "remove_metadata",
+    "split_by_bucket",
     "step_bucket",
-    "take_in",
     "take_step",
-    "telling",
-    "told",
+    "with_metrics",
     "write_step",
 ]
 
 BUCKET = "__bucket"  # the column with the number of the bucket of a row
 
 
-def plain(rows: pa.Table) -> pa.Table:
+def remove_metadata(rows: pa.Table) -> pa.Table:
     """Remove metadata and nullability, so that tables of any origin can be concatenated."""
     return rows.cast(pa.schema([pa.field(f.name, f.type) for f in rows.schema]))
 
@@ -70,12 +70,12 @@ def newest_tick(job: Job, ticks: npt.NDArray[np.int64], now: int | None) -> int 
     """Return the newest of the times of rows, in ticks, in a micro-batch that began at ``now``, in milliseconds (needed
     if the job has a bound by the clock). The end of the stream and times too far ahead do not count; ``None``: there is
     no other."""
-    latest = job.bound(now)
+    latest = job.greatest_tick(now)
     counted = ticks[ticks < job.end] if latest is None else ticks[(ticks < job.end) & (ticks <= latest)]
     return int(counted.max()) if len(counted) else None
 
 
-def by_bucket(rows: pa.Table, column: str) -> Iterator[tuple[int, pa.Table]]:
+def split_by_bucket(rows: pa.Table, column: str) -> Iterator[tuple[int, pa.Table]]:
     """Yield each bucket and its rows in order. Rows without a bucket belong to no partition and are left out."""
     numbers = rows.column(column)
     if numbers.null_count:
@@ -90,32 +90,32 @@ def by_bucket(rows: pa.Table, column: str) -> Iterator[tuple[int, pa.Table]]:
         yield int(codes[start]), bucket_rows
 
 
-def take_in(bucket: Bucket, rows: pa.Table, watermark: int, now: int | None, watch: Stopwatch) -> None:
+def add_rows(bucket: Bucket, rows: pa.Table, watermark: int, now: int | None, watch: Stopwatch) -> None:
     """Add rows of a micro-batch to a bucket. ``now``, when it began, and ``watermark``, that of all buckets, are in
     milliseconds."""
     job, already, ended = bucket.job, bucket.totals.late, bucket.ended
     watch.rows += rows.num_rows
-    bucket.add(rows, before(watermark, job.tick_ms), job.bound(now))
+    bucket.add(rows, first_open_tick(watermark, job.tick_ms), job.greatest_tick(now))
     if not ended:  # afterwards every row is late
         watch.late += bucket.totals.late - already
 
 
-def decided(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> list[pa.Table]:
+def final_rows(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> list[pa.Table]:
     """Return the result rows that are final once a bucket has all rows of a micro-batch, and late events.
 
     ``watermark`` (milliseconds) is that of the rows up to the micro-batch before; the bucket may have seen newer ones.
     """
-    late = bucket.late_given()
+    late = bucket.take_late_rows()
     if ended:
         return late + bucket.finish()
     tick_ms = bucket.job.tick_ms
-    bound = before(max(watermark, passed(bucket.hold_back.greatest, delay_ms, tick_ms)), tick_ms)
+    bound = first_open_tick(max(watermark, watermark_of(bucket.hold_back.greatest, delay_ms, tick_ms)), tick_ms)
     if bucket.job.revised:
-        return late + bucket.revise(bound, at_once=bucket.job.at_once(delay_ms))
+        return late + bucket.revise(bound, at_once=bucket.job.matches_at_once(delay_ms))
     return late + bucket.advance(bound)
 
 
-def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
+def metrics_of_bucket(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
     """Return the metrics of a bucket as JSON. ``state`` is its size in bytes, ``watermark`` in milliseconds; ``watch``
     was started with the micro-batch. Warn if most of its rows came late, unless those of the one before did too."""
     job, newest = bucket.job, bucket.hold_back.greatest
@@ -135,13 +135,13 @@ def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
         "live": bucket.stream.live,
         "reference": int(job.engine == "auto" and why_not() is not None),
         "watermark": watermark,
-        "newest": None if newest is None else passed(newest, 0, job.tick_ms),
+        "newest": None if newest is None else watermark_of(newest, 0, job.tick_ms),
         "instants": job.schema.instants,
         "ended": bucket.ended,
         "pass": bucket.part.first,
         "version": 0 if bucket.queries is None else bucket.queries.newest,
     }
-    return bucket.totals.told(now | watch.shown())
+    return bucket.totals.to_json(now | watch.to_metrics())
 
 
 @dataclass(frozen=True)
@@ -176,17 +176,17 @@ class MicroBatch:
     @property
     def watermark(self) -> int:
         """The watermark of all buckets up to the micro-batch before, in milliseconds."""
-        return passed(self._greatest, self.delay_ms, self.job.tick_ms)
+        return watermark_of(self._greatest, self.delay_ms, self.job.tick_ms)
 
     @property
     def _greatest(self) -> int | None:
-        every = (self.seen, *(version.greatest for version in self.old_versions.values()))
-        return max((tick for tick in every if tick is not None), default=None)
+        ticks = (self.seen, *(version.greatest for version in self.old_versions.values()))
+        return max((tick for tick in ticks if tick is not None), default=None)
 
     @property
     def final(self) -> int | None:
         """The tick before which events are final when this micro-batch begins; ``None``: none is."""
-        return before(self.watermark, self.job.tick_ms)
+        return first_open_tick(self.watermark, self.job.tick_ms)
 
     @property
     def since(self) -> int | None:
@@ -242,19 +242,19 @@ def take_step(
     """
     job, versions, watermark = micro_batch.job, micro_batch.versions, micro_batch.watermark
     old = micro_batch.old_versions.get(number)
-    place = live_place(job, f"{versions.call} {number}")
-    bucket = (None if old is None else take_live(place, versions.named(old))) or bucket_of(micro_batch, number)
+    live_key = live_key_of(job, f"{versions.call} {number}")
+    bucket = (None if old is None else take_live(live_key, versions.unique_name(old))) or bucket_of(micro_batch, number)
     if micro_batch.now is not None:
         bucket.begin(micro_batch.now)
     with watch.matching():
         if bucket_rows.versions:
             watch.went_on += bucket.replace(bucket_rows.versions, micro_batch.since, micro_batch.final)
         if bucket_rows.rows is not None and bucket_rows.rows.num_rows:
-            take_in(bucket, bucket_rows.rows, watermark, micro_batch.now, watch)
+            add_rows(bucket, bucket_rows.rows, watermark, micro_batch.now, watch)
         bucket.totals.duplicates += bucket_rows.duplicates
         if bucket_rows.newest is not None:
             bucket.hold_back.see(bucket_rows.newest)
-        out = decided(bucket, watermark, micro_batch.delay_ms, ended=bucket_rows.ended) if is_sure else []
+        out = final_rows(bucket, watermark, micro_batch.delay_ms, ended=bucket_rows.ended) if is_sure else []
     data = bucket.dumps()
     digest = hashlib.blake2b(
         f"{old and old.digest} {bucket_rows.digest} {bucket_rows.ended}".encode(), digest_size=16
@@ -278,12 +278,12 @@ def end_step(micro_batch: MicroBatch, step: SteppedBucket, new: Version, watch: 
     """Keep a bucket in memory, whose state is in a version, and return its metrics as JSON."""
     job, versions, bucket = micro_batch.job, micro_batch.versions, step.bucket
     if bucket.pace is None:  # with a pace, an earlier attempt may have written other measurements
-        keep_live(live_place(job, f"{versions.call} {step.number}"), versions.named(new), bucket)
-    reached = max(micro_batch.watermark, passed(bucket.hold_back.greatest, micro_batch.delay_ms, job.tick_ms))
-    return told(bucket, len(step.data), reached, watch)
+        keep_live(live_key_of(job, f"{versions.call} {step.number}"), versions.unique_name(new), bucket)
+    reached = max(micro_batch.watermark, watermark_of(bucket.hold_back.greatest, micro_batch.delay_ms, job.tick_ms))
+    return metrics_of_bucket(bucket, len(step.data), reached, watch)
 
 
-def telling(job: Job, rows: pa.Table, texts: list[str]) -> pa.Table:
+def with_metrics(job: Job, rows: pa.Table, texts: list[str]) -> pa.Table:
     """Return one table of result rows and of rows with the metrics of buckets in the column :data:`METRICS_COLUMN`."""
     columns = [pa.chunked_array([*rows.column(f.name).chunks, pa.nulls(len(texts), f.type)]) for f in job.result]
     last = pa.chunked_array([pa.nulls(rows.num_rows, pa.string()), pa.array(texts, pa.string())])

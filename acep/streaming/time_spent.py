@@ -31,10 +31,10 @@ class Stopwatch:
 
     def stop(self) -> None:
         """End the span; another one may be started."""
-        self.packed.append(self._own)
+        self.packed.append(self._span)
 
     @property
-    def _own(self) -> list[float]:
+    def _span(self) -> list[float]:
         return [self._began, self._began + time.perf_counter() - self._clock]
 
     @contextmanager
@@ -46,11 +46,11 @@ class Stopwatch:
         finally:
             self._matching += time.perf_counter() - began
 
-    def shown(self) -> dict[str, Any]:
+    def to_metrics(self) -> dict[str, Any]:
         """Return the metrics: ``spans`` (pairs of beginning and end in seconds since 1970), the seconds of ``matching``
         in them, the numbers of ``rows``, of late rows and of partial matches that went on, and the ``partition``."""
         return {
-            "spans": [*self.packed, self._own],
+            "spans": [*self.packed, self._span],
             "matching": self._matching,
             "rows": self.rows,
             "late_now": self.late,

@@ -16,14 +16,14 @@ from acep.pattern.times import exact_number, unit_ns
 
 __all__ = [
     "END_MS",
-    "after",
-    "before",
     "begin_after",
     "check_delay_text",
     "delay_ms_of",
     "first_end_tick",
-    "passed",
+    "first_open_tick",
+    "first_tick_after",
     "tick_ms_of",
+    "watermark_of",
 ]
 
 END_MS = 253402214400000
@@ -37,30 +37,30 @@ def tick_ms_of(schema: InputSchema) -> tuple[int, int]:
     return length.numerator, length.denominator
 
 
-def before(watermark_ms: int, tick_ms: tuple[int, int]) -> int | None:
+def first_open_tick(watermark_ms: int, tick_ms: tuple[int, int]) -> int | None:
     """Return the first tick that a watermark has not passed; ``None`` while there is no watermark.
 
-    >>> before(1500, (1000, 1)), before(0, (1000, 1))
+    >>> first_open_tick(1500, (1000, 1)), first_open_tick(0, (1000, 1))
     (2, None)
     """
     return None if watermark_ms <= 0 else -(-watermark_ms * tick_ms[1] // tick_ms[0])
 
 
-def passed(greatest: int | None, delay_ms: int, tick_ms: tuple[int, int]) -> int:
+def watermark_of(greatest: int | None, delay_ms: int, tick_ms: tuple[int, int]) -> int:
     """Return the watermark in milliseconds if ``greatest`` is the greatest tick seen, and 0 before the first event.
 
     The event time is rounded down to whole milliseconds, as Spark does.
 
-    >>> passed(1_999_999, 500, (1, 1000))
+    >>> watermark_of(1_999_999, 500, (1, 1000))
     1499
     """
     return 0 if greatest is None else greatest * tick_ms[0] // tick_ms[1] - delay_ms
 
 
-def after(greatest_ms: int, tick_ms: tuple[int, int]) -> int:
+def first_tick_after(greatest_ms: int, tick_ms: tuple[int, int]) -> int:
     """Return the first tick in a later millisecond than the greatest time so far.
 
-    >>> after(1500, (1000, 1)), after(1500, (1, 1000))
+    >>> first_tick_after(1500, (1000, 1)), first_tick_after(1500, (1, 1000))
     (2, 1501000)
     """
     return -(-(greatest_ms + 1) * tick_ms[1] // tick_ms[0])
@@ -73,7 +73,7 @@ def begin_after(greatest: int | None, tick_ms: tuple[int, int]) -> int | None:
     >>> begin_after(1_500_999, (1, 1000)), begin_after(None, (1, 1))
     (1501000, None)
     """
-    return None if greatest is None else after(passed(greatest, 0, tick_ms), tick_ms)
+    return None if greatest is None else first_tick_after(watermark_of(greatest, 0, tick_ms), tick_ms)
 
 
 def first_end_tick(arrow_type: pa.DataType, schema: InputSchema) -> int:
@@ -88,9 +88,9 @@ def first_end_tick(arrow_type: pa.DataType, schema: InputSchema) -> int:
     return min(int(END_MS * 10**6 / schema.tick_ns), 2**63 - 1)
 
 
-def delay_ms_of(watermark: Any, schema: InputSchema, named: str = "watermark") -> int:
+def delay_ms_of(watermark: Any, schema: InputSchema, option: str = "watermark") -> int:
     """Convert a delay to milliseconds: a text such as "10 minutes", a timedelta, or ticks of an integer ``ts``. Error
-    messages use the name ``named``.
+    messages use the name ``option``.
 
     Raises :class:`DataError` if it is no delay, or if the length of a tick is not known.
 
@@ -101,18 +101,20 @@ def delay_ms_of(watermark: Any, schema: InputSchema, named: str = "watermark") -
         return -int(-watermark // dt.timedelta(milliseconds=1))
     if isinstance(watermark, bool) or not isinstance(watermark, int | str):
         raise DataError(
-            f"{named}= takes a text or a number of ticks, not {type(watermark).__name__}", code="option_invalid"
+            f"{option}= takes a text or a number of ticks, not {type(watermark).__name__}", code="option_invalid"
         )
     if isinstance(watermark, str):
-        check_delay_text(watermark, schema, named)
+        check_delay_text(watermark, schema, option)
         if (parts := _DELAY.fullmatch(watermark)) is None:
             raise DataError(
-                f"{named}={watermark!r} is no span of time", hint=f'write {named}="10 minutes"', code="option_invalid"
+                f"{option}={watermark!r} is no span of time", hint=f'write {option}="10 minutes"', code="option_invalid"
             )
         try:
             return -int(-exact_number(parts[1]) * unit_ns(parts[2]) // 10**6)
-        except QueryError as wrong:
-            raise DataError(f"{named}={watermark!r}: {wrong.message}", hint=wrong.hint, code="option_invalid") from None
+        except QueryError as error:
+            raise DataError(
+                f"{option}={watermark!r}: {error.message}", hint=error.hint, code="option_invalid"
+            ) from None
     if watermark < 0:
         raise DataError(f"watermark={watermark} is negative", code="option_invalid")
     if watermark and schema.instants:
@@ -124,15 +126,15 @@ def delay_ms_of(watermark: Any, schema: InputSchema, named: str = "watermark") -
     return -int(-watermark * Fraction(*tick_ms_of(schema)) // 1)
 
 
-def check_delay_text(watermark: str, schema: InputSchema, named: str = "watermark") -> None:
+def check_delay_text(watermark: str, schema: InputSchema, option: str = "watermark") -> None:
     """Raise :class:`DataError` for a delay without a unit, or if the length of a tick is not known."""
     if not re.search(r"[a-zA-Z]", watermark):
         raise DataError(
-            f"{named}={watermark!r} has no unit of time", hint=f'write {named}="10 minutes"', code="option_invalid"
+            f"{option}={watermark!r} has no unit of time", hint=f'write {option}="10 minutes"', code="option_invalid"
         )
     if not schema.instants and schema.tick_ns is None:
         raise DataError(
-            f"{named}={watermark!r} needs to know how long a tick of the integer `{schema.ts}` is",
-            hint=f'name the unit (unit="s"), or give it in ticks: {named}=600',
+            f"{option}={watermark!r} needs to know how long a tick of the integer `{schema.ts}` is",
+            hint=f'name the unit (unit="s"), or give it in ticks: {option}=600',
             code="option_invalid",
         )

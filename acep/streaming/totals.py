@@ -11,7 +11,7 @@ from typing import Any
 from acep.learning.estimation.recall import Tally
 from acep.matches.records import Counts
 
-__all__ = ["COMPACT", "MAX_COUNT", "METRICS_COLUMN", "Totals", "counts_in", "summed", "told_in"]
+__all__ = ["COMPACT", "MAX_COUNT", "METRICS_COLUMN", "Totals", "counts_in", "metrics_in", "sum_metrics"]
 
 MAX_COUNT = 2**63 - 1
 COUNTS = ("matches", "nodes", "deciding", "shed", "skipped", "withheld", "touches", "retracted")  # for each query
@@ -44,7 +44,7 @@ class Totals:
         """Sum one of :data:`COUNTS` over all queries."""
         return sum(getattr(counts, name) for counts in self.queries)
 
-    def told(self, now: Mapping[str, Any]) -> str:
+    def to_json(self, now: Mapping[str, Any]) -> str:
         """Return the totals as JSON, with current metrics (``now``): rows ``held``, the ``state`` in bytes, ``live``
         partial matches, whether the ``reference`` runtime runs, the ``watermark`` in milliseconds, and others."""
         since = {name: getattr(self, name) for name in SINCE} | {"allowance": round(min(self.allowance, MAX_COUNT / 2))}
@@ -98,28 +98,28 @@ def _counts(numbers: Mapping[str, int], tallies: Sequence[Tally], unknown: str) 
     return counts
 
 
-def summed(row: Mapping[str, Any]) -> dict[str, int]:
+def sum_metrics(row: Mapping[str, Any]) -> dict[str, int]:
     """Sum the metrics of all buckets in a row (``told``, a line each); return the sums with the number of ``buckets``
     and the greatest ``watermark``."""
-    metrics = told_in(row)
+    metrics = metrics_in(row)
     sums = {name: sum(bucket.get(name, 0) for bucket in metrics) for name in (*SINCE, *NOW)}
     return sums | {"buckets": len(metrics), "watermark": max((bucket["watermark"] for bucket in metrics), default=0)}
 
 
 def counts_in(row: Mapping[str, Any]) -> list[tuple[str, Counts]]:
     """Return the name and the summed counts of each query over all buckets in a row with the ``names`` as JSON."""
-    metrics, sums = told_in(row), summed(row)
+    metrics, sums = metrics_in(row), sum_metrics(row)
     counts = []
     for i, name in enumerate(json.loads(row["names"])):
         parts = [bucket["queries"][i] for bucket in metrics]
         numbers = {count: sum(part.get(count, 0) for part in parts) for count in COUNTS}
         numbers |= {count: sums[count] for count in ("events", "late", "ahead", "duplicates", "memory")}
-        every = [[part[tally] for part in parts if part[tally]] for tally in TALLIES]
-        tallies = [Tally(*map(math.fsum, zip(*stored_tallies, strict=True))) for stored_tallies in every]
+        tallies_by_kind = [[part[tally] for part in parts if part[tally]] for tally in TALLIES]
+        tallies = [Tally(*map(math.fsum, zip(*stored_tallies, strict=True))) for stored_tallies in tallies_by_kind]
         counts.append((name, _counts(numbers, tallies, max((part["unknown"] for part in parts), default=""))))
     return counts
 
 
-def told_in(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+def metrics_in(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the metrics of each bucket in a row of Spark's observed metrics."""
     return [json.loads(line) for line in str(row["told"]).splitlines()]

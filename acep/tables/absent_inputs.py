@@ -38,7 +38,7 @@ class Absent:
         self._seen_types: dict[str, None] = {}
         self._events = 0
 
-    def saw(self, batch: Batch) -> None:
+    def record_batch(self, batch: Batch) -> None:
         """Record the types and keys of a batch."""
         self._events += len(batch)
         for key in [*self._keys]:

@@ -207,7 +207,7 @@ class ClauseTables:
             payload["revised"] = self.revised.dump()
         return seal(payload, self.fingerprint)
 
-    def restored(self, data: bytes) -> ClauseTables:
+    def restore(self, data: bytes) -> ClauseTables:
         """Return a stream with the state of :meth:`snapshot`. Raises :class:`SnapshotError` for other bytes."""
         payload = unseal(data, self.fingerprint)
         other = ClauseTables(self.text, self.options)

@@ -20,7 +20,7 @@ def listed_partials(tables: TableStream, number: int, limit: int, *, apart: bool
 
     Raises :class:`EngineError` for an engine that keeps none with their events.
     """
-    name, source = tables.asked.names[number], tables.stream or tables.revised
+    name, source = tables.query_set.names[number], tables.stream or tables.revised
     if source is None:
         return PartialMatches(PartialColumns.of_rows((), 0), tables.matches(number, []), (), query=name)
     plan = source.plans[number]

@@ -32,13 +32,13 @@ from acep.matches.flat import Layout
 from acep.matches.matches import Matches, Report
 from acep.matches.records import Counts, Found
 from acep.native.compiled import warn_if_missing
-from acep.pattern.query_arguments import Queries, asked_for, for_existence
+from acep.pattern.query_arguments import Queries, read_queries, reduce_to_existence
 from acep.pattern.state_text import state_text
 from acep.plan.compile import Plan, compile_query
 from acep.plan.reactions import attributes_of_input, types_of_all
 from acep.plan.schema import Schema
 from acep.runtime.options import StreamOptions, thread_count
-from acep.runtime.stream import Stream, together
+from acep.runtime.stream import Stream, merge_matches
 from acep.storage.snapshot import seal, unseal
 from acep.tables.absent_inputs import Absent
 from acep.tables.snapshot_origin import difference_of, difference_of_casts, origin_of
@@ -58,7 +58,7 @@ UNREADABLE = (QueryError, AttributeError, KeyError, TypeError, ValueError, binas
 class TableStream:
     """Queries over tables that come in order of time, or in any order within ``lateness`` or with numbers.
 
-    ``asked``: the queries, with the errors of the budget; ``columns``: the names of columns with a role; ``limits``
+    ``query_set``: the queries, with the errors of the budget; ``columns``: the names of columns with a role; ``limits``
     (``None``: no bound). Once the columns are known: ``schema``, ``plans``, ``stream``, and ``absent``, the types and
     keys that never occurred (``None`` where it is not known which came before). ``rows`` were taken in, in
     ``seconds``. ``arrivals`` hold events that may come in any order; they are ``None`` if events come in order. Then
@@ -68,15 +68,15 @@ class TableStream:
     """Whether the queries may change: those of a :class:`acep.changing.changing_tables.ChangingTables` may."""
 
     def __init__(self, query: Queries, options: StreamOptions) -> None:
-        asked = asked_for(query)
+        asked = read_queries(query)
         warn_if_missing(options.engine)
         self.engine, self.columns = options.engine, options.columns
-        self.asked = replace(
+        self.query_set = replace(
             asked, queries=tuple(tolerant(asked_query, options.budget) for asked_query in asked.queries)
         )
         self.limits = options.limits()
         self.threads, self.fewer_threads = thread_count(options.threads), ""  # those that may match, and why not more
-        self.first, self.budget = self.asked.queries, options.budget
+        self.first, self.budget = self.query_set.queries, options.budget
         self.lateness, self.op, self.speculation = options.lateness, options.op, options.speculation
         self.first_number, self.duplicates = options.first_number, options.duplicates
         self.casts = casts_of(options.cast)
@@ -103,9 +103,9 @@ class TableStream:
         self.own_rows = OwnRows(first=True) if self.duplicates == "drop" and self.columns["id"] is not None else None
         self.groups: dict[str, int] = {}  # match points or bundles returned for a whole table
 
-    def anew(self, query: Queries | None = None) -> TableStream:
+    def new_stream(self, query: Queries | None = None) -> TableStream:
         """Return another stream of one of the queries, or of all, with the same columns and engine and no limits."""
-        queries = self.asked.give(self.first) if query is None else query
+        queries = self.query_set.arrange(self.first) if query is None else query
         options: dict[str, Any] = {"engine": self.engine, "lateness": self.lateness, "op": self.op}
         options["dynamic"], options["duplicates"] = self.dynamic, self.duplicates
         options["speculation"] = self.speculation
@@ -122,7 +122,7 @@ class TableStream:
             output = "matches"
         self.schema = schema_of(arrow, **self.columns)
         if output == "exists":
-            self.first = tuple(for_existence(query) for query in self.first)
+            self.first = tuple(reduce_to_existence(query) for query in self.first)
         if self.first_number is not None:
             from acep.arrivals.numbered_arrivals import NumberedArrivals
 
@@ -147,13 +147,13 @@ class TableStream:
                 self.engine,
                 output,
                 self.limits,
-                names=self.asked.names,
+                names=self.query_set.names,
                 threads=self.usable_threads,
                 is_whole=self.is_whole and self.arrivals is None,
                 is_file=self.is_file and self.arrivals is None,
             )
         self._change_first()
-        self.absent = Absent(self.plans, self.asked.names)
+        self.absent = Absent(self.plans, self.query_set.names)
         self.arrow = pa.schema([f.remove_metadata() for f in arrow])
         if self.arrivals is not None:
             self.arrivals.conditions(attributes_of_input(self.plans), types_of_all(self.plans))
@@ -162,7 +162,7 @@ class TableStream:
         """Return the plans of the queries with which the stream began."""
         assert self.schema is not None
         plans = []
-        for name, query in zip(self.asked.names, self.first, strict=True):
+        for name, query in zip(self.query_set.names, self.first, strict=True):
             with naming_query(name):
                 plans.append(compile_query(query, self.schema))
         return tuple(plans)
@@ -170,7 +170,7 @@ class TableStream:
     def _change_first(self) -> None:
         """Go on with the queries that have changed before the first event: none can here."""
 
-    def changes_made(self) -> None:
+    def make_changes(self) -> None:
         """Make the changes of queries that wait for the next events: there are none here."""
 
     def ready(self, table: pa.Table) -> bool:
@@ -181,7 +181,7 @@ class TableStream:
                 hint="make a new Matcher",
                 code="data_order",
             )
-        self.changes_made()
+        self.make_changes()
         if not table.num_rows:
             if self.schema is None and table.num_columns:
                 self.choose_types(table.schema)
@@ -201,7 +201,7 @@ class TableStream:
 
     def choose_types(self, arrow: pa.Schema) -> pa.Schema:
         """Return the columns of a table without rows, with types that the queries can use."""
-        return choose_types(arrow, self.asked.queries, self.columns)
+        return choose_types(arrow, self.query_set.queries, self.columns)
 
     def batch(self, table: pa.Table, numbers: Any = None, *, unique: bool = True) -> Batch:
         """Return events as the engines take them. ``numbers``: those of their arrival, in the order of the stream,
@@ -212,12 +212,12 @@ class TableStream:
         batch = batch_of(table, self.schema, tuple(columns), base=self.came, unique=unique, threads=self.usable_threads)
         if numbers is not None and self.schema.id is None:
             batch = Batch(batch.ts, batch.types, numbers, batch.columns, batch.order)
-        for name, plan in zip(self.asked.names, self.plans, strict=True):
+        for name, plan in zip(self.query_set.names, self.plans, strict=True):
             if plan.computed and not plan.sources:
                 with naming_query(name):
                     batch = add_computed(batch, plan.computed, plan.schema)
         if self.absent is not None:
-            self.absent.saw(batch)
+            self.absent.record_batch(batch)
         return batch
 
     @property
@@ -231,7 +231,7 @@ class TableStream:
         matches = self._no_matches()
         if self.ready(table):
             with self._whole_or_not_at_all(table):
-                matches = self.fed(self.due(table))
+                matches = self.feed(self.release_events(table))
         self.seconds += time.perf_counter() - started
         return matches
 
@@ -250,15 +250,15 @@ class TableStream:
                     self.batch(table, unique=False)  # raises the same, with the row among all that came
             raise
 
-    def due(self, table: pa.Table) -> ReleasedEvents:
+    def release_events(self, table: pa.Table) -> ReleasedEvents:
         """Return the events that are due after a table came. Raises :class:`DataError` if they cannot be taken in."""
         if self.arrivals is None:
-            return ReleasedEvents(self.once(table))
+            return ReleasedEvents(self.without_repeated(table))
         if self.arrivals.speculation is not None:  # else they are converted now
             self.batch(table, unique=False)
         return self.arrivals.push(table)
 
-    def once(self, table: pa.Table) -> pa.Table:
+    def without_repeated(self, table: pa.Table) -> pa.Table:
         """Return the rows of a table without those that come again. Raises :class:`DataError` for one that does, if it
         is refused."""
         if self.seen is None or not table.num_rows:
@@ -292,11 +292,11 @@ class TableStream:
             return
         if self.stream is None:
             with self._whole_or_not_at_all(table):
-                matches = self.fed(self.due(table))
+                matches = self.feed(self.release_events(table))
             yield matches
             return
         with self._whole_or_not_at_all(table):
-            due = self.due(table)
+            due = self.release_events(table)
             batch = None if due.rows is None else self._due_batch(due)
         if batch is not None:
             yield from self.stream.blocks(batch)
@@ -313,8 +313,8 @@ class TableStream:
             return self._promise(ts, key, type)
         if self.arrivals is None or self.schema is None or self.finished:
             return self._no_matches()
-        self.changes_made()
-        return self.fed(self.arrivals.advance(self._tick(ts)))
+        self.make_changes()
+        return self.feed(self.arrivals.advance(self._tick(ts)))
 
     def _promise(self, ts: Any, key: Any, type: Any) -> list[Sequence[Found]]:
         """Declare the same for events of a key or a type."""
@@ -331,7 +331,7 @@ class TableStream:
         attributes = attributes_of_input(self.plans)
         values = {} if key is None else key_values(key, attributes, self.arrow, self.schema)
         types = None if type is None else type_names(type, self.schema)
-        return self.fed(self.arrivals.promise(self._tick(ts), values, types))
+        return self.feed(self.arrivals.promise(self._tick(ts), values, types))
 
     def _tick(self, time: Any) -> int:
         """Return a time that has the form of the time column, in ticks."""
@@ -353,9 +353,9 @@ class TableStream:
         return newest, newest
 
     def _no_matches(self) -> list[Sequence[Found]]:
-        return [[]] * len(self.asked.queries)
+        return [[]] * len(self.query_set.queries)
 
-    def fed(self, due: ReleasedEvents) -> list[Sequence[Found]]:
+    def feed(self, due: ReleasedEvents) -> list[Sequence[Found]]:
         """Feed the events that are due, and the time that has passed; return the matches that are due."""
         if self.revised is not None:
             return self._feed_revised(self.revised, due)
@@ -366,7 +366,7 @@ class TableStream:
             self.rows += due.rows.num_rows
         if self.arrivals is not None and self.arrivals.passed is not None:
             passed = self.stream.advance(self.arrivals.passed)
-            matches = [together(parts) for parts in zip(matches, passed, strict=True)]
+            matches = [merge_matches(parts) for parts in zip(matches, passed, strict=True)]
         return matches
 
     def _feed_revised(self, stream: RevisedStream, due: ReleasedEvents) -> list[Sequence[Found]]:
@@ -383,7 +383,7 @@ class TableStream:
         if self.arrivals.passed is not None:
             steps.append(stream.advance(self.arrivals.passed))
         stream.settle(self.arrivals.final)
-        return [together(parts) for parts in zip(*steps, strict=True)] if steps else self._no_matches()
+        return [merge_matches(parts) for parts in zip(*steps, strict=True)] if steps else self._no_matches()
 
     @property
     def final(self) -> Any:
@@ -396,7 +396,7 @@ class TableStream:
             return None
         else:
             assert self.stream is not None
-            lows = [self.stream.low(number) for number in range(len(self.plans))]
+            lows = [self.stream.earliest_open_end(number) for number in range(len(self.plans))]
             certain = None if None in lows else min(low for low in lows if low is not None) - 1
         return None if certain is None else ticks_to_input((certain,), self.schema)[0]
 
@@ -413,17 +413,17 @@ class TableStream:
         matches = self._no_matches()
         source = self.stream or self.revised
         if source is not None and not self.finished:
-            self.changes_made()
-            last_matches = self.rest()
-            matches = [together(parts) for parts in zip(last_matches, source.finish(), strict=True)]
+            self.make_changes()
+            last_matches = self.feed_held()
+            matches = [merge_matches(parts) for parts in zip(last_matches, source.finish(), strict=True)]
             self.warn()
         self.finished = True
         self.seconds += time.perf_counter() - started
         return matches
 
-    def rest(self) -> list[Sequence[Found]]:
+    def feed_held(self) -> list[Sequence[Found]]:
         """Feed all events that are still held, before the end."""
-        return self._no_matches() if self.arrivals is None else self.fed(self.arrivals.finish())
+        return self._no_matches() if self.arrivals is None else self.feed(self.arrivals.finish())
 
     def warn(self) -> None:
         """Warn of types and keys that never occurred, if the whole stream was seen."""
@@ -436,18 +436,20 @@ class TableStream:
             yield self.end()
             return
         if not self.finished:
-            self.changes_made()
+            self.make_changes()
             if self.arrivals is not None:
-                yield self.rest()
+                yield self.feed_held()
             self.finished = True
             yield from self.stream.finish_blocks()
             self.warn()
 
     # Results ----------------------------------------------------------------------------------------
 
-    def given(self, matches_by_query: Sequence[Sequence[Found]]) -> Any:
+    def give_matches(self, matches_by_query: Sequence[Sequence[Found]]) -> Any:
         """Return the matches of the queries in the form in which the queries were given."""
-        return self.asked.give([self.matches(number, matches) for number, matches in enumerate(matches_by_query)])
+        return self.query_set.arrange(
+            [self.matches(number, matches) for number, matches in enumerate(matches_by_query)]
+        )
 
     def matches(self, number: int, matches: Sequence[Found], report: Report | None = None) -> Matches:
         """Return matches of a query as a user sees them."""
@@ -464,7 +466,9 @@ class TableStream:
         """Return the live partial matches of the queries, in the form in which the queries were given."""
         from acep.tables.listed_partials import listed_partials  # few matchers are asked for them
 
-        return self.asked.give([listed_partials(self, number, limit, apart=apart) for number in range(len(self.first))])
+        return self.query_set.arrange(
+            [listed_partials(self, number, limit, apart=apart) for number in range(len(self.first))]
+        )
 
     def schema_of(self, number: int) -> Schema:
         """Return the schema of the events of a query: those of a query with FROM are matches."""
@@ -484,15 +488,15 @@ class TableStream:
         assert self.stream is not None
         if self.stream.flows:
             return any(len(block[0]) for block in self.stream.blocks(batch, 1, 1))
-        return self.any_of(self.stream.push(batch)[0])
+        return self.has_any(self.stream.push(batch)[0])
 
-    def any_of(self, matches: Sequence[Found]) -> bool:
+    def has_any(self, matches: Sequence[Found]) -> bool:
         """Return whether the first query has a match, by what the last call returned or counted."""
         assert self.stream is not None
-        counted = self.stream.counted(0)
+        counted = self.stream.take_counted(0)
         return len(matches) > 0 or (isinstance(counted, Counted) and len(counted) > 0)
 
-    def gave(self, output: str, number: int) -> None:
+    def count_groups(self, output: str, number: int) -> None:
         """Add ``number`` returned ``"points"`` or ``"bundles"`` to the report."""
         self.groups[output] = self.groups.get(output, 0) + number
 
@@ -550,7 +554,7 @@ class TableStream:
         options_text += f"{self.speculation!r}" if self.speculation else ""
         options_text += "dynamic" if self.dynamic else ""
         options_text += "" if self.first_number is None else f"numbers from {self.first_number}"
-        return f"{queries}{self.asked.names}{sorted(self.columns.items())}{options_text}"
+        return f"{queries}{self.query_set.names}{sorted(self.columns.items())}{options_text}"
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -558,7 +562,7 @@ class TableStream:
         options = {**self.columns, "lateness": self.lateness, "op": self.op, "speculation": self.speculation or 0}
         options |= {"dynamic": self.dynamic, "seq_gaps": False if self.first_number is None else self.first_number}
         options["cast"] = {name: cast.text for name, cast in sorted(self.casts.items())}
-        return origin_of(self.first, self.asked.names, options, self.budget)
+        return origin_of(self.first, self.query_set.names, options, self.budget)
 
     def snapshot(self) -> bytes:
         """Return the state so far as bytes."""
@@ -598,12 +602,12 @@ class TableStream:
                 threads=self.usable_threads,
             )
 
-    def restored(self, data: bytes) -> TableStream:
+    def restore(self, data: bytes) -> TableStream:
         """Return a stream with the state of :meth:`snapshot`. Raises :class:`SnapshotError` for other bytes."""
         payload = unseal(data, self.fingerprint, partial(difference_of, self.origin))
         if (other_casts := difference_of_casts(self.origin, payload)) is not None:
             raise other_casts
-        other = self.anew()
+        other = self.new_stream()
         other.limits, other.budget = self.limits, self.budget
         other.threads, other.fewer_threads = self.threads, self.fewer_threads
         try:

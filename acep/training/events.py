@@ -16,10 +16,10 @@ from acep.events.tables import batch_of
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
 from acep.native.session import NativeSession
-from acep.plan.choice import alone
+from acep.plan.choice import base_engine
 from acep.plan.compile import Plan
 from acep.runtime.match_blocks import blocks_of
-from acep.shedding.event_utility import CELLS, EventUtility, binned, is_sheddable, numeric_attributes
+from acep.shedding.event_utility import CELLS, EventUtility, bin_values, is_sheddable, numeric_attributes
 from acep.training.match_points import Ints, Partitions, points_of, recall_of
 
 __all__ = ["bindable", "learn_event_utility"]
@@ -51,7 +51,7 @@ def learn_event_utility(plan: Plan, engine: str, table: pa.Table) -> EventUtilit
     table = bindable(plan, table).sort_by(by_time)
     border = int(LEARNED_SHARE * len(table))
     past, trial = table.slice(0, border), table.slice(border)
-    is_bound, points = _bound(plan, past)
+    is_bound, points = _mark_bound(plan, past)
     past = past.slice(0, len(is_bound))
     partitions = Partitions()
     every = _points(plan, engine, trial, partitions)
@@ -59,13 +59,13 @@ def learn_event_utility(plan: Plan, engine: str, table: pa.Table) -> EventUtilit
         return None
     best, gain = None, 0.0
     for order in _orders(plan, past, is_bound):
-        utility, advantage = _tried(order, plan, engine, trial, every, partitions)
+        utility, advantage = _try_order(order, plan, engine, trial, every, partitions)
         if advantage > gain:
             best, gain = utility, advantage
     return best
 
 
-def _bound(plan: Plan, table: pa.Table) -> tuple[Bools, int]:
+def _mark_bound(plan: Plan, table: pa.Table) -> tuple[Bools, int]:
     """Return which events some match binds, and the number of match points; where matches are very many, only of the
     first events."""
     batch = _batch(plan, table)
@@ -84,7 +84,7 @@ def _bound(plan: Plan, table: pa.Table) -> tuple[Bools, int]:
 def _points(plan: Plan, engine: str, table: pa.Table, partitions: Partitions) -> Ints:
     """Return the match points of a table, int64[n, 3]."""
     session = NativeSession([plan], [engine])
-    is_counting = alone(engine) == "nodes"
+    is_counting = base_engine(engine) == "nodes"
     if is_counting:
         session.tally(0, "points")
     session.push(_batch(plan, table))
@@ -147,7 +147,7 @@ def _bins_of(plan: Plan, table: pa.Table, is_bound: Bools) -> tuple[tuple[str, t
         finite = values[np.isfinite(values)]
         if len(finite):
             edges = np.quantile(finite, np.linspace(0, 1, BINS + 1)[1:-1])
-            cell = binned(values, tuple(np.unique(edges).tolist()))
+            cell = bin_values(values, tuple(np.unique(edges).tolist()))
             events, useful = np.bincount(cell), np.bincount(cell, weights=is_bound)
             scored.append((-float((useful**2 / np.maximum(events, 1)).sum()), name, finite))
     best = sorted(scored, key=lambda entry: entry[:2])[:2]
@@ -158,7 +158,7 @@ def _bins_of(plan: Plan, table: pa.Table, is_bound: Bools) -> tuple[tuple[str, t
     return tuple((name, tuple(np.unique(np.quantile(finite, marks)).tolist())) for _, name, finite in best)
 
 
-def _tried(
+def _try_order(
     utility: EventUtility, plan: Plan, engine: str, table: pa.Table, every: Ints, partitions: Partitions
 ) -> tuple[EventUtility, float]:
     """Measure the recall of match points if only the first cells are kept, and return with it how much more that is

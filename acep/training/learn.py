@@ -11,8 +11,8 @@ from acep.events.duplicates import settle_duplicates
 from acep.events.input_tables import input_table
 from acep.events.tables import batch_of, schema_of
 from acep.learning.history.graph import History
-from acep.native.compiled import chosen
-from acep.pattern.query_arguments import asked_for, query_of
+from acep.native.compiled import choose_engine
+from acep.pattern.query_arguments import query_of, read_queries
 from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
 from acep.runtime.executors import bounded_engine
@@ -51,7 +51,7 @@ def learn(events: Any, query: Query | str, **options: Unpack[LearnKeywords]) -> 
     >>> learned = acep.learn(events, query)
     >>> found = acep.match(events, query, budget=acep.Budget(work=2), history=learned, output="count")
     """
-    settings = StreamOptions.of("learn", options, LearnKeywords)
+    settings = StreamOptions.from_keywords("learn", options, LearnKeywords)
     if isinstance(settings.budget, Budget) and settings.budget.limited:
         raise QueryError(
             "learning ahead gives up nothing",
@@ -62,12 +62,12 @@ def learn(events: Any, query: Query | str, **options: Unpack[LearnKeywords]) -> 
     target = tolerant(query_of(query), settings.budget)
     if target.sources:
         raise QueryError("a query over the matches of others has no history of its own", hint="learn of each of them")
-    table, _ = input_table(events, asked_for(query), **settings.columns, duplicates=settings.duplicates)
+    table, _ = input_table(events, read_queries(query), **settings.columns, duplicates=settings.duplicates)
     table = settle_duplicates(table, settings.id, settings.duplicates)
     schema = schema_of(table.schema, **settings.columns)
     plan = compile_query(target, schema)
     plan = plan.finer or plan
-    engine = bounded_engine(chosen(plan, "native"))
+    engine = bounded_engine(choose_engine(plan, "native"))
     from acep.training.events import learn_event_utility
     from acep.training.offline import Student, learn_offline
 

@@ -24,13 +24,13 @@ class Partitions:
 
     numbers: dict[Any, int] = field(default_factory=dict)
 
-    def of(self, keys: Sequence[Column], rows: int) -> Ints:
+    def number_rows(self, keys: Sequence[Column], rows: int) -> Ints:
         """Return the partition number of each row, int64[rows].
 
         >>> from acep.plan.schema import Kind
         >>> one = Column(Kind.STRING, np.array([1, 0, 1]), None, ["a", "b"])
         >>> partitions = Partitions()
-        >>> partitions.of([one], 3).tolist(), partitions.of([one.take(slice(1, 2))], 1).tolist()
+        >>> partitions.number_rows([one], 3).tolist(), partitions.number_rows([one.take(slice(1, 2))], 1).tolist()
         ([1, 0, 1], [0])
         """
         if not keys or not rows:
@@ -54,7 +54,7 @@ def points_of(matches: FoundColumns | Counted, partitions: Partitions) -> Ints:
     for column in columns:
         new[1:] |= column[1:] != column[:-1]
     rows = np.flatnonzero(new)
-    numbers = partitions.of([key.take(rows) for key in matches.keys], len(rows))
+    numbers = partitions.number_rows([key.take(rows) for key in matches.keys], len(rows))
     return np.stack([numbers, end[rows], matches.bundle[rows]], axis=1)
 
 

@@ -21,7 +21,7 @@ from acep.learning.trajectories.trajectories import Made, Trajectories, roots
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
 from acep.native.session import NativeSession
-from acep.plan.choice import alone
+from acep.plan.choice import base_engine
 from acep.plan.compile import Plan
 from acep.shedding.controller import SheddingController
 from acep.shedding.history_file import SECTION, LearnedState, learned_by
@@ -50,12 +50,13 @@ def learn_offline(
     seed: int = 0,
     learned: Mapping[str, Any] | None = None,
 ) -> None:
-    """Run a query exactly over ``parts`` for a student to learn from. A policy may have ``ways`` (a shedding table
-    for each scoring configuration) and ``rules`` (the numbers of those that use nothing learned). Its ``choose``
-    then gets the number of the configuration that found the most, and the utility thresholds that it came to."""
+    """Run a query exactly over ``parts`` for a student to learn from. A policy may have ``tables_to_try`` (a shedding
+    table for each scoring configuration) and ``rule_numbers`` (the numbers of those that use nothing learned). Its
+    ``choose`` then gets the number of the configuration that found the most, and the utility thresholds that it came
+    to."""
     controller = SheddingController(student, seed, None, learned=learned, trajectories=TRAJECTORIES)
     session = _session(plan, engine, controller)
-    selective: Any = student.policy if hasattr(student.policy, "ways") else None
+    selective: Any = student.policy if hasattr(student.policy, "tables_to_try") else None
     events, n_learned = sum(map(len, parts)), 0
     border, size = LEARNED_SHARE * events, max(LEAST_PART, min(PART, events // 32))
     partitions, truth = Partitions(), []
@@ -65,9 +66,9 @@ def learn_offline(
     for part in (piece for batch in parts for piece in batch.parts(size)):
         if selective is not None and not trial_parts and n_learned >= border:
             session.budget.learn()
-            configurations, touches_before = selective.ways(), session.counts(0).touches
+            configurations, touches_before = selective.tables_to_try(), session.counts(0).touches
         session.push(part)
-        new_points = points_of(_taken(session), partitions)
+        new_points = points_of(_take_points(session), partitions)
         n_learned += len(part)
         if configurations:
             trial_parts.append(part)
@@ -76,26 +77,26 @@ def learn_offline(
     session.budget.learn()
     if not trial_parts:
         return
-    truth.append(points_of(_taken(session), partitions))
+    truth.append(points_of(_take_points(session), partitions))
     points = np.unique(np.concatenate(truth), axis=0)
     if len(points) < ENOUGH:
         return
     exact = (session.counts(0).touches - touches_before) / sum(map(len, trial_parts))
     trial = Trial(plan, engine, trial_parts, partitions, points, exact, seed)
-    best = trial.best(configurations, selective.rules())
-    selective.choose(best, trial.prices(configurations[best]))
+    best = trial.best(configurations, selective.rule_numbers())
+    selective.choose(best, trial.threshold_trials(configurations[best]))
 
 
 def _session(plan: Plan, engine: str, controller: SheddingController) -> NativeSession:
     """Make a session for match points alone: there may be very many matches, so none is made."""
     session = NativeSession([plan], [engine], {0: controller})
     session.ignore_future()  # what is learned serves streams in batches of any size
-    if alone(engine) == "nodes":
+    if base_engine(engine) == "nodes":
         session.tally(0, "points")
     return session
 
 
-def _taken(session: NativeSession) -> Counted | FoundColumns:
+def _take_points(session: NativeSession) -> Counted | FoundColumns:
     """Return the match points found since the last call."""
     taken = session.take_tally(0, "points") if session.tallies else session.take(0)
     assert not isinstance(taken, int)
@@ -118,18 +119,19 @@ class Trial:
         """Return the number of the best configuration; those close to it are tried with other seeds too."""
         if len(configurations) == 1:
             return 0
-        recalls = np.array([self._found(table) for table in configurations])
-        scores = self._worth(recalls, rules)
+        recalls = np.array([self._recalls(table) for table in configurations])
+        scores = self._score(recalls, rules)
         close = np.flatnonzero(scores >= scores.max() - CLOSE)
         if len(close) == 1:
             return int(close[0])
         for number in close:
             recalls[number] = np.mean(
-                [recalls[number], *(self._found(configurations[int(number)], seed) for seed in OTHER_SEEDS)], axis=0
+                [recalls[number], *(self._recalls(configurations[int(number)], seed) for seed in OTHER_SEEDS)],
+                axis=0,
             )
-        return int(close[np.argmax(self._worth(recalls, rules)[close])])
+        return int(close[np.argmax(self._score(recalls, rules)[close])])
 
-    def prices(self, table: SheddingTable) -> list[ThresholdTrial]:
+    def threshold_trials(self, table: SheddingTable) -> list[ThresholdTrial]:
         """Return the utility thresholds of a configuration under rising allowances; none where no touch was made."""
         if self.exact <= 0:
             return []
@@ -139,10 +141,10 @@ class Trial:
         trials = [(rate, threshold, bundles_per_event * float(recall[1]) / rate) for rate, recall, threshold in tried]
         return [*trials, (self.exact, 0.0, bundles_per_event / self.exact)]
 
-    def _found(self, table: SheddingTable, seed_offset: int = 0) -> Floats:
+    def _recalls(self, table: SheddingTable, seed_offset: int = 0) -> Floats:
         return np.array([self.run(table, share, seed_offset)[0] for share in SHARES])
 
-    def _worth(self, recalls: Floats, rules: Sequence[int]) -> Floats:
+    def _score(self, recalls: Floats, rules: Sequence[int]) -> Floats:
         """Return the score of each configuration: the mean of its ``recalls`` (by configuration, share and kind),
         less what a rule finds more of any kind. With few match points, rules are preferred to what was learned."""
         scores: Floats = recalls.mean((1, 2))
@@ -163,10 +165,10 @@ class Trial:
         parts, thresholds = [], []
         for part in self.parts:
             session.push(part)
-            parts.append(points_of(_taken(session), self.partitions))
+            parts.append(points_of(_take_points(session), self.partitions))
             thresholds.append(float(session.shed_counts(0)["price"]))
         session.finish()
-        parts.append(points_of(_taken(session), self.partitions))
+        parts.append(points_of(_take_points(session), self.partitions))
         later = thresholds[len(thresholds) // 2 :]
         return np.array(recall_of(np.concatenate(parts), self.points)), float(np.mean(later))
 
@@ -205,15 +207,15 @@ class Student:
         if self.history.grid != context.grid():
             raise SnapshotError("the history has other match vectors", hint="learn it again with this version of acep")
         self.history.begin()
-        return self._logged(self.policy.begin(context, seed))
+        return self._log_sample(self.policy.begin(context, seed))
 
     def learn(self, epoch: Epoch) -> SheddingTable:
         """Update both."""
         assert self.history is not None
-        self.history.update(weighted(self.history.open.made, epoch.log.trajectories, 1 / self.sample))
+        self.history.update(weight_trajectories(self.history.open.made, epoch.log.trajectories, 1 / self.sample))
         self.n_trajectories += len(epoch.log.trajectories.made) / self.sample
         self.sample = max(min(1.0, LOGGED_TRAJECTORIES / max(self.n_trajectories, 1.0)), LEAST_SAMPLE)
-        return self._logged(self.policy.learn(epoch))
+        return self._log_sample(self.policy.learn(epoch))
 
     def state(self) -> Mapping[str, Any]:
         """Return the state of the other policy."""
@@ -221,7 +223,7 @@ class Student:
 
     def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Restore the other policy."""
-        return self._logged(self.policy.restore(state))
+        return self._log_sample(self.policy.restore(state))
 
     def to_bytes(self, more_sections: Mapping[str, bytes] = MappingProxyType({})) -> bytes:
         """Return the history file once the stream has ended, with ``more_sections``: trajectories still open are
@@ -235,20 +237,20 @@ class Student:
         learned = LearnedState(self.context.fingerprint, learned_by(self.policy), state)
         return write_sections({**self.history.to_sections(), SECTION: learned.to_bytes(), **more_sections})
 
-    def _logged(self, shedding_table: SheddingTable) -> SheddingTable:
+    def _log_sample(self, shedding_table: SheddingTable) -> SheddingTable:
         return shedding_table.watching(sample=self.sample, shadow=0.0)
 
 
-def weighted(open_partials: Made, trajectories: Trajectories, weight: float) -> Trajectories:
+def weight_trajectories(open_partials: Made, trajectories: Trajectories, weight: float) -> Trajectories:
     """Weight trajectories by one over the probability with which their tree was logged: that of its first partial
     match where this is ``open_partials``, else ``weight``. (Merged partial matches are logged if one of their trees is:
     they count for more than they should.) The bins of features are set to 0, as the graph has none.
 
     >>> from acep.learning.trajectories.trajectories import Made
-    >>> weighted(Made.none(), Trajectories(), 2.0) == Trajectories()
+    >>> weight_trajectories(Made.empty(), Trajectories(), 2.0) == Trajectories()
     True
     """
-    partials = open_partials.then(replace(trajectories.made, weight=np.full(len(trajectories.made), weight)))
+    partials = open_partials.append(replace(trajectories.made, weight=np.full(len(trajectories.made), weight)))
     weights = partials.weight[roots(partials)][len(open_partials) :]
     weighted_partials = replace(trajectories.made, weight=weights, feature=np.zeros_like(trajectories.made.feature))
     return replace(trajectories, made=weighted_partials)

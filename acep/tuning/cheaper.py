@@ -14,17 +14,17 @@ import pyarrow.compute as pc
 
 from acep.explain.partition_meaning import meaning_without, with_partition
 from acep.matches.found_columns import FoundColumns, concatenate
-from acep.native.compiled import chosen
+from acep.native.compiled import choose_engine
 from acep.pattern.expressions import Attribute
 from acep.pattern.printing import expression_text
 from acep.pattern.times import window_text
 from acep.pattern.tree import Query, Strategy, Within
-from acep.pattern.walk import leaves_of, most_bound
+from acep.pattern.walk import leaves_of, max_bound_counts
 from acep.plan.compile import Plan
 from acep.training.match_points import Partitions
 from acep.tuning.first_matches import first_matches
 from acep.tuning.identities import MAX_COMPARED, MatchIdentities, identities_of
-from acep.tuning.replay import Meter, SampleRun, replay, replayed
+from acep.tuning.replay import Meter, SampleRun, measure_fit, replay
 from acep.tuning.trials import CHOOSING
 
 __all__ = ["Change", "changes", "shared_attributes"]
@@ -46,7 +46,7 @@ class Change:
     after: SampleRun
     kept: int | None
 
-    def same(self, exact: SampleRun) -> bool:
+    def keeps_matches(self, exact: SampleRun) -> bool:
         """Return whether the matches after the change are known to be those of the ``exact`` replay before it."""
         return self.kept == exact.matches == self.after.matches
 
@@ -59,14 +59,14 @@ def changes(
     for change, why, query in _candidates(table, plan, columns, exact, identities):
         if not meter.affords(exact.touches, change):
             continue
-        fit = replayed(table, query, columns, meter, 2 * exact.touches + table.num_rows, engine, CHOOSING)
+        fit = measure_fit(table, query, columns, meter, 2 * exact.touches + table.num_rows, engine, CHOOSING)
         if fit.events < table.num_rows:
             continue  # it is dearer
         run = replay(table, query, columns, Partitions(), meter, engine=engine)
         if run.touches < exact.touches:
             n_kept = None
             if identities is not None and run.matches <= MAX_COMPARED:
-                n_kept = identities.shared(identities_of(table, query, columns, engine))
+                n_kept = identities.count_shared(identities_of(table, query, columns, engine))
             yield Change(change, why, run, n_kept)
 
 
@@ -91,7 +91,7 @@ def _candidates(
         yield f"[{name}]", why, replace(query, ties=(*query.ties, name))
     having = query.having
     if having is not None and not query.errors:
-        most_events = most_bound(query.pattern)
+        most_events = max_bound_counts(query.pattern)
         if all(isinstance(leaf, Attribute) and most_events.get(leaf.var) == 1 for leaf in leaves_of(having)):
             text = expression_text(having)
             why = "HAVING is tested only once a match is complete"
@@ -104,7 +104,7 @@ def _candidates(
 def shared_attributes(table: pa.Table, plan: Plan, columns: Mapping[str, Any]) -> list[tuple[str, float]]:
     """Return the attributes that are no partition attributes and are equal in all events of nearly every match, each
     with the share of the matches; at most so many matches are looked at."""
-    if plan.query.graph is not None or chosen(plan.finer or plan).engine == "reference":
+    if plan.query.graph is not None or choose_engine(plan.finer or plan).engine == "reference":
         return []  # whose matches do not come as columns
     blocks = [*first_matches(table, plan.query, columns, LOOKED_AT)]
     if not blocks:

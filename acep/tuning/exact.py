@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from acep.plan.compile import Plan
 from acep.training.match_points import Partitions
-from acep.tuning.replay import Meter, SampleRun, draws_text, replay, replayed
+from acep.tuning.replay import Meter, SampleRun, draws_text, measure_fit, replay
 from acep.tuning.sample import Sample, draw
 from acep.tuning.trials import CHOOSING, ENOUGH
 
@@ -62,7 +62,7 @@ def _cut(
 ) -> Sample:
     """Return the sample, or as much of it as can be replayed within so many ``touches``: fewer whole partitions, or
     else the first events."""
-    fits = replayed(drawn.table, plan.query, columns, meter, touches, engine, CHOOSING).events
+    fits = measure_fit(drawn.table, plan.query, columns, meter, touches, engine, CHOOSING).events
     first = drawn.cut(fits) if fits < drawn.events else drawn
     size = fits
     for _ in range(ATTEMPTS):
@@ -71,7 +71,7 @@ def _cut(
         smaller = draw(table, plan, size)
         if not smaller.partitions:
             break
-        size = replayed(smaller.table, plan.query, columns, meter, touches, engine, CHOOSING).events
+        size = measure_fit(smaller.table, plan.query, columns, meter, touches, engine, CHOOSING).events
         if size == smaller.events:
             return smaller
     return first

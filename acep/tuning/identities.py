@@ -35,7 +35,7 @@ class MatchIdentities:
     hashes: Words
     longest: int
 
-    def shared(self, identities: MatchIdentities) -> int:
+    def count_shared(self, identities: MatchIdentities) -> int:
         """Return how many matches are those of another query, too."""
         return len(np.intersect1d(self.hashes, identities.hashes, assume_unique=True))
 
@@ -48,7 +48,7 @@ def identities_of(table: pa.Table, query: Query, columns: Mapping[str, Any], eng
     >>> columns = {"ts": "ts", "type": "type", "seq": None, "id": None, "unit": None}
     >>> both = identities_of(table, acep.parse("PATTERN SEQ(a p, b q) WITHIN 5"), columns, "auto")
     >>> last = identities_of(table, acep.parse("PATTERN SEQ(a p, b q) WHERE q.ts > 2 WITHIN 5"), columns, "reference")
-    >>> len(both.hashes), both.longest, both.shared(last)
+    >>> len(both.hashes), both.longest, both.count_shared(last)
     (2, 2, 1)
     """
     stream = TableStream(query, StreamOptions(**{**columns, "id": None}, engine=engine))
@@ -79,7 +79,7 @@ def _hashes(matches: Sequence[Found]) -> Words:
         variables = np.array([distinct.index(variable) for trail in trails for _, variable in trail], np.int64)
         offsets = np.cumsum([0, *map(len, trails)])
     words = np.asarray(ids, np.int64).astype(np.uint64) * np.uint64(PRIMES[0]) ^ np.array(names, np.uint64)[variables]
-    return np.add.reduceat(_mixed(words), offsets[:-1])
+    return np.add.reduceat(_mix_bits(words), offsets[:-1])
 
 
 def _word(name: str) -> int:
@@ -90,7 +90,7 @@ def _word(name: str) -> int:
     return number
 
 
-def _mixed(words: Words) -> Words:
+def _mix_bits(words: Words) -> Words:
     """Return each word with its bits mixed, so that sums of a few tell sets of words apart."""
     with np.errstate(over="ignore"):
         words = (words ^ words >> np.uint64(33)) * np.uint64(PRIMES[1])

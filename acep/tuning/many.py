@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.display import MOST_TEXT, preformatted
+from acep.display import MOST_TEXT, preformat
 from acep.errors import AcepError, printable
 from acep.events.duplicates import check_duplicates, settle_duplicates
 from acep.events.empty_schema import with_usable_types
@@ -21,7 +21,7 @@ from acep.explain.event_lines import event_lines
 from acep.explain.partition_meaning import with_partition
 from acep.matches.records import Found
 from acep.pattern.printing import expression_text, output_text
-from acep.pattern.query_arguments import asked_for, query_of
+from acep.pattern.query_arguments import query_of, read_queries
 from acep.pattern.times import window_text
 from acep.pattern.tree import Output, Query, Strategy
 from acep.pattern.walk import negated_variables, variables, variables_in
@@ -30,7 +30,7 @@ from acep.training.match_points import Partitions
 from acep.tuning.cheaper import MOST_TIES, shared_attributes
 from acep.tuning.count_text import GREATEST, count_text, number_text, table_lines
 from acep.tuning.first_matches import first_matches
-from acep.tuning.replay import Meter, replay, replayed
+from acep.tuning.replay import Meter, measure_fit, replay
 from acep.tuning.sample import draw
 from acep.tuning.windows import shorter
 
@@ -98,7 +98,7 @@ class ManyMatches:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return preformatted(str(self), MOST_TEXT)
+        return preformat(str(self), MOST_TEXT)
 
 
 def why_many(
@@ -125,7 +125,7 @@ def why_many(
     parsed = query_of(query)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
-    table, _ = input_table(events, asked_for(parsed), **columns, duplicates=duplicates)
+    table, _ = input_table(events, read_queries(parsed), **columns, duplicates=duplicates)
     return many_matches(settle_duplicates(table, id, duplicates), parsed, columns)
 
 
@@ -136,7 +136,7 @@ def many_matches(table: pa.Table, query: Query, columns: Mapping[str, Any]) -> M
     n_rows = table.num_rows
     table = draw(table, replace(plan, keys=()), max(1, n_rows)).table  # in stream order
     meter = Meter(EFFORT)
-    fits = replayed(table, query, columns, meter, EFFORT // 4, seconds=SECONDS).events
+    fits = measure_fit(table, query, columns, meter, EFFORT // 4, seconds=SECONDS).events
     cut = ""
     if fits < n_rows:
         cut = (
@@ -188,16 +188,16 @@ def _fewer(
     table: pa.Table, query: Query, plan: Plan, columns: Mapping[str, Any], meter: Meter, matches: int
 ) -> Iterator[Fewer]:
     """Yield the changes after which the matches are fewer, with their number."""
-    for change, other in _changed(table, query, plan, columns):
+    for change, other in _changes(table, query, plan, columns):
         try:
-            n_matches = replayed(table, other, columns, meter, meter.left // 2, seconds=SECONDS).matches
+            n_matches = measure_fit(table, other, columns, meter, meter.left // 2, seconds=SECONDS).matches
         except AcepError:
             continue  # the query cannot be changed like that
         if n_matches is None or n_matches < matches:
             yield Fewer(change, n_matches)
 
 
-def _changed(table: pa.Table, query: Query, plan: Plan, columns: Mapping[str, Any]) -> Iterator[tuple[str, Query]]:
+def _changes(table: pa.Table, query: Query, plan: Plan, columns: Mapping[str, Any]) -> Iterator[tuple[str, Query]]:
     if query.graph is not None:
         return
     for output in (Output.NON_OVERLAP, Output.EARLIEST_MAXIMAL, Output.LONGEST_NON_OVERLAP):
@@ -231,9 +231,9 @@ def _lines(reasons: ManyMatches) -> Iterator[str]:
     if not reasons.matches:
         return
     scope = "" if reasons.looked_at == reasons.matches else f" (of the first {reasons.looked_at:,} matches)"
-    a_bundle, a_point = _per(reasons.matches, reasons.bundles), _per(reasons.matches, reasons.points)
+    a_bundle, a_point = _ratio_text(reasons.matches, reasons.bundles), _ratio_text(reasons.matches, reasons.points)
     yield f"matches a bundle: {a_bundle}; a match point: {a_point}"
-    yield f"matches a first event: {_per(reasons.looked_at, reasons.firsts)}, at most {reasons.most:,}{scope}"
+    yield f"matches a first event: {_ratio_text(reasons.looked_at, reasons.firsts)}, at most {reasons.most:,}{scope}"
     yield f"  most begin with {reasons.event}"
     yield ""
     yield "# different bindings of each variable"
@@ -259,6 +259,6 @@ def _lines(reasons: ManyMatches) -> Iterator[str]:
             yield "not counted: that takes too much work, or more than some seconds"
 
 
-def _per(number: int, parts: int) -> str:
+def _ratio_text(number: int, parts: int) -> str:
     """Return the mean number of matches of a part."""
     return f"{number / parts:,.1f}" if number < GREATEST else number_text(number // parts)

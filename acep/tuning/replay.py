@@ -15,7 +15,7 @@ from acep.events.batch import Batch
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
 from acep.matches.records import Found
-from acep.native.compiled import chosen
+from acep.native.compiled import choose_engine
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan
 from acep.runtime.bounded_run import BoundedRun, cost_of
@@ -24,7 +24,7 @@ from acep.runtime.options import StreamOptions
 from acep.tables.table_stream import TableStream
 from acep.training.match_points import Ints, Partitions, points_of, recall_of
 
-__all__ = ["MATCHES", "Fit", "Meter", "SampleRun", "bundles_in", "draws_text", "keys_in", "replay", "replayed"]
+__all__ = ["MATCHES", "Fit", "Meter", "SampleRun", "bundles_in", "draws_text", "keys_in", "measure_fit", "replay"]
 
 PART = 1024  # events that are pushed together
 CHOOSING_TOUCHES = 1_000_000  # touches of a replay that chooses its output among the matches, as these take memory
@@ -111,7 +111,7 @@ def replay(
     parts = [*batch.parts(PART)]
     for number in range(len(parts) + 1):
         (matches,) = stream.stream.push(parts[number]) if number < len(parts) else stream.stream.finish()
-        tallied = stream.stream.counted(0)
+        tallied = stream.stream.take_counted(0)
         if isinstance(tallied, Counted):
             points_by_part.append(points_of(tallied, partitions))
         elif len(matches):
@@ -129,7 +129,7 @@ def replay(
     )  # fmt: skip
 
 
-def replayed(
+def measure_fit(
     table: pa.Table,
     query: Query,
     columns: Mapping[str, Any],
@@ -146,13 +146,13 @@ def replayed(
     started = time.process_time()
     plain = _stream(table, query, columns, TALLIED, {"engine": engine})
     plan = plain.plans[0]
-    is_made = plan.sources or chosen(plan.finer or plan, engine).engine == "reference"
+    is_made = plan.sources or choose_engine(plan.finer or plan, engine).engine == "reference"
     limit = min(max_touches, CHOOSING_TOUCHES) if plan.chooses else max_touches
     run = BoundedRun(plan, limit, MATCHES if is_made else math.inf, TALLIED, engine)
     n_matches = 0
     for matches in run.parts(plain.batch(table)):
         n_matches += len(matches)
-        run.stream.counted(0)  # which keeps it from growing
+        run.stream.take_counted(0)  # which keeps it from growing
         if plan.chooses and seconds is not None and time.process_time() - started > seconds and not run.is_whole:
             break
     counts = run.stream.counts
@@ -166,7 +166,7 @@ def replayed(
 
 def _is_merged(plan: Plan, engine: str) -> bool:
     """Return whether the partial matches of a plan are merged; of its matches then only the points are told."""
-    return not plan.sources and chosen(plan.finer or plan, engine).alone == "merged"
+    return not plan.sources and choose_engine(plan.finer or plan, engine).base == "merged"
 
 
 def _count(table: pa.Table, query: Query, columns: Mapping[str, Any], engine: str) -> int:
@@ -175,7 +175,7 @@ def _count(table: pa.Table, query: Query, columns: Mapping[str, Any], engine: st
     assert stream.stream is not None
     stream.stream.push(stream.batch(table))
     stream.stream.finish()
-    number = stream.stream.counted(0)
+    number = stream.stream.take_counted(0)
     assert isinstance(number, int)
     return number
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.display import MOST_TEXT, preformatted
+from acep.display import MOST_TEXT, preformat
 from acep.tuning.cheaper import Change
 from acep.tuning.count_text import GREATEST, number_text
 from acep.tuning.curve import CurvePoint
@@ -128,7 +128,12 @@ class Tuning:
             "policies": [vars(trial) for trial in self.policies],
             "policy": None if self.policy is None else {"name": self.policy.name, "trained": self.policy.trained},
             "changes": [
-                {"change": change.change, "why": change.why, "kept": change.kept, "same": change.same(self.exact)}
+                {
+                    "change": change.change,
+                    "why": change.why,
+                    "kept": change.kept,
+                    "same": change.keeps_matches(self.exact),
+                }
                 | _plain(change.after)
                 for change in self.changes
             ],
@@ -144,7 +149,7 @@ class Tuning:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return preformatted(str(self), MOST_TEXT)
+        return preformat(str(self), MOST_TEXT)
 
 
 CURVE = pa.schema(

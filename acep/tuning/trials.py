@@ -19,7 +19,7 @@ from acep.plan.lint.rules import lint_plan
 from acep.training.learn import learn
 from acep.training.match_points import Partitions
 from acep.tuning.curve import interval
-from acep.tuning.replay import Meter, SampleRun, draws_text, replay, replayed
+from acep.tuning.replay import Meter, SampleRun, draws_text, measure_fit, replay
 from acep.tuning.sample import first_events
 
 __all__ = ["CHOOSING", "ENOUGH", "ErrorStep", "PolicyTrial", "error_steps", "policy_trials"]
@@ -77,7 +77,7 @@ def error_steps(
         single = any(finding.rule == "single_events_match" for finding in lint_plan(compile_query(query, plan.schema)))
         run = exact
         if errors != query_errors:
-            fit = replayed(table, query, columns, meter, min(max_touches, meter.left), engine, CHOOSING)
+            fit = measure_fit(table, query, columns, meter, min(max_touches, meter.left), engine, CHOOSING)
             if fit.events < table.num_rows:
                 meter.cut.append(
                     f"errors={float(errors):g} and more: not measured, as a replay takes too many touches or matches"

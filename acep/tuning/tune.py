@@ -17,8 +17,8 @@ from acep.events.empty_schema import with_usable_types
 from acep.events.frames import to_table
 from acep.events.input_tables import input_table
 from acep.events.tables import batch_of, schema_of
-from acep.native.compiled import chosen
-from acep.pattern.query_arguments import asked_for, query_of
+from acep.native.compiled import choose_engine
+from acep.pattern.query_arguments import query_of, read_queries
 from acep.pattern.tree import Query
 from acep.plan.choice import UNITS, with_allowance
 from acep.plan.compile import Plan, compile_query
@@ -93,14 +93,14 @@ def tune(
     table = settle_duplicates(_table(events, parsed, columns, duplicates), id, duplicates)
     table = with_usable_types(table, [parsed], columns)
     plan = compile_query(parsed, schema_of(table.schema, **columns))
-    native = not plan.sources and chosen(plan.finer or plan, engine).engine != "reference"
+    native = not plan.sources and choose_engine(plan.finer or plan, engine).engine != "reference"
     meter = Meter(int(effort) if native else int(effort) // SLOW)
-    return _tuned(
+    return _tune_table(
         table, plan, columns, meter, native, sample, target_recall, of, cpu, policy, seed, engine, int(effort)
     )
 
 
-def _tuned(
+def _tune_table(
     table: pa.Table, plan: Plan, columns: dict[str, Any], meter: Meter, native: bool, size: float | None,
     target: float, kind: str, cpu: Sequence[float], policy: Any, seed: int, engine: str, effort: int,
 ) -> Tuning:  # fmt: skip
@@ -166,7 +166,7 @@ def _with_policies(
     if not tuning.curve:
         return tuning
     lowest, exact = tuning.least, tuning.exact
-    if UNITS in with_allowance(chosen(plan.finer or plan, engine)):
+    if UNITS in with_allowance(choose_engine(plan.finer or plan, engine)):
         unsaid.append("a policy: no predicate ties events together, so that none takes part (stretches are skipped)")
         return tuning
     if lowest is None or lowest.work > SAVING_SHARE * exact.work:
@@ -212,7 +212,7 @@ def _table(events: Any, query: Query, columns: dict[str, Any], duplicates: str) 
                     else table
                 )
         except (AcepError, TypeError):
-            return input_table(events, asked_for(query), **columns, duplicates=duplicates)[0]
+            return input_table(events, read_queries(query), **columns, duplicates=duplicates)[0]
     return to_table(events)
 
 

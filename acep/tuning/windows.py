@@ -14,7 +14,7 @@ from acep.pattern.tree import Within
 from acep.plan.compile import Plan
 from acep.training.match_points import Partitions
 from acep.tuning.curve import interval
-from acep.tuning.replay import Meter, SampleRun, replay, replayed
+from acep.tuning.replay import Meter, SampleRun, measure_fit, replay
 from acep.tuning.trials import CHOOSING
 
 __all__ = ["WindowCost", "WindowTrial", "cheapest_window", "shorter", "window_costs", "window_trials"]
@@ -70,7 +70,7 @@ def window_costs(
         name, shortened = f"WITHIN {window_text(shorter_window)}", replace(query, within=shorter_window)
         if not meter.affords(2 * touches, name):
             continue
-        n_events = replayed(table, shortened, columns, meter, touches, engine, CHOOSING).events
+        n_events = measure_fit(table, shortened, columns, meter, touches, engine, CHOOSING).events
         if not n_events:
             meter.cut.append(f"{name}: not measured, as the first events alone take too many touches or matches")
             continue

@@ -18,7 +18,7 @@ from experiments.commits.build import build_commit
 from experiments.commits.compare import OUTPUTS, Compared, choose_cases, compare_case
 from experiments.commits.page import draw_picture, failures, summarise, write_body, write_words
 from experiments.machine import describe_machine
-from experiments.results import RESULTS, short, write
+from experiments.results import RESULTS, shorten, write
 
 __all__ = ["OTHER", "main", "write_results"]
 
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _line(row: Compared) -> str:
     if row.error:
         return f"{row.workload:26s}{row.output:9s}{row.error}"
-    figures = f"{row.ratio:8.2f} times  {short(row.other_cpu, ' s')} to {short(row.cpu, ' s')}  {short(row.size)}"
+    figures = f"{row.ratio:8.2f} times  {shorten(row.other_cpu, ' s')} to {shorten(row.cpu, ' s')}  {shorten(row.size)}"
     return f"{row.workload:26s}{row.output:9s}{figures}{'' if row.same else '  DIFFERENT'}"
 
 

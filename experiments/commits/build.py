@@ -20,15 +20,15 @@ DIGITS = 12
 
 def resolve_commit(commit: str) -> str:
     """Return the full name of a commit. Raises :class:`RuntimeError` if the repository does not have it."""
-    done = subprocess.run(  # noqa: S603 - git, asked for a name
+    completed = subprocess.run(  # noqa: S603 - git, asked for a name
         ["git", "-C", str(ROOT), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}"],  # noqa: S607
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode:
+    if completed.returncode:
         raise RuntimeError(f"there is no commit {commit!r} in {ROOT.name}: git fetch --unshallow gets all of them")
-    return done.stdout.strip()
+    return completed.stdout.strip()
 
 
 def build_commit(commit: str, folder: Path = BUILT, *, options: Sequence[str] = ()) -> Path:
@@ -62,8 +62,8 @@ def build_commit(commit: str, folder: Path = BUILT, *, options: Sequence[str] = 
 def _run(*command: str) -> str:
     tools = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     environment = {"ACEP_REQUIRE_NATIVE": "1", **os.environ, "PATH": tools}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)  # noqa: S603
-    if done.returncode:
-        reason = (done.stderr.strip() or done.stdout.strip() or "it did not say why").splitlines()
+    completed = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)  # noqa: S603
+    if completed.returncode:
+        reason = (completed.stderr.strip() or completed.stdout.strip() or "it did not say why").splitlines()
         raise RuntimeError(f"{' '.join(command[:4])} failed:\n" + "\n".join(reason[-20:]))
-    return done.stdout
+    return completed.stdout

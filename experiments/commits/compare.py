@@ -191,7 +191,7 @@ def _compare_output(
     finally:
         for worker in workers:
             worker.close()
-    (ours, theirs) = (min(of_one, key=lambda run: run["cpu"]) for of_one in zip(*runs, strict=True))
+    (own_run, other_run) = (min(of_one, key=lambda run: run["cpu"]) for of_one in zip(*runs, strict=True))
     times = [run["cpu"] for _, run in runs]
     answers = {(run["size"], run["digest"]) for pair in runs for run in pair}
     return Compared(
@@ -199,15 +199,15 @@ def _compare_output(
         output,
         n_events,
         runs=len(runs),
-        cpu=ours["cpu"],
-        other_cpu=theirs["cpu"],
+        cpu=own_run["cpu"],
+        other_cpu=other_run["cpu"],
         spread=max(times) / min(times) - 1,
-        size=theirs["size"],
+        size=other_run["size"],
         same=len(answers) == 1,
-        work=ours["work"],
-        partial_matches=ours["partial_matches"],
-        other_work=theirs["work"],
-        other_partial_matches=theirs["partial_matches"],
+        work=own_run["work"],
+        partial_matches=own_run["partial_matches"],
+        other_work=other_run["work"],
+        other_partial_matches=other_run["partial_matches"],
     )
 
 

@@ -7,7 +7,7 @@ from statistics import geometric_mean
 
 from experiments.charts import Panel, chart
 from experiments.commits.compare import HEAVY_RATE, Compared
-from experiments.results import short, table
+from experiments.results import shorten, table
 
 __all__ = ["SLOWER", "draw_picture", "failures", "summarise", "write_body", "write_words"]
 
@@ -72,7 +72,7 @@ def _times(row: Compared | None) -> str:
     if row is None or row.error:
         return "" if row is None else "none"
     note = "" if row.same else ", differs"
-    return f"{'heavy, ' if row.is_heavy else ''}{row.ratio:.2f} ({short(1000 * row.other_cpu)}{note})"
+    return f"{'heavy, ' if row.is_heavy else ''}{row.ratio:.2f} ({shorten(1000 * row.other_cpu)}{note})"
 
 
 def _by_event(rows: Sequence[Compared]) -> list[str]:
@@ -82,9 +82,9 @@ def _by_event(rows: Sequence[Compared]) -> list[str]:
         (
             row.workload,
             f"{row.events:,}",
-            *(short(1e6 * seconds / row.events) for seconds in (row.other_cpu, row.cpu)),
+            *(shorten(1e6 * seconds / row.events) for seconds in (row.other_cpu, row.cpu)),
             *(
-                short(number / row.events)
+                shorten(number / row.events)
                 for number in (row.other_work, row.work, row.other_partial_matches, row.partial_matches, row.size)
             ),
         )

@@ -13,9 +13,9 @@ from acep.learning.policy import Policy
 from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import SheddingTable
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, run_command
 from experiments.overload.generalise import freeze
-from experiments.overload.paired import gain
+from experiments.overload.paired import compare_with_best
 from experiments.overload.trial import make_warm, measure_exact, stream, try_policy
 from experiments.overload.workload import Overload
 from experiments.results import table
@@ -93,7 +93,7 @@ def differences(rows: Sequence[FigurePoint]) -> str:
             for row in rows:
                 if row.series in recalls and row.share == SHARE:
                     recalls[row.series].setdefault(row.workload, []).append(float(getattr(row, measure)))
-            part_gain = gain(recalls, name)
+            part_gain = compare_with_best(recalls, name)
             low, high = part_gain.interval95
             cells += [f"{part_gain.mean - part_gain.other:+.3f}", f"{low:+.3f} to {high:+.3f}"]
         lines.append((name, *cells))
@@ -116,7 +116,7 @@ SPEC = Spec(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
-    return command(SPEC, arguments)
+    return run_command(SPEC, arguments)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from experiments.overload.workload import Overload
 from experiments.overload.workloads import choose_workloads
 from experiments.results import RESULTS, table
 
-__all__ = ["SEARCH", "WINDOW", "Point", "body", "find_best", "main", "measure_times", "picture"]
+__all__ = ["SEARCH", "WINDOW", "Point", "draw_picture", "find_best", "main", "measure_times", "write_body"]
 
 SEARCH, HISTORY, WINDOW = "search", "history", "a shorter window"
 RULES = ("random", "newest-per-state", "oldest", "clear")
@@ -128,16 +128,16 @@ def _ticks(time: int | datetime) -> int:
 def _bundles_of(points: acep.Points, span: int) -> list[Points]:
     """Return the match points of each bundle: those of a partition that are within a window of the one before."""
     by_key: dict[str, list[int]] = {}
-    for key, at in _points_of(points):
-        by_key.setdefault(key, []).append(at)
+    for key, tick in _points_of(points):
+        by_key.setdefault(key, []).append(tick)
     bundles: list[set[tuple[str, int]]] = []
     for key, times in by_key.items():
         last: int | None = None
-        for at in sorted(times):
-            if last is None or at - last > span:
+        for tick in sorted(times):
+            if last is None or tick - last > span:
                 bundles.append(set())
-            bundles[-1].add((key, at))
-            last = at
+            bundles[-1].add((key, tick))
+            last = tick
     return [frozenset(bundle) for bundle in bundles]
 
 
@@ -164,7 +164,7 @@ def _cell(recalls: Sequence[float | None]) -> str:
     return f"{fmean(shares):.2f}{spread}"
 
 
-def body(rows: Sequence[Point]) -> str:
+def write_body(rows: Sequence[Point]) -> str:
     """Return the tables of the page."""
     ways = list(dict.fromkeys(row.way for row in rows))
     workloads = list(dict.fromkeys(row.workload for row in rows))
@@ -195,7 +195,7 @@ def body(rows: Sequence[Point]) -> str:
     return "\n\n".join(parts)
 
 
-def picture(rows: Sequence[Point]) -> str:
+def draw_picture(rows: Sequence[Point]) -> str:
     """Draw the recall by time, as means over workloads."""
     times = [0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0]
     ways = list(dict.fromkeys(row.way for row in rows))
@@ -248,7 +248,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{workload.name:24s} in half of the time: {', '.join(cells)}", flush=True)
         if folder:
             words = WORDS.format(options.repeats)
-            write_figure(folder, Figure("by_time", "Recall by processor time", words, rows, body(rows), picture(rows)))
+            write_figure(
+                folder, Figure("by_time", "Recall by processor time", words, rows, write_body(rows), draw_picture(rows))
+            )
     return 0
 
 

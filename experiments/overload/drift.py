@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from acep.budget.policies import POLICIES
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, run_command
 from experiments.overload.generalise import freeze
 from experiments.overload.trial import Stream, Timed, make_warm, measure_exact, run, stream, try_policy
 from experiments.overload.workload import Overload
@@ -46,11 +46,11 @@ class Drifting(Overload):
 
     def events(self) -> pa.Table:
         """Return the events, the same in every run."""
-        return drifting(self.rows)
+        return drifting_stream(self.rows)
 
 
 @cache
-def drifting(rows: int = ROWS, seed: int = 16) -> pa.Table:
+def drifting_stream(rows: int = ROWS, seed: int = 16) -> pa.Table:
     """Return the stream: ``ts`` (0, 1, ...), ``type`` (``A``, ``B``, ``C``), ``key``, ``tag`` and ``value`` (0 .. 999).
     After three quarters nearly all ``C`` have other tags than before."""
     random = np.random.default_rng(seed)
@@ -110,7 +110,7 @@ SPEC = Spec(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
-    return command(SPEC, arguments, streams=[Drifting("drift", "tags that matter change", "none", QUERY)])
+    return run_command(SPEC, arguments, streams=[Drifting("drift", "tags that matter change", "none", QUERY)])
 
 
 if __name__ == "__main__":

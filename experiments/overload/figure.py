@@ -21,10 +21,10 @@ __all__ = [
     "Figure",
     "FigurePoint",
     "Spec",
-    "command",
     "describe_estimate",
-    "figure_of",
+    "make_figure",
     "mean_by_x",
+    "run_command",
     "write_figure",
 ]
 
@@ -97,7 +97,7 @@ class FigurePoint:
 class Spec:
     """A figure of points that one function measures, a workload and seed at a time. ``workloads``: patterns of names.
     ``x``: what it is, ``log``: how it is drawn, ``x_format``: how a value of it is written, ``shown``: which columns
-    are drawn and told."""
+    are drawn and printed."""
 
     name: str
     title: str
@@ -111,7 +111,7 @@ class Spec:
     body: Callable[[Sequence[FigurePoint]], str] | None = None
 
 
-def figure_of(spec: Spec, rows: Sequence[FigurePoint]) -> Figure:
+def make_figure(spec: Spec, rows: Sequence[FigurePoint]) -> Figure:
     """Return means over workloads and seeds as a picture and as tables, and the same of each workload as tables."""
     xs, panels, parts = sorted({row.x for row in rows}), [], []
     for measure in spec.shown:
@@ -146,7 +146,7 @@ def _title_of(measure: str) -> str:
     return f"recall of {measure}" if measure in ("points", "bundles", "matches") else measure
 
 
-def command(spec: Spec, arguments: Sequence[str] | None = None, *, streams: Sequence[Overload] = ()) -> int:
+def run_command(spec: Spec, arguments: Sequence[str] | None = None, *, streams: Sequence[Overload] = ()) -> int:
     """Run the command of a figure: measure, print, and write to ``docs/results/``; with names of workloads only where
     ``--output`` says. ``streams``: the streams that it runs on, if they are not those of the workloads."""
     parser = argparse.ArgumentParser(prog=f"python -m experiments.overload.{spec.name}", description=spec.title)
@@ -174,5 +174,5 @@ def command(spec: Spec, arguments: Sequence[str] | None = None, *, streams: Sequ
                     flush=True,
                 )
         if folder:  # again after each workload: what was measured outlives a run that is stopped
-            write_figure(folder, figure_of(spec, rows))
+            write_figure(folder, make_figure(spec, rows))
     return 0

@@ -12,7 +12,7 @@ from acep.learning.policy import Epoch, Policy
 from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import SheddingTable
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, run_command
 from experiments.overload.trial import Warm, make_warm, measure_exact, stream, try_policy
 from experiments.overload.workload import Overload
 
@@ -89,7 +89,7 @@ SPEC = Spec(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
-    return command(SPEC, arguments)
+    return run_command(SPEC, arguments)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 from experiments.overload.workload import Overload
 
-__all__ = ["heavy"]
+__all__ = ["heavy_workloads"]
 
 
-def heavy() -> Iterable[Overload]:
+def heavy_workloads() -> Iterable[Overload]:
     """Yield all heavy workloads."""
     yield from _football()
     yield from _network()

@@ -25,7 +25,7 @@ from experiments.overload.workload import Overload
 from experiments.overload.workloads import choose_workloads
 from experiments.results import RESULTS, table
 
-__all__ = ["Cost", "body", "main", "measure_costs"]
+__all__ = ["Cost", "main", "measure_costs", "write_body"]
 
 SUFFICIENT = 1e9
 SHARE = 0.1
@@ -106,7 +106,7 @@ def _run_limited(halves: Stream, engine: str, maker: Callable[[], Policy], rate:
     return run(halves, engine, Timed(maker(), 0, rate))
 
 
-def body(rows: Sequence[Cost]) -> str:
+def write_body(rows: Sequence[Cost]) -> str:
     """Return the tables of the page."""
     head = (
         "",
@@ -160,7 +160,7 @@ def _means(ratios: Sequence[float]) -> tuple[str, ...]:
     return f"{sufficient:.2f}", "", "", f"{tight:.2f}", "", f"{watched - 1:.0%}", "", ""
 
 
-def picture(rows: Sequence[Cost]) -> str:
+def draw_picture(rows: Sequence[Cost]) -> str:
     """Draw the time as a multiple of the exact run's, by its parts."""
     panels = []
     for title, ratio in (
@@ -195,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         if folder:
             words = WORDS.format(options.repeats)
-            figure = Figure("overhead", "What best effort costs", words, rows, body(rows), picture(rows))
+            figure = Figure("overhead", "What best effort costs", words, rows, write_body(rows), draw_picture(rows))
             write_figure(folder, figure)
     return int(any(not row.same for row in rows))
 

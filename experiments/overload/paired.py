@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Gain", "area", "gain"]
+__all__ = ["Gain", "area", "compare_with_best"]
 
 DRAWS = 5_000
 Figures = npt.NDArray[np.float64]
@@ -40,15 +40,15 @@ def area(curve: Sequence[tuple[float, float]]) -> float:
     return float(((y[1:] + y[:-1]) / 2 * np.diff(log_x)).sum() / (log_x[-1] - log_x[0]))
 
 
-def gain(figures: Mapping[str, Mapping[str, Sequence[float]]], policy: str, seed: int = 0) -> Gain:
+def compare_with_best(figures: Mapping[str, Mapping[str, Sequence[float]]], policy: str, seed: int = 0) -> Gain:
     """Return the gain of a policy. ``figures`` are those of each policy, by workload, one for each replicate (as many
     for all policies).
 
     Workloads are drawn with replacement and of each its replicates, the same for all policies; in each draw the policy
     is compared with whichever other has the greatest mean in that draw, so that the choice is paid for too.
 
-    >>> told = gain({"a": {"x": [0.9], "y": [0.8]}, "b": {"x": [0.5], "y": [0.6]}}, "a")
-    >>> told.best, round(told.worst, 2), told.where, told.interval95[0] > 0
+    >>> comparison = compare_with_best({"a": {"x": [0.9], "y": [0.8]}, "b": {"x": [0.5], "y": [0.6]}}, "a")
+    >>> comparison.best, round(comparison.worst, 2), comparison.where, comparison.interval95[0] > 0
     ('b', 0.2, 'y', True)
     """
     rivals = [name for name in figures if name != policy]

@@ -20,7 +20,7 @@ from acep.native.session import NativeSession
 from acep.shedding.limits import Limits
 from acep.shedding.recovery.bundles import Recovery
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, run_command
 from experiments.overload.trial import Maker, Partitions, Stream, Timed, make_warm, stream
 from experiments.overload.workload import Overload
 
@@ -95,7 +95,8 @@ def _points(match_columns: FoundColumns, partitions: Partitions) -> Ints:
     if not len(match_columns):
         return np.zeros((0, 4), np.int64)
     rows = np.stack(
-        [partitions.of(match_columns.keys, len(match_columns)), match_columns.end, match_columns.bundle], axis=1
+        [partitions.number_rows(match_columns.keys, len(match_columns)), match_columns.end, match_columns.bundle],
+        axis=1,
     )
     begins = np.flatnonzero(np.append(True, (rows[1:] != rows[:-1]).any(axis=1)))
     return np.column_stack([rows[begins], np.diff(np.append(begins, len(rows)))])
@@ -168,7 +169,7 @@ SPEC = Spec(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
-    return command(SPEC, arguments)
+    return run_command(SPEC, arguments)
 
 
 if __name__ == "__main__":

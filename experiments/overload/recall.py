@@ -21,20 +21,20 @@ from experiments.ages import read_origin
 from experiments.charts import Panel, chart
 from experiments.machine import limit_memory
 from experiments.overload.figure import MEMORY, Figure, write_figure
-from experiments.overload.paired import area, gain
+from experiments.overload.paired import area, compare_with_best
 from experiments.overload.trial import REPEATS, make_warm, measure_exact, stream, try_policy
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import OVERLOADS, choose_workloads
-from experiments.results import RESULTS, raw, table
+from experiments.results import RESULTS, raw_path, table
 
-__all__ = ["SHARES", "Row", "body", "main", "measure_recall"]
+__all__ = ["SHARES", "Row", "main", "measure_recall", "write_body"]
 
 Curve = dict[float, float]
 """Recall by share of the work."""
 SHARES = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02)
 SEER = "trained-on-test"
 UNCOMPARED = (SEER, "experts")
-"""What they find is told, but ``history`` is not compared with them: the one has seen the future, and ``history`` is
+"""What they find is printed, but ``history`` is not compared with them: the one has seen the future, and ``history`` is
 one of the experts of the other."""
 NOTHING = 1e-9
 """A share of the work with which next to no node is looked at: what is left is to read the events."""
@@ -124,7 +124,7 @@ def figures(
     }
 
 
-def body(rows: Sequence[Row]) -> str:
+def write_body(rows: Sequence[Row]) -> str:
     """Return the tables of the page, of the workloads on which all policies have run."""
     names = {policy: {row.workload for row in rows if row.policy == policy} for policy in {row.policy for row in rows}}
     rows = [row for row in rows if all(row.workload in workloads for workloads in names.values())]
@@ -161,7 +161,7 @@ def _gains(rows: Sequence[Row]) -> str:
     rows = [row for row in rows if row.policy not in UNCOMPARED]
     for measure in ("points", "bundles"):
         for name, summarize in measures.items():
-            comparison = gain(figures(rows, measure, summarize), "history")
+            comparison = compare_with_best(figures(rows, measure, summarize), "history")
             cells = (
                 f"{comparison.mean:.3f}",
                 comparison.best,
@@ -196,7 +196,7 @@ def _by_workload(rows: Sequence[Row], measure: str) -> str:
     return f"## {measure.capitalize()} at {SHARE:.0%} of the work\n\n{table(head, lines)}"
 
 
-def picture(rows: Sequence[Row]) -> str:
+def draw_picture(rows: Sequence[Row]) -> str:
     """Draw the mean recall against work, and against time."""
     panels = []
     for measure, question in MEASURES.items():
@@ -252,7 +252,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if folder:  # again after each workload: what was measured outlives a run that is stopped
             order, ranks = list(OVERLOADS), [*RULES, *POLICIES]
             rows.sort(key=lambda row: (order.index(row.workload), row.seed, ranks.index(row.policy)))
-            figure = Figure("recall", "Recall of the best-effort policies", WORDS, rows, body(rows), picture(rows))
+            figure = Figure(
+                "recall", "Recall of the best-effort policies", WORDS, rows, write_body(rows), draw_picture(rows)
+            )
             write_figure(folder, figure, origin)
     print(_means(rows), _gains(rows), sep="\n\n")
     return 0
@@ -260,7 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _read_stored(folder: Path | None, measured: set[tuple[str, str]]) -> list[Row]:
     """Return the rows that the folder has of other workloads and policies."""
-    path = raw(folder, "recall") if folder else None
+    path = raw_path(folder, "recall") if folder else None
     if path is None or not path.is_file():
         return []
     stored_rows = [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))["results"]]

@@ -19,7 +19,7 @@ from acep.sketches.neighbour_map import NeighbourMap
 from acep.sketches.protocol import Floats, Ints, VectorMemory
 from acep.training.offline import Student, learn_offline
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, run_command
 from experiments.overload.trial import Warm, measure_exact, stream, try_policy
 from experiments.overload.workload import Overload
 from experiments.results import table
@@ -153,7 +153,7 @@ SPEC = Spec(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
-    return command(SPEC, arguments)
+    return run_command(SPEC, arguments)
 
 
 if __name__ == "__main__":

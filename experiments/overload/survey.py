@@ -24,7 +24,7 @@ from experiments.machine import describe_machine, pin
 from experiments.overload.survival import count_wanted, find_surviving, keep_share, touches_by_length
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import choose_workloads
-from experiments.results import RESULTS, short, table, write
+from experiments.results import RESULTS, shorten, table, write
 
 __all__ = ["Half", "Surveyed", "main", "survey", "survey_half"]
 
@@ -127,7 +127,7 @@ def survey_half(workload: Overload, events: pa.Table, keep: float) -> tuple[Half
         if len(match_columns):
             point_parts.append(_points(match_columns, keys, keep))
     counts = session.counts(0)
-    reached = session.windowed(0)[1] if engine.startswith(WINDOWS) else count_wanted(plan, events)
+    reached = session.count_windowed(0)[1] if engine.startswith(WINDOWS) else count_wanted(plan, events)
     rows = np.concatenate(point_parts) if point_parts else np.zeros((0, 4), np.int64)
     points, bundles, spans = _summary(rows)
     half = Half(
@@ -199,7 +199,7 @@ def surveyed_table(surveys: Sequence[Surveyed]) -> str:
 
     def cells(s: Surveyed) -> list[str]:
         def both_halves(name: str) -> str:
-            return f"{short(getattr(s.train, name))} / {short(getattr(s.test, name))}"
+            return f"{shorten(getattr(s.train, name))} / {shorten(getattr(s.test, name))}"
 
         counts = [
             both_halves(n) for n in ("events", "partitions", "reached", "points", "bundles", "matches", "each", "nodes")

@@ -114,7 +114,7 @@ class _Trying(ReferenceEngine):
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
-        self._alone = [[_alone(step) for step in steps] for steps in plan.program.steps]
+        self._alone = [[_own_checks(step) for step in steps] for steps in plan.program.steps]
 
     def count_tried(self, row: Row, kind: str | None) -> list[int]:
         """Count the arcs that are tried with an event, by state."""
@@ -170,7 +170,7 @@ class _Counting(_Trying):
         return super().feed(nodes, event, kind, counts)
 
 
-def _alone(step: Step) -> tuple[int, ...]:
+def _own_checks(step: Step) -> tuple[int, ...]:
     """Return the places of the checks of an arc that look at the event alone."""
     return tuple(
         i

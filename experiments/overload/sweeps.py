@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from acep.budget.policies import POLICIES
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, run_command
 from experiments.overload.trial import make_warm, measure_exact, stream, try_policy
 from experiments.overload.workload import Overload
 
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options or options[0] not in SPECS:
         print(f"usage: python -m experiments.overload.sweeps {{{','.join(SPECS)}}} [NAME ...]", file=sys.stderr)
         return 2
-    return command(SPECS[options[0]], options[1:])
+    return run_command(SPECS[options[0]], options[1:])
 
 
 if __name__ == "__main__":

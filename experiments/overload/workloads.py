@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from experiments.overload.heavy import heavy
+from experiments.overload.heavy import heavy_workloads
 from experiments.overload.workload import Overload
 
 __all__ = ["OVERLOADS", "choose_workloads"]
@@ -215,7 +215,7 @@ def _controls() -> Iterable[Overload]:
 
 OVERLOADS: dict[str, Overload] = {
     workload.name: workload
-    for workload in (*_first(), *_bars(), *_tweets(), *_further_workloads(), *heavy(), *_controls())
+    for workload in (*_first(), *_bars(), *_tweets(), *_further_workloads(), *heavy_workloads(), *_controls())
 }
 """All workloads, by name."""
 

@@ -22,11 +22,11 @@ from experiments.measure import Measured
 from experiments.peers.cases import CASES, Case
 from experiments.peers.files import write_events
 from experiments.peers.java import ROOT, Outcome, compile_program, run_java
-from experiments.results import RESULTS, short, table, write
+from experiments.results import RESULTS, shorten, table, write
 from experiments.workload import Workload
 from experiments.workloads import WORKLOADS
 
-__all__ = ["Compared", "body", "main"]
+__all__ = ["Compared", "main", "write_body"]
 
 WORDS = """Written by `python -m experiments.peers`; [how to read it](../internals/benchmarks.md). One core for
 everything, one
@@ -102,9 +102,9 @@ def _acep_line(measurement: Measured) -> Sequence[str]:
         measurement.name,
         f"acep ({measurement.engine})",
         f"{measurement.rows:,}" + (f" of {measurement.of:,}" if measurement.rows < measurement.of else ""),
-        f"{short(measurement.rows / measurement.cpu)} ({short(measurement.rows / measurement.seconds)})",
+        f"{shorten(measurement.rows / measurement.cpu)} ({shorten(measurement.rows / measurement.seconds)})",
         f"{measurement.matches:,}",
-        short(measurement.matches / measurement.cpu),
+        shorten(measurement.matches / measurement.cpu),
         "count" if measurement.expected == measurement.matches else f"not {measurement.expected}",
         "",
         "",
@@ -122,16 +122,16 @@ def _peer_line(peer: Compared, acep_result: Measured) -> Sequence[str]:
         case.workload,
         case.peer,
         f"{outcome.rows:,}" + (f" of {acep_result.of:,}" if outcome.rows < acep_result.of else ""),
-        f"{short(speed)} ({short(outcome.rows / outcome.seconds)})",
+        f"{shorten(speed)} ({shorten(outcome.rows / outcome.seconds)})",
         f"{outcome.matches:,}",
-        short(outcome.matches / outcome.cpu),
+        shorten(outcome.matches / outcome.cpu),
         ", ".join(name if is_right else f"{name} differs" for name, is_right in checks.items() if is_right is not None),
-        f"{short(acep_result.rows / acep_result.cpu / speed)} times" if right else "",
+        f"{shorten(acep_result.rows / acep_result.cpu / speed)} times" if right else "",
         case.meaning,
     )
 
 
-def body(acep_results: Sequence[Measured], peers: Sequence[Compared]) -> str:
+def write_body(acep_results: Sequence[Measured], peers: Sequence[Compared]) -> str:
     """Return the tables of the page, one for each workload."""
     parts = []
     for name, measurements in groupby(acep_results, key=lambda measurement: measurement.name):
@@ -191,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     print("  ".join(_peer_line(peers[-1], acep_results[-1])), flush=True)
             if results_folder:  # again after each workload: what was measured outlives a run that is stopped
                 rows = {"acep": [asdict(result) for result in acep_results], "peers": [asdict(peer) for peer in peers]}
-                text = body(acep_results, peers)
+                text = write_body(acep_results, peers)
                 write(results_folder, "peers", title="Peers", words=WORDS, machine=machine, body=text, rows=rows)
     if results_folder:
         print(f"written to {results_folder}")

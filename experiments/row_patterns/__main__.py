@@ -18,7 +18,7 @@ from experiments.machine import describe_machine, find_started
 from experiments.peers.java import ROOT
 from experiments.results import RESULTS, write
 from experiments.row_patterns.measure import Measured, Systems, measure_shape
-from experiments.row_patterns.page import WORDS, body, picture
+from experiments.row_patterns.page import WORDS, draw_picture, write_body
 from experiments.row_patterns.peers import measure_flink, measure_pandas
 from experiments.row_patterns.pushes import CLAUSES, KEYS, PUSHES, Pushed, measure_pushes
 from experiments.row_patterns.shapes import SHAPES
@@ -87,7 +87,7 @@ def _write_page(
     streams: Sequence[Pushed],
 ) -> None:
     rows = {"shapes": [asdict(row) for row in [*shapes, *flink]], "streams": [asdict(row) for row in streams]}
-    words, text = WORDS.format(options.repeats), body(shapes, flink, streams)
+    words, text = WORDS.format(options.repeats), write_body(shapes, flink, streams)
     write(
         options.output,
         "row_patterns",
@@ -97,7 +97,7 @@ def _write_page(
         body=text,
         rows=rows,
     )
-    (options.output / "row_patterns.svg").write_text(picture(shapes, streams), encoding="utf-8")
+    (options.output / "row_patterns.svg").write_text(draw_picture(shapes, streams), encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _write_page(options, machine, shapes, flink, [])
     streams = _measure_streams(options)
     _write_page(options, machine, shapes, flink, streams)
-    print(body(shapes, flink, streams))
+    print(write_body(shapes, flink, streams))
     return int(any(row.error and row.size for row in flink))
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.charts import Panel, chart
-from experiments.results import short, table
+from experiments.results import shorten, table
 from experiments.row_patterns.measure import Measured
 from experiments.row_patterns.peers import FLINK, PANDAS
 from experiments.row_patterns.pushes import Pushed
 from experiments.row_patterns.shapes import FALL_AND_RISE
 
-__all__ = ["WORDS", "body", "picture", "tell_growth"]
+__all__ = ["WORDS", "draw_picture", "tell_growth", "write_body"]
 
 WORDS = """Written by `make bench-rows`; [how it is measured](../internals/benchmarks.md). Generated rows in Arrow
 tables, one thread for each system. All times are processor time, the best of {} runs by turns. *growth*: the time for
@@ -44,10 +44,18 @@ def _shapes(rows: Sequence[Measured]) -> str:
     for name in dict.fromkeys(row.shape for row in rows):
         acep_rows = [row for row in rows if row.shape == name and row.system == "acep"]
         last = acep_rows[-1]
-        rate = short(last.rows / last.cpu / 1e6) if last.cpu else ""
+        rate = shorten(last.rows / last.cpu / 1e6) if last.cpu else ""
         peers = {row.system: row for row in rows if row.shape == name}
         cells = [_ratio(peers[column], last) if column in peers else "" for column in columns]
-        line = (name, f"{last.rows:,}", f"{last.size:,}", short(1000 * last.cpu), rate, tell_growth(acep_rows), *cells)
+        line = (
+            name,
+            f"{last.rows:,}",
+            f"{last.size:,}",
+            shorten(1000 * last.cpu),
+            rate,
+            tell_growth(acep_rows),
+            *cells,
+        )
         lines.append(line)
         failures += [f"* {name}, {row.system}: {row.error[:200]}" for row in peers.values() if row.error]
     head = ("shape", "rows", "rows out", "processor, ms", "million rows a second", "growth", *columns)
@@ -60,7 +68,7 @@ def _shapes(rows: Sequence[Measured]) -> str:
 def _ratio(peer: Measured, acep_row: Measured) -> str:
     if peer.error or not acep_row.cpu:
         return ""
-    ratio = short(peer.cpu / peer.rows / (acep_row.cpu / acep_row.rows))
+    ratio = shorten(peer.cpu / peer.rows / (acep_row.cpu / acep_row.rows))
     return ratio if peer.rows == acep_row.rows else f"{ratio} ({peer.rows:,} rows)"
 
 
@@ -71,9 +79,9 @@ def _flink(rows: Sequence[Measured]) -> str:
         if row.error:
             lines.append((row.system, "", "", "", "", row.error[:200]))
             continue
-        rate = short(row.rows / row.cpu) if row.cpu else ""
+        rate = shorten(row.rows / row.cpu) if row.cpu else ""
         times = f"{_ratio(row, last)}" if row is not last else ""
-        lines.append((row.system, f"{row.rows:,}", f"{row.size:,}", short(1000 * row.cpu), rate, times))
+        lines.append((row.system, f"{row.rows:,}", f"{row.size:,}", shorten(1000 * row.cpu), rate, times))
     head = ("", "rows", "rows out", "processor, ms", "rows a second", "time, acep is 1")
     clause = f"```sql\n{FALL_AND_RISE}\n```"
     return f"{BESIDE_FLINK}\n\n{clause}\n\n{table(head, lines)}"
@@ -83,7 +91,7 @@ def _streams(rows: Sequence[Pushed]) -> str:
     lines = []
     for group in _streams_of(rows):
         last = group[-1]
-        rate = short(last.rows / last.cpu) if last.cpu else ""
+        rate = shorten(last.rows / last.cpu) if last.cpu else ""
         line = (last.clause, f"{last.push:,}", f"{last.keys:,}", f"{last.rows:,}", f"{last.size:,}", rate)
         lines.append((*line, tell_growth(group)))
     head = ("clause", "rows in a push", "keys", "rows", "rows out", "rows a second", "growth")
@@ -97,7 +105,7 @@ def _streams_of(rows: Sequence[Pushed]) -> list[list[Pushed]]:
     return list(groups.values())
 
 
-def body(shapes: Sequence[Measured], flink: Sequence[Measured], streams: Sequence[Pushed]) -> str:
+def write_body(shapes: Sequence[Measured], flink: Sequence[Measured], streams: Sequence[Pushed]) -> str:
     """Return the tables of the page; those without rows are left out."""
     parts = []
     if shapes:
@@ -109,7 +117,7 @@ def body(shapes: Sequence[Measured], flink: Sequence[Measured], streams: Sequenc
     return "\n\n".join(parts)
 
 
-def picture(shapes: Sequence[Measured], streams: Sequence[Pushed]) -> str:
+def draw_picture(shapes: Sequence[Measured], streams: Sequence[Pushed]) -> str:
     """Return the growth of the shapes, and the rate of streams by the rows of a push, as line charts."""
     growth: dict[str, list[tuple[float, float]]] = {}
     for row in shapes:

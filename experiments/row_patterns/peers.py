@@ -35,22 +35,22 @@ V_SHAPE = Shape("V-shape as Flink writes it", 250_000, FALL_AND_RISE, _fall_and_
 def measure_flink(environment: Path, scale: float = 1.0, limit: float = 90.0, repeats: int = 3) -> list[Measured]:
     """Measure the V-shape by acep and by Flink SQL, which run the same clause on the same rows. Flink's time is that
     of the whole Java process from the first row on."""
-    ours = measure_shape(V_SHAPE, Systems(), scale, repeats)
-    n = ours[-1].rows
+    acep_rows = measure_shape(V_SHAPE, Systems(), scale, repeats)
+    n = acep_rows[-1].rows
     rows = pa.table(_fall_and_rise(n))
     zeros = pa.array(np.zeros(n, np.int64))
     events = pa.table({"ts": pa.array(np.arange(n)), "type": zeros, "key": zeros, "price": rows["price"]})
     try:
         classpath = compile_program("flink", environment)
     except RuntimeError as error:
-        return [*ours, Measured(V_SHAPE.name, FLINK, n, 0, 0.0, str(error))]
+        return [*acep_rows, Measured(V_SHAPE.name, FLINK, n, 0, 0.0, str(error))]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows"
         write_events(events, file)
         query = f"SELECT * FROM events MATCH_RECOGNIZE ({FALL_AND_RISE})"  # noqa: S608 - a constant
         outcome = run_java(classpath, "FlinkStream", [str(file), query, "0", str(limit), str(n // 64)], 12 * limit + 60)
     wrong = outcome.error or _difference(V_SHAPE, rows, outcome.rows, outcome.matches)
-    return [*ours, Measured(V_SHAPE.name, FLINK, outcome.rows, outcome.matches, outcome.cpu, wrong)]
+    return [*acep_rows, Measured(V_SHAPE.name, FLINK, outcome.rows, outcome.matches, outcome.cpu, wrong)]
 
 
 def measure_pandas(shape: Shape, environment: Path, scale: float = 1.0, limit: float = 5.0) -> Measured:

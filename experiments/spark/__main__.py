@@ -20,7 +20,7 @@ from acep.errors import AcepError
 from acep.spark.failures import error_in
 from acep.spark.session import get_session
 from experiments.machine import describe_machine
-from experiments.results import RESULTS, short
+from experiments.results import RESULTS, shorten
 from experiments.spark.figures import Cell, cells
 from experiments.spark.page import write_results
 from experiments.spark.routes import ROUTES, Route, choose_routes, explain_missing
@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
         ):
             runs.append(run)
             middle = sorted(run.trigger_times)[len(run.durations) // 2]
-            speed = short(run.rows / middle * 1000)
+            speed = shorten(run.rows / middle * 1000)
             print(f"{run.repetition} {run.rows:>9,} {run.route:18s}{middle:8.0f} ms  {speed:>7s} events/s", flush=True)
     except Exception as failure:
         acep_error = failure if isinstance(failure, WrongMatchesError | AcepError) else error_in(failure)
@@ -159,7 +159,9 @@ def measure_routes(
 
 
 def _line(cell: Cell) -> str:
-    text = f"{cell.route:18s}{cell.rows:>9,} rows  {short(cell.events_per_second):>7s} events/s  ratio {cell.ratio:.3f}"
+    text = (
+        f"{cell.route:18s}{cell.rows:>9,} rows  {shorten(cell.events_per_second):>7s} events/s  ratio {cell.ratio:.3f}"
+    )
     text += f" ({cell.ratio_low:.3f} to {cell.ratio_high:.3f})"
     text += f"  {cell.more_ms:+.0f} ms ({cell.more_low:+.0f} to {cell.more_high:+.0f})"
     return f"{text}  state {cell.state_bytes / 1e6:.2f} MB" if cell.state_bytes >= 0 else text

@@ -21,7 +21,7 @@ import acep
 from acep.spark import get_session
 from acep.spark.metrics import progress_of
 from experiments.machine import describe_machine, find_started
-from experiments.results import RESULTS, short, table, write_page
+from experiments.results import RESULTS, shorten, table, write_page
 from experiments.spark.routes import DELAY, QUERIES
 from experiments.spark.running import SCHEMA, count_expected, events, write_events
 
@@ -82,7 +82,7 @@ writes them to temporary files where they are more than 128 MB; it then holds on
 many matches as one process."""
 
 
-def body(runs: Sequence[First]) -> str:
+def write_body(runs: Sequence[First]) -> str:
     """Return the table of the page."""
     head = ("rows", "buckets", "matches", "events", "worker")
     lines = [
@@ -90,8 +90,8 @@ def body(runs: Sequence[First]) -> str:
             f"{run.rows:,}",
             str(run.buckets),
             f"{run.matches:,}",
-            short(run.events, "B"),
-            short(run.worker, "B"),
+            shorten(run.events, "B"),
+            shorten(run.worker, "B"),
         )
         for run in runs
     ]
@@ -128,7 +128,9 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
         writer.writerows(map(asdict, runs))
     title = "The memory of a large first micro-batch"
     print(
-        write_page(options.output, "first_batch", title=title, words=WORDS, machine=describe_machine(), body=body(runs))
+        write_page(
+            options.output, "first_batch", title=title, words=WORDS, machine=describe_machine(), body=write_body(runs)
+        )
     )
     return 0
 

@@ -25,7 +25,7 @@ import acep
 from acep.spark import get_session
 from acep.spark.metrics import Progress, progress_of
 from experiments.machine import describe_machine
-from experiments.results import RESULTS, short, table, write_page
+from experiments.results import RESULTS, shorten, table, write_page
 from experiments.spark.routes import DELAY, QUERIES
 from experiments.spark.running import RETAINED_PROGRESS, SCHEMA, START, STEP, events, steady, write_events
 
@@ -65,7 +65,7 @@ def measure_growth(spark: SparkSession, name: str, keys: int, rows: int, batches
     Raises :class:`AssertionError` if it finds other matches than one process does.
     """
     table = _of_keys(events(rows * batches), keys)
-    later = _later(table, rows // 100, keys)
+    later = _later_events(table, rows // 100, keys)
     query, folder = acep.parse(QUERIES[name]), Path(tempfile.mkdtemp(prefix="keys-", dir=work))
     exact = int(acep.match(pa.concat_tables([table, later]), query, seq="n", id="n", output="count"))
     write_events(table, folder / "events", rows, end=False)
@@ -98,7 +98,7 @@ def _of_keys(table: pa.Table, keys: int) -> pa.Table:
     return table.set_column(table.schema.get_field_index("k"), "k", pa.array(drawn))
 
 
-def _later(table: pa.Table, rows: int, key: int) -> pa.Table:
+def _later_events(table: pa.Table, rows: int, key: int) -> pa.Table:
     """Return events of one other key, after all windows of those in ``table``."""
     rows = max(rows, IDLE) // IDLE * IDLE
     begins = START + STEP * table.num_rows + WINDOWS
@@ -113,7 +113,7 @@ median of the micro-batches but for the first quarter. Then only one other key h
 what is left is in the last two columns. Each run found as many matches as one process."""
 
 
-def body(runs: Sequence[Growth]) -> str:
+def write_body(runs: Sequence[Growth]) -> str:
     """Return the tables of the page."""
     head = ("keys", "seconds", "matches", "live partial matches", "state", "live when idle", "state when idle")
     parts = []
@@ -123,10 +123,10 @@ def body(runs: Sequence[Growth]) -> str:
             (
                 f"{run.keys:,}",
                 f"{run.seconds:.2f}",
-                *map(short, (run.matches, run.live)),
-                short(run.state, "B"),
-                short(run.idle_live),
-                short(run.idle_state, "B"),
+                *map(shorten, (run.matches, run.live)),
+                shorten(run.state, "B"),
+                shorten(run.idle_live),
+                shorten(run.idle_state, "B"),
             )
             for run in query_runs
         ]
@@ -163,7 +163,9 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
         writer.writeheader()
         writer.writerows(map(asdict, runs))
     title = "Growth by keys on Spark"
-    print(write_page(options.output, "keys", title=title, words=WORDS, machine=describe_machine(), body=body(runs)))
+    print(
+        write_page(options.output, "keys", title=title, words=WORDS, machine=describe_machine(), body=write_body(runs))
+    )
     return 0
 
 

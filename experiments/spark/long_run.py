@@ -26,7 +26,7 @@ import acep
 from acep.bucket_state.state_files import Versions
 from acep.spark import get_session
 from experiments.machine import describe_machine, find_started, memory
-from experiments.results import RESULTS, short, table, write_csv, write_page
+from experiments.results import RESULTS, shorten, table, write_csv, write_page
 from experiments.spark.first_batch import WORKER
 from experiments.spark.routes import DELAY, QUERIES
 from experiments.spark.running import SCHEMA, WrongMatchesError, events, write_events
@@ -161,7 +161,7 @@ def write_versions(versions: int, work: Path) -> list[Written]:
     points, wanted, clock = list[Written](), set(_choose_stops(versions)), _Clock()
     for batch in range(versions):
         task = Versions(str(work / "versions"), query=query, call="c0ffee", run=run, buckets=1, keep=RETAINED)
-        before = task.before(batch)
+        before = task.begin_batch(batch)
         if before:
             assert task.read(before[0]) == block + str(batch - 1).encode(), f"another state before {batch}"
         task.write(batch, 0, batch, f"{batch:032x}", block + str(batch).encode())
@@ -243,7 +243,7 @@ read. It grows with their number, so it is not judged, and it is not in *checkpo
 work on the machine changes it."""
 
 
-def body(streamed: Sequence[Streamed], matches: int, written: Sequence[Written]) -> str:
+def write_body(streamed: Sequence[Streamed], matches: int, written: Sequence[Written]) -> str:
     """Return the verdicts and the tables of the page."""
     parts = []
     for title, points, note in (
@@ -251,11 +251,11 @@ def body(streamed: Sequence[Streamed], matches: int, written: Sequence[Written])
         ("Versions without Spark", written, ""),
     ):
         column_growths = growths(points)
-        grown = ", ".join(_words(growth.name) for growth in column_growths if growth.verdict == GROWS)
+        grown = ", ".join(_spell_out(growth.name) for growth in column_growths if growth.verdict == GROWS)
         verdict = f"These grow: {grown}." if grown else "Memory, state and files are flat."
         quarters = [
             (
-                _words(growth.name),
+                _spell_out(growth.name),
                 *(_format_value(growth.name, x) for x in (growth.second, growth.last)),
                 f"{growth.ratio:.3f}",
                 growth.verdict,
@@ -266,19 +266,19 @@ def body(streamed: Sequence[Streamed], matches: int, written: Sequence[Written])
         parts.append(
             f"## {title}\n\nAfter {points[-1].done:,}: {verdict}{note}\n\n"
             f"{table(('', 'second quarter', 'last quarter', 'ratio', ''), quarters)}\n\n"
-            f"{table([_words(name) for name in asdict(points[0])], rows)}"
+            f"{table([_spell_out(name) for name in asdict(points[0])], rows)}"
         )
     return "\n\n".join(parts)
 
 
-def _words(name: str) -> str:
+def _spell_out(name: str) -> str:
     return name.replace("_", " ")
 
 
 def _format_value(name: str, value: float) -> str:
     if name == "seconds":
-        return short(value * 1000, " ms")
-    return f"{value:,.0f}" if name == "done" or name.endswith("files") else short(value, "B")
+        return shorten(value * 1000, " ms")
+    return f"{value:,.0f}" if name == "done" or name.endswith("files") else shorten(value, "B")
 
 
 def main(arguments: Sequence[str] | None = None, session: SparkSession | None = None) -> int:
@@ -299,7 +299,7 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
                 spark.stop()
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    text = body(streamed, matches, written)
+    text = write_body(streamed, matches, written)
     page = write_page(
         options.output, "long_run", title="A long stream on Spark", words=WORDS, machine=describe_machine(), body=text
     )

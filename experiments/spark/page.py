@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from experiments.charts import Panel, chart
-from experiments.results import short, table, write_page
+from experiments.results import shorten, table, write_page
 from experiments.spark.figures import Cell, read_cells, write_cells
 from experiments.spark.routes import QUERIES, ROUTES
 
-__all__ = ["NAME", "body", "picture", "write_results"]
+__all__ = ["NAME", "draw_picture", "write_body", "write_results"]
 
 NAME, TITLE = "spark", "On Spark"
 WORDS = f"""Written by `make bench-spark`; [how to read it](../internals/benchmarks.md#on-spark). All routes ran in
@@ -37,12 +37,12 @@ def write_results(folder: Path, figures: Sequence[Cell], machine: dict[str, Any]
     folder.mkdir(parents=True, exist_ok=True)
     write_cells(folder / f"{NAME}.csv", figures)
     cells = read_cells(folder / f"{NAME}.csv")
-    (folder / f"{NAME}.svg").write_text(picture(cells), encoding="utf-8")
+    (folder / f"{NAME}.svg").write_text(draw_picture(cells), encoding="utf-8")
     words = "\n\n".join([WORDS, *(f"Not measured: {note}." for note in notes)])
-    return write_page(folder, NAME, title=TITLE, words=words, machine=machine, body=body(cells))
+    return write_page(folder, NAME, title=TITLE, words=words, machine=machine, body=write_body(cells))
 
 
-def body(cells: Sequence[Cell]) -> str:
+def write_body(cells: Sequence[Cell]) -> str:
     """Return the picture of streams and the tables of the page."""
     streams, static = ([cell for cell in cells if ROUTES[cell.route].static is kind] for kind in (False, True))
     parts = []
@@ -51,7 +51,7 @@ def body(cells: Sequence[Cell]) -> str:
             f"![{TITLE}]({NAME}.svg)",
             f"## Streams: ratio to the yardstick\n\nBy rows a micro-batch.\n\n{_by_rows(streams, _ratio)}",
             "## Streams: events a second\n\nBy rows a micro-batch.\n\n"
-            + _by_rows(streams, lambda cell: short(cell.events_per_second)),
+            + _by_rows(streams, lambda cell: shorten(cell.events_per_second)),
             _fixed_cost_table(streams),
             _split(streams),
         ]
@@ -65,7 +65,7 @@ def body(cells: Sequence[Cell]) -> str:
                 ROUTES[cell.route].about,
                 f"{cell.rows:,}",
                 _ratio(cell),
-                short(cell.events_per_second),
+                shorten(cell.events_per_second),
                 f"{cell.trigger_ms / 1000:.2f}",
                 str(cell.runs),
             )
@@ -75,7 +75,7 @@ def body(cells: Sequence[Cell]) -> str:
     return "\n\n".join(parts)
 
 
-def picture(cells: Sequence[Cell]) -> str:
+def draw_picture(cells: Sequence[Cell]) -> str:
     """Draw the streams: events a second and the ratio to the yardstick, by rows a micro-batch, as an SVG document."""
     streams = [cell for cell in cells if not ROUTES[cell.route].static]
     names = list(dict.fromkeys(cell.route for cell in streams))
@@ -157,7 +157,7 @@ def _state(matched: Sequence[Cell]) -> str:
             f"{cell.rows:,}",
             f"{cell.events:,}",
             f"{cell.matches:,}",
-            short(cell.state_bytes / 1e6, " MB") if cell.state_bytes >= 0 else "",
+            shorten(cell.state_bytes / 1e6, " MB") if cell.state_bytes >= 0 else "",
         )
         for cell in matched
     ]

@@ -29,14 +29,14 @@ from acep.spark import for_each_batch, get_session
 from experiments.ages import read_origin
 from experiments.machine import describe_machine
 from experiments.results import RESULTS, write_page
-from experiments.results import table as lined
+from experiments.results import table as markdown_table
 from experiments.spark.routes import DELAY, QUERIES
 from experiments.spark.running import RETAINED_PROGRESS, SCHEMA, TRIGGER_TIME, events, write_events
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Trial", "main", "trials"]
+__all__ = ["Trial", "main", "run_trials"]
 
 HEAVY = (
     "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { [k] AND c.x * c.x < 0.0005 * a.x * b.x } "
@@ -73,7 +73,7 @@ class Trial:
     told: float
 
 
-def trials(spark: SparkSession, name: str, batches: int, work: Path, scale: float = 1.0) -> Iterator[Trial]:
+def run_trials(spark: SparkSession, name: str, batches: int, work: Path, scale: float = 1.0) -> Iterator[Trial]:
     """Run a query without a budget, with everything shed, and under budgets between the two and of a part of it."""
     query, rows = LOADS[name][0], max(1, round(LOADS[name][1] * scale))
     source = work / name
@@ -140,7 +140,7 @@ def _run(
     drop: Callable[[DataFrame], DataFrame] | None = None,
 ) -> Trial:
     folder = Path(tempfile.mkdtemp(prefix="run-", dir=work))
-    points, done = dict[int, int](), list[Any]()
+    points, reported = dict[int, int](), list[Any]()
 
     def sink(matches: DataFrame, batch: int) -> None:
         points[batch] = matches.count()
@@ -153,7 +153,7 @@ def _run(
         state=folder / "state",
         watermark=DELAY,
         budget=budget,
-        progress=done.append,
+        progress=reported.append,
         seq="n",
         id="n",
         output="points",
@@ -174,7 +174,7 @@ def _run(
     before, after = (_read_carried(folder / "state", batch) for batch in (counted[0] - 1, counted[-1]))
     events, idle, shed = (after[name] - before[name] for name in ("events", "idle", "shed"))
     shutil.rmtree(folder, ignore_errors=True)
-    recall = done[-1].report.recall
+    recall = reported[-1].report.recall
     return Trial(
         trial.query,
         trial.way,
@@ -215,7 +215,7 @@ time ([why](../explanation/spark_overload.md#where-matching-is-the-cost)). The r
 `--queries` measures some queries again, and leaves the others."""
 
 
-def body(results: Sequence[Trial]) -> str:
+def write_body(results: Sequence[Trial]) -> str:
     """Return the tables of the page."""
     parts = []
     for name in dict.fromkeys(trial.query for trial in results):
@@ -238,7 +238,7 @@ def body(results: Sequence[Trial]) -> str:
             )
         head = ("", "target, s", "median, s", "of the target", "carried", "recall", "told", "at least")
         query, rows = LOADS[name]
-        parts.append(f"## {name}\n\n`{query}`, {rows:,} rows a micro-batch.\n\n{lined(head, lines)}")
+        parts.append(f"## {name}\n\n`{query}`, {rows:,} rows a micro-batch.\n\n{markdown_table(head, lines)}")
     return "\n\n".join(parts)
 
 
@@ -258,7 +258,7 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
     work, results = Path(tempfile.mkdtemp(prefix="acep-bench-")), []
     try:
         for name in options.queries.split(","):
-            for trial in trials(spark, name, options.batches, work, options.scale):
+            for trial in run_trials(spark, name, options.batches, work, options.scale):
                 print(trial, flush=True)
                 results.append(trial)
     finally:
@@ -276,7 +276,7 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
             writer.writeheader()
             writer.writerows(asdict(trial) for trial in results)
         words, title = WORDS, "Overload on Spark"
-        print(write_page(folder, "shedding", title=title, words=words, machine=machine, body=body(results)))
+        print(write_page(folder, "shedding", title=title, words=words, machine=machine, body=write_body(results)))
     return 0
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 import acep
-from acep.native.compiled import chosen
+from acep.native.compiled import choose_engine
 from acep.runtime.executors import bounded_engine
 from acep.training.events import bindable, learn_event_utility
 from experiments.machine import describe_machine
@@ -50,7 +50,7 @@ def measure_shares(workload: Overload) -> list[Single]:
     """Learn from the first half of a stream, and keep shares of the second half."""
     plan, stream = workload.plan, Keyed.from_workload(workload)
     half = len(stream.events) // 2
-    utility = learn_event_utility(plan, bounded_engine(chosen(plan, "native")), stream.events.slice(0, half))
+    utility = learn_event_utility(plan, bounded_engine(choose_engine(plan, "native")), stream.events.slice(0, half))
     if utility is None:
         return [Single(workload.name, workload.file, share, False, 0.0, 0.0) for share in SHARES]
     later, types = bindable(plan, stream.events.slice(half)), plan.schema.type
@@ -74,7 +74,7 @@ points. `-`: the history has no order that promises more than equal chances. The
 about as large a share of the match points as is carried."""
 
 
-def body(results: Sequence[Single]) -> str:
+def write_body(results: Sequence[Single]) -> str:
     """The table of the page."""
     names = list(dict.fromkeys((result.workload, result.stream) for result in results))
     lines = []
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None, workloads: Mapping[str, Overloa
         writer = csv.DictWriter(file, [field.name for field in fields(Single)], lineterminator="\n")
         writer.writeheader()
         writer.writerows({k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(o).items()} for o in results)
-    contents: dict[str, Any] = {"words": WORDS, "machine": describe_machine(), "body": body(results)}
+    contents: dict[str, Any] = {"words": WORDS, "machine": describe_machine(), "body": write_body(results)}
     print(write_page(options.output, "single_events", title="Single events by a history", **contents))
     return 0
 

@@ -25,7 +25,7 @@ from acep.overload.admission import ALL, CELLS, SHIFT, Admission
 from acep.overload.batch_log import Carried, Decision, decide
 from acep.overload.key_utility import CellUtility, cell_of
 from experiments.machine import describe_machine
-from experiments.overload.paired import gain
+from experiments.overload.paired import compare_with_best
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import OVERLOADS, choose_workloads
 from experiments.results import RESULTS, table, write_page
@@ -137,7 +137,7 @@ def _admit_by_units(stream: Keyed, share: float, seed: int, *, favours: bool) ->
         seen = int(stream.ticks[end - 1])
         chances = admission.chances(seen if before is None else (before + seen) // 2)
         counts = [stream.cell[stream.key[kept_rows]], stream.cell[[key for key, _ in points]]]
-        utility = decision.utility.after(
+        utility = decision.utility.add_batch(
             *(np.bincount(cell_numbers, minlength=CELLS) for cell_numbers in counts), chances
         )
         decision = Decision(admission, carried=Carried(seen=seen), utility=utility)
@@ -175,7 +175,7 @@ their keys brought so far, from nothing known. `equal`: whole units, each with t
 random events and random keys, as many events as `utility` carried. The recall is that of match points."""
 
 
-def body(results: Sequence[UnitTrial]) -> str:
+def write_body(results: Sequence[UnitTrial]) -> str:
     """Return the tables of the page."""
     parts = []
     for share in sorted({result.share for result in results}):
@@ -195,7 +195,7 @@ def body(results: Sequence[UnitTrial]) -> str:
             lines.append((name, stream, f"{carried:.3f}", *(f"{np.mean(figures[way][name]):.3f}" for way in WAYS)))
         comparisons = []
         for other in WAYS[1:]:
-            comparison = gain({way: figures[way] for way in ("utility", other)}, "utility")
+            comparison = compare_with_best({way: figures[way] for way in ("utility", other)}, "utility")
             low, high = comparison.interval95
             interval = f"{low:+.3f} to {high:+.3f}"
             comparisons.append(
@@ -247,7 +247,7 @@ def main(arguments: Sequence[str] | None = None, workloads: Mapping[str, Overloa
         "title": "Which events travel",
         "words": WORDS,
         "machine": describe_machine(),
-        "body": body(results),
+        "body": write_body(results),
     }
     print(write_page(options.output, "units", **contents))
     return 0

@@ -38,15 +38,15 @@ class YieldMonitor:
     points: int = 0
     touches: int = 0
 
-    def after(self, points: int, touches: int) -> tuple[YieldMonitor, bool]:
+    def add_counts(self, points: int, touches: int) -> tuple[YieldMonitor, bool]:
         """Add points and touches; return the new state, and whether the yield fell below an eighth of the expected.
 
-        >>> usual, drifted = YieldMonitor().after(100, 1000)
+        >>> usual, drifted = YieldMonitor().add_counts(100, 1000)
         >>> usual, drifted
         (YieldMonitor(mean=0.1, points=0, touches=0), False)
-        >>> usual.after(0, 200)  # twenty were to be expected: too few to say
+        >>> usual.add_counts(0, 200)  # twenty were to be expected: too few to say
         (YieldMonitor(mean=0.1, points=0, touches=200), False)
-        >>> usual.after(3, 400)
+        >>> usual.add_counts(3, 400)
         (YieldMonitor(mean=0.0075, points=0, touches=0), True)
         """
         points, touches = self.points + points, self.touches + touches
@@ -92,14 +92,14 @@ class Proof:
         names = [field.name for field in fields(cls)]
         return restore_numbers(cls(), {name: data[stored] for name, stored in zip(names, STORED, strict=True)})
 
-    def after(self, is_found: Bools, *, drifted: bool) -> tuple[Proof, bool]:
+    def add_epoch(self, is_found: Bools, *, drifted: bool) -> tuple[Proof, bool]:
         """Add an epoch; return the new state, and whether drift is proven. ``is_found`` says of each match point in
         shadow-sampled units whether it was found, ``drifted`` whether the yield fell, so that drift is suspected.
 
-        >>> usual = Proof().after(np.arange(40) < 20, drifted=False)[0]
-        >>> usual.after(np.arange(20) < 1, drifted=True)[1], usual.after(np.arange(20) < 8, drifted=True)[1]
+        >>> usual = Proof().add_epoch(np.arange(40) < 20, drifted=False)[0]
+        >>> usual.add_epoch(np.arange(20) < 1, drifted=True)[1], usual.add_epoch(np.arange(20) < 8, drifted=True)[1]
         (True, False)
-        >>> usual.after(np.arange(5) < 0, drifted=True)[0].doubt  # too few to say
+        >>> usual.add_epoch(np.arange(5) < 0, drifted=True)[0].doubt  # too few to say
         True
         """
         points, found_points = float(len(is_found)), float(np.count_nonzero(is_found))

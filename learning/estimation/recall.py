@@ -69,10 +69,10 @@ class Tally:
     whole: float = 0.0  # the squares of x
 
     @classmethod
-    def of(cls, x: Floats, y: Floats, half: Floats, chance: Floats) -> Tally:
+    def from_units(cls, x: Floats, y: Floats, half: Floats, chance: Floats) -> Tally:
         """Build the tally from sums by unit, each sampled with probability ``chance``.
 
-        >>> Tally.of(np.array([2.0, 4.0]), np.array([1.0, 4.0]), np.zeros(2), np.full(2, 0.5)).x
+        >>> Tally.from_units(np.array([2.0, 4.0]), np.array([1.0, 4.0]), np.zeros(2), np.full(2, 0.5)).x
         12.0
         """
         nonempty = x > 0
@@ -84,10 +84,10 @@ class Tally:
     def __add__(self, other: Tally) -> Tally:
         return Tally(*(left + right for left, right in zip(astuple(self), astuple(other), strict=True)))
 
-    def beside(self, share: float) -> Tally:
+    def add_skipped(self, share: float) -> Tally:
         """Add what a skipped ``share`` (below 1) of the events may have held, of which nothing was found.
 
-        >>> Tally.of(np.array([4.0]), np.array([4.0]), np.zeros(1), np.ones(1)).beside(0.5).x
+        >>> Tally.from_units(np.array([4.0]), np.array([4.0]), np.zeros(1), np.ones(1)).add_skipped(0.5).x
         8.0
         """
         skipped = self.x * share / (1 - share)
@@ -110,7 +110,7 @@ class Tally:
 
         >>> Tally().estimate()
         >>> x = np.full(400, 10.0)
-        >>> estimate = Tally.of(x, np.tile([4.0, 6.0], 200), 0 * x, np.full(400, 0.01)).estimate()
+        >>> estimate = Tally.from_units(x, np.tile([4.0, 6.0], 200), 0 * x, np.full(400, 0.01)).estimate()
         >>> round(estimate.recall, 3), round(estimate.low, 2), round(estimate.high, 2)
         (0.5, 0.49, 0.51)
         """
@@ -172,8 +172,8 @@ class Rows:
     """A growing array of numbers. Views returned earlier stay valid without a copy.
 
     >>> rows = Rows()
-    >>> first = rows.more(np.array([1, 2]))
-    >>> rows.more(np.array([3])).tolist(), first.tolist(), rows.size
+    >>> first = rows.append(np.array([1, 2]))
+    >>> rows.append(np.array([3])).tolist(), first.tolist(), rows.size
     ([1, 2, 3], [1, 2], 3)
     """
 
@@ -181,7 +181,7 @@ class Rows:
         self.size = 0
         self._numbers: Ints = np.zeros(0, np.int64)
 
-    def more(self, new: Ints) -> Ints:
+    def append(self, new: Ints) -> Ints:
         """Append the ``new`` numbers, and return all of them."""
         end = self.size + len(new)
         if end > len(self._numbers):
@@ -203,7 +203,7 @@ class SampledUnits:
     rows: Ints = field(default_factory=lambda: np.zeros((0, len(COLUMNS)), np.int64))
     max_rows: int = MOST_ROWS
 
-    def then(self, rows: Ints, clock: int) -> SampledUnits:
+    def add_rows(self, rows: Ints, clock: int) -> SampledUnits:
         """Add more rows, in a flat array; no later ones will have times before ``clock``."""
         if not len(self.rows) and not len(rows):
             return self
@@ -226,10 +226,10 @@ class SampledUnits:
         points, bundles = self._tallies(self.rows, clock, lasting=True)
         return self.points + points, self.bundles + bundles
 
-    def so_far(self, rows: Ints, clock: int, skipped: float) -> tuple[Tally, Tally]:
+    def tallies_so_far(self, rows: Ints, clock: int, skipped: float) -> tuple[Tally, Tally]:
         """Return the tallies with more rows; a share ``skipped`` of the events was skipped."""
-        points, bundles = self.then(rows, clock).tallies(clock)
-        return points.beside(skipped), bundles.beside(skipped)
+        points, bundles = self.add_rows(rows, clock).tallies(clock)
+        return points.add_skipped(skipped), bundles.add_skipped(skipped)
 
     @property
     def _length(self) -> int:
@@ -248,18 +248,18 @@ class SampledUnits:
 
         def tally(unit_index: Ints, x: Floats, y: Floats, half: Floats) -> Tally:
             sums = [np.bincount(unit_index, column, n_units).astype(np.float64) for column in (x, y, half)]
-            return Tally.of(sums[0], sums[1], sums[2], chance)
+            return Tally.from_units(sums[0], sums[1], sums[2], chance)
 
-        is_known = self._since(points, 1) <= points[:, 2]
+        is_known = self._known_since(points, 1) <= points[:, 2]
         weights = np.ones(len(points))
         of_points = tally(
             unit[is_known], weights[is_known], is_found[is_known].astype(np.float64), 0 * weights[is_known]
         )
         if self.span is None:
-            return of_points, self._whole(unit, is_known, is_found, tally)
-        return of_points, self._bundles(rows, points, is_found, unit, clock, tally, lasting=lasting)
+            return of_points, self._tally_partitions(unit, is_known, is_found, tally)
+        return of_points, self._tally_bundles(rows, points, is_found, unit, clock, tally, lasting=lasting)
 
-    def _since(self, points: Ints, windows: int) -> Ints:
+    def _known_since(self, points: Ints, windows: int) -> Ints:
         """Return the time from which all is known that began in the unit up to so many windows earlier."""
         span = (self.span or 0) * windows
         begin, blind = points[:, 1], points[:, 5]
@@ -270,7 +270,7 @@ class SampledUnits:
             begin = np.where(begin <= 0, -span, begin)
         return np.maximum(known_since, begin + span)
 
-    def _whole(self, unit: Ints, is_known: Bools, is_found: Bools, tally: Any) -> Tally:
+    def _tally_partitions(self, unit: Ints, is_known: Bools, is_found: Bools, tally: Any) -> Tally:
         """Return the tally of bundles without a window, where a partition is one unit and one bundle."""
         unit_index, first = np.unique(unit[is_known], return_index=True)
         found_by_unit = np.zeros(int(unit[-1]) + 1)
@@ -278,7 +278,7 @@ class SampledUnits:
         result: Tally = tally(unit_index, np.ones(len(first)), found_by_unit[unit_index], np.zeros(len(first)))
         return result
 
-    def _bundles(
+    def _tally_bundles(
         self, rows: Ints, points: Ints, is_found: Bools, unit: Ints, clock: int, tally: Any, *, lasting: bool
     ) -> Tally:
         span, when = self.span or 0, points[:, 2]
@@ -286,9 +286,9 @@ class SampledUnits:
         first = np.flatnonzero(opens)
         last = np.append(first[1:], len(points)) - 1
         chain = np.cumsum(opens) - 1
-        known_since = self._since(points[first], 2)
+        known_since = self._known_since(points[first], 2)
         goes_on = lasting and self.counted
-        known_until = self._until(rows, points, first, unit, clock, goes_on=goes_on)
+        known_until = self._known_until(rows, points, first, unit, clock, goes_on=goes_on)
         begins = when[first]
         observable = (known_until - np.maximum(known_since, points[first, 1])).astype(np.float64)
         took = np.full(len(first), np.inf)  # time until it was found
@@ -309,7 +309,7 @@ class SampledUnits:
         result: Tally = tally(unit[first][is_judged], weight, weight * (hits + unsure), weight * unsure)
         return result
 
-    def _until(self, rows: Ints, points: Ints, first: Ints, unit: Ints, clock: int, *, goes_on: bool) -> Ints:
+    def _known_until(self, rows: Ints, points: Ints, first: Ints, unit: Ints, clock: int, *, goes_on: bool) -> Ints:
         """Return the exclusive end of complete knowledge after the ``first`` points of bundles."""
         known_until: Ints = points[first, 1] + self._length
         if goes_on:

@@ -13,7 +13,7 @@ from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import STEPS, Term, TermKind, finite
 from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
 
-__all__ = ["FittedTerm", "candidates", "fitted"]
+__all__ = ["FittedTerm", "candidates", "fit_terms"]
 
 BINS = 8
 ROUNDS = 4
@@ -52,15 +52,15 @@ class FittedTerm:
     gain: Floats = field(default_factory=lambda: np.zeros(0))
     cost: Floats = field(default_factory=lambda: np.zeros(0))
 
-    def less(self, part: float) -> FittedTerm:
+    def weaken(self, part: float) -> FittedTerm:
         """Return the term with its factors scaled to a part (in logarithms)."""
         return replace(self, gain=part * self.gain, cost=part * self.cost)
 
-    def at(self, temper: float) -> Term:
+    def to_term(self, temper: float) -> Term:
         """Return the term for the native core, with factors to the power ``temper``; at 0 it is only logged.
 
         >>> terms = FittedTerm(Term(TermKind.HELD, bounds=np.array([5.0])), np.array([1.0, 0.0, 0.0]), np.zeros(3))
-        >>> terms.at(0.5).worth.tolist(), terms.at(0.0).worth.tolist()
+        >>> terms.to_term(0.5).worth.tolist(), terms.to_term(0.0).worth.tolist()
         ([4.0, 0.0, 0.0], [])
         """
         return replace(self.term, worth=temper * STEPS * (self.gain - self.cost) if temper else np.zeros(0))
@@ -81,7 +81,7 @@ class FittedTerm:
         return cls(term, gain, cost)
 
 
-def fitted(
+def fit_terms(
     terms: Sequence[FittedTerm],
     numbers: Floats,
     gain: Floats,
@@ -101,7 +101,7 @@ def fitted(
     succeeded = gain > 0
     if n < MIN_TRAJECTORIES or not succeeded.any():
         return tuple(terms)
-    started = [t if len(t.gain) else _begun(t.term, numbers[:, k], succeeded) for k, t in enumerate(terms)]
+    started = [t if len(t.gain) else _begin_term(t.term, numbers[:, k], succeeded) for k, t in enumerate(terms)]
     bins = [t.term.bin(numbers[:, k]) for k, t in enumerate(started)]
     for t, bin_index in zip(started, bins, strict=True):
         expected = expected * np.exp2(t.gain)[bin_index]
@@ -112,12 +112,12 @@ def fitted(
     return tuple(replace(t, gain=t.gain + g, cost=t.cost + c) for t, g, c in zip(started, gains, costs, strict=True))
 
 
-def _begun(term: Term, numbers: Floats, succeeded: Bools) -> FittedTerm:
-    term = _bounded(term, numbers, succeeded)
+def _begin_term(term: Term, numbers: Floats, succeeded: Bools) -> FittedTerm:
+    term = _set_bounds(term, numbers, succeeded)
     return FittedTerm(term, np.zeros(term.bins + 1), np.zeros(term.bins + 1))
 
 
-def _bounded(term: Term, numbers: Floats, succeeded: Bools) -> Term:
+def _set_bounds(term: Term, numbers: Floats, succeeded: Bools) -> Term:
     if term.hashed:
         return term
     is_finite = np.isfinite(numbers)

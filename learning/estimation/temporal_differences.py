@@ -16,7 +16,7 @@ from acep.learning.trajectories.match_vectors import Floats, Grid, Ints
 from acep.learning.trajectories.trajectories import Trajectories
 from acep.learning.trajectories.trees import depths, ends_of
 
-__all__ = ["Steps", "learned", "steps"]
+__all__ = ["Steps", "steps", "update_values"]
 
 RATE = 0.02
 PASSES = 4  # over the steps of an epoch
@@ -55,22 +55,22 @@ def steps(grid: Grid, trajectories: Trajectories) -> Steps:
     weight[stays.first[1:][is_lost] - 1] = 0.0
     return Steps(
         stays.vector,
-        np.bincount(stays.at(leaf, runs.when), runs.first, count).astype(np.float64),
+        np.bincount(stays.stay_at(leaf, runs.when), runs.first, count).astype(np.float64),
         weight,
         (int(depth.max(initial=0)) - depth) * bins + (bins - 1 - number),
-        np.concatenate([followed, stays.at(parents[child], partials.made[child])]),
+        np.concatenate([followed, stays.stay_at(parents[child], partials.made[child])]),
         np.concatenate([stays.vector[followed + 1], stays.vector[stays.first[child]]]),
     )
 
 
-def learned(values: Floats, new_steps: Steps, *, rate: float = RATE, passes: int = PASSES) -> Floats:
+def update_values(values: Floats, new_steps: Steps, *, rate: float = RATE, passes: int = PASSES) -> Floats:
     """Return values (float64[vectors]) after steps. A step of weight 1 moves its vector's value by a share ``rate``.
 
     Stays of one turn are averaged by vector; the mean moves the value as far as one step after the other would.
 
     >>> chain = Steps(np.array([0, 1, 1]), np.array([0.0, 1.0, 0.0]), np.ones(3), np.array([1, 0, 0]),
     ...               np.array([0]), np.array([1]))
-    >>> learned(np.zeros(2), chain, rate=0.5, passes=1).tolist()
+    >>> update_values(np.zeros(2), chain, rate=0.5, passes=1).tolist()
     [0.1875, 0.375]
     """
     values = values.copy()

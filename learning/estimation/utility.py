@@ -15,7 +15,7 @@ from acep.learning.trajectories.targets import Reached
 from acep.learning.trajectories.trajectories import MERGED, Trajectories
 from acep.learning.trajectories.trees import with_extensions
 
-__all__ = ["Lived", "Sums", "chances", "later", "lived", "stays", "thinned"]
+__all__ = ["CompleteTrajectories", "Sums", "age_buckets", "chances", "complete_trajectories", "stays", "thin_out"]
 
 DOUBT = 4.0  # prior weight, in visits, of the coarser vector
 AGED_TRAJECTORIES = 4096  # trajectories used to learn the effect of age
@@ -23,7 +23,7 @@ FREE = 0.05  # least cost in touches, since even an idle partial match is looked
 
 
 @dataclass(frozen=True, eq=False)
-class Lived(Table):
+class CompleteTrajectories(Table):
     """Complete trajectories, one row each: parts of the match vector, the end (``until``), the ``touches`` of the
     partial match and all its descendants, the number of targets it led to (``gain``), and the last time at which it
     still led to one (``useful``; before ``made_at``: never). ``ends`` and ``last`` are how many partial matches had
@@ -42,9 +42,9 @@ class Lived(Table):
     weight: Floats
 
 
-def lived(
+def complete_trajectories(
     trajectories: Trajectories, reached: Reached, extra: Extra, ages: Ages, *, shared: bool
-) -> tuple[Lived, Ints]:
+) -> tuple[CompleteTrajectories, Ints]:
     """Return the trajectories that ended other than by merging, and their rows in ``trajectories.made``. ``extra`` is
     by row. ``shared``: the gain is the number of targets that a trajectory leads to; otherwise it is 1 if there are
     any."""
@@ -76,16 +76,16 @@ def lived(
     end_times, last = np.maximum(when[order], partials.made[rows]), last[rows]
     parts = (partials.state[rows], partials.error[rows], partials.start[rows], partials.made[rows], end_times)
     outcome = (touches[order].astype(np.float64), gain[rows], useful[rows], np.maximum(ends[rows], last), last)
-    return Lived(*parts, *outcome, partials.weight[rows]), rows
+    return CompleteTrajectories(*parts, *outcome, partials.weight[rows]), rows
 
 
-def thinned(trajectories: Lived, values: Floats, max_rows: int) -> tuple[Lived, Floats]:
+def thin_out(trajectories: CompleteTrajectories, values: Floats, max_rows: int) -> tuple[CompleteTrajectories, Floats]:
     """Return at most ``max_rows`` trajectories, with their rows of ``values``. Drop every second unsuccessful one and
     double the weight of the other unsuccessful ones, as often as needed; once these are few, do so with all.
 
-    >>> columns = {name: np.zeros(6, np.int64) for name in Lived.__annotations__}
-    >>> trajectories = Lived(**columns | {"gain": np.array([0, 0, 1, 0, 0, 0.0]), "weight": np.ones(6)})
-    >>> fewer, _ = thinned(trajectories, np.zeros((6, 0)), 4)
+    >>> columns = {name: np.zeros(6, np.int64) for name in CompleteTrajectories.__annotations__}
+    >>> trajectories = CompleteTrajectories(**columns | {"gain": np.array([0, 0, 1, 0, 0, 0.0]), "weight": np.ones(6)})
+    >>> fewer, _ = thin_out(trajectories, np.zeros((6, 0)), 4)
     >>> fewer.gain.tolist(), fewer.weight.tolist()
     ([0.0, 1.0, 0.0, 0.0], [2.0, 1.0, 2.0, 2.0])
     """
@@ -108,7 +108,7 @@ class Sums:
     paid: Floats
 
 
-def stays(grid: Grid, rows: Lived) -> Sums:
+def stays(grid: Grid, rows: CompleteTrajectories) -> Sums:
     """Sum the visits, gain and touches by vector. Assume that touches are spread evenly over a trajectory."""
     zeros = np.zeros_like(rows.state)
     passage = grid.passage(rows.state, rows.error, rows.start, rows.made_at, rows.until, zeros)
@@ -138,7 +138,7 @@ def chances(grid: Grid, sums: Sums) -> tuple[Floats, Floats]:
     return won, paid + FREE
 
 
-def later(grid: Grid, rows: Lived, won: Floats, paid: Floats) -> Floats:
+def age_buckets(grid: Grid, rows: CompleteTrajectories, won: Floats, paid: Floats) -> Floats:
     """Return the utility buckets that age adds to those of the vectors, float64[states, AGES]. Age is the number of
     partial matches made since in the same list, in bins 0, 1, 2 to 3, ...; bin 0 adds nothing. New partial matches are
     assumed to come evenly over a trajectory."""

@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from acep.display import clipped, page, picture, preformatted
+from acep.display import clip_text, page, picture, preformat
 from acep.learning.history.sums import SUMS
 from acep.learning.trajectories.match_vectors import Grid, Ints
 
@@ -96,12 +96,12 @@ def history_listing(history: History, limit: int = MAX_VECTORS) -> str:
 def history_page(history: History) -> str:
     """Return a history as HTML for a notebook: its most visited vectors, listed and drawn."""
     lines = history_listing(history).splitlines()
-    text = "\n".join(clipped(line, _WIDEST) for line in lines[:_LINES])
+    text = "\n".join(clip_text(line, _WIDEST) for line in lines[:_LINES])
     note = f"and {len(lines) - _LINES:,} more lines" if len(lines) > _LINES else ""
     drawing = picture(
         history_svg(history, _FEW), "The graph is too large to be drawn here; acep history --svg draws it."
     )
-    return page(repr(history), preformatted(text, _LINES * _WIDEST), drawing, note=note)
+    return page(repr(history), preformat(text, _LINES * _WIDEST), drawing, note=note)
 
 
 def history_svg(history: History, limit: int = MAX_VECTORS) -> str:
@@ -208,7 +208,7 @@ def _place(history: History, vector: int) -> tuple[str, str, str, str]:
     name = f"{state} {history.names[state]}" if state < len(history.names) and history.names[state] else str(state)
     if history.grid.features > 1:
         name += f" f{feature}"
-    return _plain(name), remaining_text(history.grid, remaining), str(error), _since(history.grid, since)
+    return _plain(name), remaining_text(history.grid, remaining), str(error), _since_text(history.grid, since)
 
 
 def remaining_text(grid: Grid, remaining: int) -> str:
@@ -222,7 +222,7 @@ def remaining_text(grid: Grid, remaining: int) -> str:
     return f"{100 * remaining // grid.windows}-{100 * (remaining + 1) // grid.windows}%"
 
 
-def _since(grid: Grid, since: int) -> str:
+def _since_text(grid: Grid, since: int) -> str:
     """Return the shares of the window that a bin of the time since the last event stands for."""
     if grid.span is None:
         return "-"

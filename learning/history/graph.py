@@ -115,7 +115,7 @@ class History:
 
         ``ValueError`` for states or features outside the grid; then nothing has changed.
         """
-        targets, runs = self.targets.numbered(trajectories.found)
+        targets, runs = self.targets.number_targets(trajectories.found)
         step = split_finished(self.open, replace(trajectories, found=runs), self.most_open)
         news = tally(self.grid, step.trajectories) if len(step.trajectories.made) else None
         self.targets, self.open = targets, step.open
@@ -128,7 +128,7 @@ class History:
             self.alike *= self.forget
         if news is not None:
             self._add(news, step.trajectories)
-        self.recent, alike = self.recent.looked_at(self.open.made, self.grid.states, self.most_open)
+        self.recent, alike = self.recent.evaluate(self.open.made, self.grid.states, self.most_open)
         self.alike += alike
         return len(step.trajectories.made)
 
@@ -171,16 +171,16 @@ class History:
         self.memory.add(news.vectors, news.sums)
         if self.edges is not None:
             self.edges.add(*news.edges)
-        self.recent = self.recent.then(trajectories.made, news.until, news.reached)
+        self.recent = self.recent.add(trajectories.made, news.until, news.reached)
         numbers = np.unique(np.concatenate([news.hits[1], news.direct[1]]))[-self.memory.ring :]
         if not len(numbers):
             return
         slots = self._take(numbers)
-        slot, has_slot = _looked_up(numbers, slots, news.hits[1])
+        slot, has_slot = _find_slots(numbers, slots, news.hits[1])
         self.memory.set_bits(news.hits[0][has_slot], slot[has_slot])
-        slot, has_slot = _looked_up(numbers, slots, news.direct[1])
+        slot, has_slot = _find_slots(numbers, slots, news.direct[1])
         self.direct.add(news.direct[0][has_slot], slot[has_slot], news.direct[2][has_slot])
-        slot, has_slot = _looked_up(numbers, slots, trajectories.found.target)
+        slot, has_slot = _find_slots(numbers, slots, trajectories.found.target)
         when, slot = trajectories.found.when[has_slot], slot[has_slot]
         self.points[slot] = np.where(self.points[slot] == EMPTY, np.iinfo(np.int64).max, self.points[slot])
         np.minimum.at(self.points, slot, when)
@@ -273,14 +273,14 @@ class History:
             about = json.loads(sections["history"])
             stored = unpack(sections["history.arrays"], "history")
             history = cls(
-                Grid(**{name: _typed(value, int, type(None)) for name, value in about["grid"].items()}),
+                Grid(**{name: _check_type(value, int, type(None)) for name, value in about["grid"].items()}),
                 targets=about["targets"],
                 memory=read_memory(sections["history.memory"]),
                 forget=about["forget"],
                 most_open=_count(about["most_open"]),
                 edges=_count(about["edges"]) > 0,
-                names=[_typed(name, str) for name in about["names"]],
-                fingerprint=_typed(about["fingerprint"], str),
+                names=[_check_type(name, str) for name in about["names"]],
+                fingerprint=_check_type(about["fingerprint"], str),
             )
             if fingerprint not in (None, history.fingerprint):
                 hint = "a history serves the query it was learned of"
@@ -326,13 +326,13 @@ class History:
         return cls.from_sections(read_sections(data), fingerprint)
 
 
-def _looked_up(numbers: Ints, slots: Ints, queried: Ints) -> tuple[Ints, Bools]:
+def _find_slots(numbers: Ints, slots: Ints, queried: Ints) -> tuple[Ints, Bools]:
     """Return the slots of the bundles ``queried``, and a mask of those that have one; ``numbers`` rise."""
     positions = np.minimum(np.searchsorted(numbers, queried), len(numbers) - 1)
     return slots[positions], numbers[positions] == queried
 
 
-def _typed(value: object, *kinds: type) -> Any:
+def _check_type(value: object, *kinds: type) -> Any:
     if type(value) not in kinds:
         raise TypeError("a value of another type")
     return value

@@ -54,21 +54,23 @@ class Leads(Table):
 class Contemporaries:
     """The finished trajectories needed for moments still to be evaluated, and the targets that they led to."""
 
-    moments: Moments = field(default_factory=Moments.none)
-    leads: Leads = field(default_factory=Leads.none)
+    moments: Moments = field(default_factory=Moments.empty)
+    leads: Leads = field(default_factory=Leads.empty)
 
     def __len__(self) -> int:
         return len(self.moments)
 
-    def then(self, partials: Made, until: Ints, reached: Reached) -> Contemporaries:
+    def add(self, partials: Made, until: Ints, reached: Reached) -> Contemporaries:
         """Add finished trajectories, with their end times and the targets they reached."""
         none = np.zeros(len(partials), np.int64)
         return Contemporaries(
-            self.moments.then(Moments(partials.partition, partials.state, partials.made, until, partials.weight, none)),
-            self.leads.then(Leads(reached.row + len(self), reached.target, reached.until)),
+            self.moments.append(
+                Moments(partials.partition, partials.state, partials.made, until, partials.weight, none)
+            ),
+            self.leads.append(Leads(reached.row + len(self), reached.target, reached.until)),
         )
 
-    def looked_at(self, open_: Made, states: int, limit: int) -> tuple[Contemporaries, Floats]:
+    def evaluate(self, open_: Made, states: int, limit: int) -> tuple[Contemporaries, Floats]:
         """Evaluate all moments before the oldest start still open in their partition, or all moments if there are more
         than ``limit`` rows; then remove the rows that no later moment needs.
 

@@ -62,9 +62,9 @@ def tally(grid: Grid, trajectories: Trajectories) -> VectorSums:
     runs, leaf = runs.rows(leaf >= 0), leaf[leaf >= 0]
     ends, is_lost, touches = ends_of(grid, trajectories, leaf, runs)
     stays = grid.passage(partials.state, partials.error, partials.start, partials.made, ends, partials.feature)
-    child_stay = stays.at(partials.parents[child], partials.made[child])
-    found_stay = stays.at(leaf, runs.when)
-    reach_stay = stays.at(reached.row, reached.until)
+    child_stay = stays.stay_at(partials.parents[child], partials.made[child])
+    found_stay = stays.stay_at(leaf, runs.when)
+    reach_stay = stays.stay_at(reached.row, reached.until)
     sums = _sums(partials, stays, reached, (reach_stay, child, child_stay, found_stay), (runs, is_lost, touches))
     weight = partials.weight[stays.row]
     vectors, vector_index = _compact(stays.vector, grid.vectors)
@@ -97,15 +97,15 @@ def _sums(
     runs, is_lost, touches = ends
     count = len(stays.row)
     first = reached.first != NONE
-    first_stay = stays.at(reached.row[first], reached.first[first])
+    first_stay = stays.stay_at(reached.row[first], reached.first[first])
     below_touches, below_lost = with_extensions(partials.parents, touches, is_lost.astype(np.int64))
     last = stays.first[1:] - 1
     to_come = _to_come(
         stays,
         np.bincount(reach_stay, minlength=count),
         np.bincount(first_stay, minlength=count),
-        _counted(child_stay, below_touches[child], count),
-        _counted(child_stay, below_lost[child], count) + _counted(last, is_lost.astype(np.int64), count),
+        _sum_by_stay(child_stay, below_touches[child], count),
+        _sum_by_stay(child_stay, below_lost[child], count) + _sum_by_stay(last, is_lost.astype(np.int64), count),
     )
     targets, firsts, descendants, losses = to_come
     # Touches are split by time; a row without duration has one stay, which gets them all.
@@ -114,7 +114,7 @@ def _sums(
     to_the_end = stays.end[last][stays.row] - stays.begin
     remaining = np.divide(to_the_end, trajectory, out=np.ones(count), where=trajectory > 0)
     moves, when = np.concatenate([child_stay, found_stay]), np.concatenate([partials.made[child], runs.when])
-    advanced, wait = _next(stays, moves, when)
+    advanced, wait = _next_moves(stays, moves, when)
     weight, touched, unknown = partials.weight[stays.row], touches[stays.row], (targets == 0) & (losses > 0)
     spent = (touched * share, touched * remaining, descendants)
     columns = (*spent, targets > 0, firsts, targets, unknown, advanced, wait)
@@ -130,12 +130,12 @@ def _to_come(stays: Passage, *columns: Ints) -> list[Ints]:
     return out
 
 
-def _counted(stay_rows: Ints, amounts: Ints, count: int) -> Ints:
+def _sum_by_stay(stay_rows: Ints, amounts: Ints, count: int) -> Ints:
     """Return integers summed by place (exact, as they are far below 2**53)."""
     return np.bincount(stay_rows, amounts, count).astype(np.int64)
 
 
-def _next(stays: Passage, move_stays: Ints, when: Ints) -> tuple[Bools, Ints]:
+def _next_moves(stays: Passage, move_stays: Ints, when: Ints) -> tuple[Bools, Ints]:
     """Return for each stay whether an event was bound in it or later in the same row, and the time until then."""
     order = np.lexsort((when, move_stays))
     move_stays, when = move_stays[order], when[order]

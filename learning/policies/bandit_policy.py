@@ -61,7 +61,7 @@ class ExpertScore:
         names = [attribute.name for attribute in fields(cls)]
         return restore_numbers(cls(), {name: data[stored] for name, stored in zip(names, STORED, strict=True)})
 
-    def then(self, epoch: Epoch) -> ExpertScore:
+    def add_epoch(self, epoch: Epoch) -> ExpertScore:
         """Add an epoch, if it was subject to shedding."""
         if epoch.allowance is None or epoch.price <= 0:
             return self
@@ -92,7 +92,7 @@ class BanditPolicy:
     def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
         """Begin all experts, with equal weights."""
         self.experts = {name: make() for name, make in self.makers.items()}
-        self.learner = Exp3.tuned(len(self.experts), ROUNDS, seed=seed % 2**64)
+        self.learner = Exp3.for_rounds(len(self.experts), ROUNDS, seed=seed % 2**64)
         self.thresholds: dict[str, float] = {}
         self.raised = 0
         self.score = ExpertScore()
@@ -100,7 +100,7 @@ class BanditPolicy:
 
     def learn(self, epoch: Epoch) -> SheddingTable:
         """Let all experts learn, and judge the one in use once enough was seen."""
-        self.score = self.score.then(epoch)
+        self.score = self.score.add_epoch(epoch)
         reward, names, choice = self.score.reward, list(self.experts), self.learner.choice
         if reward is not None:
             self.score = ExpertScore()
@@ -116,7 +116,9 @@ class BanditPolicy:
         # The register terms of the first expert are logged whichever expert is in use.
         logged = tuple(tuple(replace(term, worth=term.worth[:0]) for term in state) for state in first.terms)
         table = table if table.terms else replace(table, terms=logged)
-        table = replace(table, level=_raised(table.level, self.raised), admit=_raised(table.admit, self.raised))
+        table = replace(
+            table, level=_raise_buckets(table.level, self.raised), admit=_raise_buckets(table.admit, self.raised)
+        )
         return table.watching(sample=first.sample, shadow=first.shadow)
 
     def state(self) -> Mapping[str, Any]:
@@ -150,6 +152,6 @@ class BanditPolicy:
         return self._shedding_table(tables)
 
 
-def _raised(levels: Bytes, shift: int) -> Bytes:
+def _raise_buckets(levels: Bytes, shift: int) -> Bytes:
     """Shift utility buckets; bucket 0 (no utility) stays 0."""
     return np.where(levels > 0, np.clip(levels.astype(np.int64) + shift, 1, HIGHEST), 0).astype(np.uint8)

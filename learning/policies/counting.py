@@ -61,10 +61,10 @@ class CountingPolicy:
 
     def learn(self, epoch: Epoch) -> SheddingTable:
         """Add the log of an epoch to the sums."""
-        self.pending, finished = self.pending.take_in(epoch.log)
+        self.pending, finished = self.pending.add_log(epoch.log)
         if len(finished.trajectories.made):
             self.sums = dict(self.scheme.taught(self.context, self.grid, self.sums, finished, self.forget))
-        self.watch = self.watch.after(epoch)
+        self.watch = self.watch.add_epoch(epoch)
         return self._shedding_table()
 
     def _shedding_table(self) -> SheddingTable:
@@ -80,7 +80,11 @@ class CountingPolicy:
 
     def learned(self) -> Mapping[str, Any]:
         """Return the state for another stream."""
-        return {"sums": self.sums, "pending": self.pending.anew().to_arrays(), "watch": self.watch.anew().to_data()}
+        return {
+            "sums": self.sums,
+            "pending": self.pending.for_new_stream().to_arrays(),
+            "watch": self.watch.for_new_stream().to_data(),
+        }
 
     def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Restore :meth:`state`. Raises :class:`ValueError` for other data."""

@@ -42,7 +42,7 @@ def path_cost(experts: int, rounds: int, switches: int, share: float) -> float:
     return cost - (max(rounds, 1) - 1 - switches) * math.log1p(-share)
 
 
-def _mixed(logs: Floats, share: float) -> tuple[float, ...]:
+def _mix_weights(logs: Floats, share: float) -> tuple[float, ...]:
     """Return log weights normalised to sum 1, with ``share`` of the total spread evenly over all."""
     logs = logs - logs.max()
     logs = logs - np.log(np.exp(logs).sum())
@@ -58,7 +58,7 @@ class Exp3:
     The same seed gives the same choices. A share ``explore`` of the choices is made uniformly at random. With ``share``
     above 0 it forgets. ``ValueError`` for settings that make no sense.
 
-    >>> learner = Exp3.tuned(experts=3, rounds=2000, seed=1)
+    >>> learner = Exp3.for_rounds(experts=3, rounds=2000, seed=1)
     >>> for _ in range(2000):
     ...     chosen = learner.choice
     ...     learner = learner.update(1.0 if chosen == 2 else 0.2)
@@ -91,7 +91,7 @@ class Exp3:
         return cls((-math.log(max(experts, 1)),) * experts, explore, share, largest, seed)
 
     @classmethod
-    def tuned(cls, experts: int, rounds: int, switches: int = 0, largest: float = 1.0, seed: int = 0) -> Exp3:
+    def for_rounds(cls, experts: int, rounds: int, switches: int = 0, largest: float = 1.0, seed: int = 0) -> Exp3:
         """Return a learner whose exploration and share minimise the bound for this many rounds and switches."""
         share = min(0.5, switches / (rounds - 1)) if switches else 0.0  # it costs such a path the least
         cost = max(path_cost(experts, rounds, switches, share), 1e-9)
@@ -117,9 +117,9 @@ class Exp3:
         choice, logs = self.choice, np.array(self.log_weights)
         estimate = importance_weighted(reward / self.largest, float(self.weights[choice]))
         logs[choice] += self.explore / len(logs) * estimate
-        return replace(self, log_weights=_mixed(logs, self.share), round=self.round + 1)
+        return replace(self, log_weights=_mix_weights(logs, self.share), round=self.round + 1)
 
-    def bound(self, rounds: int, switches: int = 0) -> float:
+    def regret_bound(self, rounds: int, switches: int = 0) -> float:
         """Return the bound on the mean regret, against any sequence fixed beforehand with this many switches."""
         experts = len(self.log_weights)
         cost = path_cost(experts, rounds, switches, self.share)

@@ -50,23 +50,25 @@ class Pending:
     extra: Extra = field(default_factory=Extra)
     ages: Ages = field(default_factory=Ages)
 
-    def take_in(self, log: Log) -> tuple[Pending, FinishedTrajectories]:
+    def add_log(self, log: Log) -> tuple[Pending, FinishedTrajectories]:
         """Add the log of an epoch; return the new state, and the trajectories whose trees are now complete."""
         if not log.trajectories:  # the usual case after learning ahead
-            nothing = FinishedTrajectories(log.trajectories, Reached.none(), log.extra, log.ages)
-            return replace(self, extra=self.extra.then(log.extra)), nothing
-        targets, runs = self.targets.numbered(log.trajectories.found)
+            nothing = FinishedTrajectories(log.trajectories, Reached.empty(), log.extra, log.ages)
+            return replace(self, extra=self.extra.append(log.extra)), nothing
+        targets, runs = self.targets.number_targets(log.trajectories.found)
         finished = split_finished(self.open, replace(log.trajectories, found=runs), OPEN)
         trajectories, open_ = finished.trajectories, finished.open
         # Feature bins belong to the shedding table then in force; no grid of match vectors here has any.
         trajectories = replace(trajectories, made=trajectories.made.featureless())
-        extra, ages = self.extra.then(log.extra), self.ages.then(log.ages)
+        extra, ages = self.extra.append(log.extra), self.ages.append(log.ages)
         complete = FinishedTrajectories(
-            trajectories, walk(trajectories.made, trajectories.found), extra.of(trajectories.made.trajectory), ages
+            trajectories, walk(trajectories.made, trajectories.found), extra.select(trajectories.made.trajectory), ages
         )
-        return Pending(targets, open_, extra.of(open_.made.trajectory), ages.of(open_.made.trajectory)), complete
+        return Pending(
+            targets, open_, extra.select(open_.made.trajectory), ages.select(open_.made.trajectory)
+        ), complete
 
-    def anew(self) -> Pending:
+    def for_new_stream(self) -> Pending:
         """Return the state for another stream: nothing is open, since its trajectories and partitions are others."""
         return Pending(Targets(self.targets.gap, self.targets.limit, self.targets.count))
 
@@ -102,7 +104,7 @@ class Watch:
         if not (0 <= self.touches < np.inf and 0 <= self.events < np.inf):
             raise ValueError("sums of what is watched")
 
-    def after(self, epoch: Epoch) -> Watch:
+    def add_epoch(self, epoch: Epoch) -> Watch:
         """Return the shares for the next epoch."""
         n_made, share = len(epoch.log.trajectories.made), max(EXPLORE[1], FADES * self.explored)
         ended = epoch.log.trajectories.ended
@@ -119,15 +121,15 @@ class Watch:
         exact = max((touches + LIKELY * epoch.allowance * FEW) / (events + FEW), epoch.allowance)
         return Watch(share, 0.0, min(max(share * epoch.allowance / exact, LEAST_SHADOW), MOST_SHADOW), touches, events)
 
-    def more(self) -> Watch:
+    def explore_more(self) -> Watch:
         """Return a larger share for shadow samples, since drift is suspected."""
         return replace(self, explored=EXPLORE_DRIFT)
 
-    def less(self) -> Watch:
+    def explore_less(self) -> Watch:
         """Return the usual share for shadow samples, since there was no drift."""
         return replace(self, explored=EXPLORE[1])
 
-    def anew(self) -> Watch:
+    def for_new_stream(self) -> Watch:
         """Return the state for another stream; the costs measured so far count a little."""
         weight = min(1.0, MEASURED_EVENTS / max(self.events, 1e-9))
         return Watch(EXPLORE[1], 0.0, LEAST_SHADOW, weight * self.touches, weight * self.events)

@@ -11,14 +11,22 @@ import numpy as np
 
 from acep.errors import AcepError
 from acep.learning.estimation.drift import Proof
-from acep.learning.estimation.register_terms import FittedTerm, candidates, fitted
-from acep.learning.estimation.temporal_differences import learned, steps
-from acep.learning.estimation.utility import Lived, Sums, chances, later, lived, stays, thinned
+from acep.learning.estimation.register_terms import FittedTerm, candidates, fit_terms
+from acep.learning.estimation.temporal_differences import steps, update_values
+from acep.learning.estimation.utility import (
+    CompleteTrajectories,
+    Sums,
+    age_buckets,
+    chances,
+    complete_trajectories,
+    stays,
+    thin_out,
+)
 from acep.learning.policies.exploration import Pending, Watch
 from acep.learning.policy import Epoch
 from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import AGES, HIGHEST, SheddingTable, Term, ThresholdTrial, as_utility_buckets
-from acep.learning.trajectories.log import stacked
+from acep.learning.trajectories.log import stack_rows
 from acep.learning.trajectories.match_vectors import Floats, Grid
 from acep.learning.trajectories.targets import Targets
 from acep.sketches.dense import DenseMemory
@@ -111,50 +119,50 @@ class HistoryPolicy:
         self.fitted = tuple(tuple(map(FittedTerm, state)) for state in logged)
         self.sums: VectorMemory = DenseMemory(columns=3, ring=0)
         self.pending = Pending(Targets(gap=0 if self.target == "points" else context.span))
-        self.trajectories = Lived.none()
+        self.trajectories = CompleteTrajectories.empty()
         self.values = np.zeros((0, 0))
         self.watch, self.proof = Watch(), Proof()
         self.to_come = np.zeros(self.grid.vectors if self.differences else 0)
         self.fresh, self.best, self.visits, self.trusted = 0.0, 0.0, 0.0, 1.0
         self.trials: tuple[ThresholdTrial, ...] = ()
-        self.table = self._chosen(self.configuration, self.fitted)
+        self.table = self._make_table(self.configuration, self.fitted)
         return self._shedding_table()
 
     def learn(self, epoch: Epoch) -> SheddingTable:
         """Learn from the log of an epoch."""
         ahead = epoch.allowance is None
         doubted = self.proof.doubt
-        self.proof, changed = self.proof.after(epoch.log.kept, drifted=epoch.drifted)
+        self.proof, changed = self.proof.add_epoch(epoch.log.kept, drifted=epoch.drifted)
         self.trusted = min(1.0, 2 * self.trusted)
         if changed:
             self._begin_anew()
-        self._take_in(epoch, AHEAD if ahead else REMEMBERED)
+        self._add_epoch(epoch, AHEAD if ahead else REMEMBERED)
         if changed or epoch.drifted:
-            self.watch = self.watch.more()
+            self.watch = self.watch.explore_more()
         elif doubted and not self.proof.doubt:
-            self.watch = self.watch.less()
-        self.watch = self.watch.after(epoch)
+            self.watch = self.watch.explore_less()
+        self.watch = self.watch.add_epoch(epoch)
         # A fit to many trajectories is not repeated for a few. Without a bound nothing depends on it.
         if not ahead and self.fresh * ANEW >= self.visits:
-            self.table, self.fresh = self._chosen(self.configuration, self._told()), 0.0
+            self.table, self.fresh = self._make_table(self.configuration, self._fit_terms()), 0.0
         return self._shedding_table()
 
     def _begin_anew(self) -> None:
         """Begin again after drift: give old statistics little trust, which grows again with each epoch."""
         self.trusted = LEAST_TRUST
         self._scale(min(1.0, DOUBTED / max(self.visits, 1.0)))
-        self.trajectories, self.values, self.fresh = Lived.none(), np.zeros((0, 0)), self.visits
-        self.fitted = tuple(tuple(term.less(LEAST_TRUST) for term in state) for state in self.fitted)
+        self.trajectories, self.values, self.fresh = CompleteTrajectories.empty(), np.zeros((0, 0)), self.visits
+        self.fitted = tuple(tuple(term.weaken(LEAST_TRUST) for term in state) for state in self.fitted)
 
-    def ways(self) -> list[SheddingTable]:
+    def tables_to_try(self) -> list[SheddingTable]:
         """Return the shedding table of each scoring configuration that is to be tried."""
-        fitted_terms = self._told()
+        fitted_terms = self._fit_terms()
         return [
-            self._chosen(configuration, fitted_terms)
+            self._make_table(configuration, fitted_terms)
             for configuration in (CONFIGURATIONS if self.tries else [self.configuration])
         ]
 
-    def rules(self) -> list[int]:
+    def rule_numbers(self) -> list[int]:
         """Return the numbers of the configurations that are fixed rules."""
         return (
             [number for number, configuration in enumerate(CONFIGURATIONS) if configuration.rule] if self.tries else []
@@ -172,12 +180,12 @@ class HistoryPolicy:
             return self.table.watching(sample=0.0, shadow=0.0)
         return self.table.watching(sample=self.watch.sample, shadow=self.watch.shadow)
 
-    def _chosen(self, configuration: ScoringConfiguration, fitted_terms: Terms) -> SheddingTable:
+    def _make_table(self, configuration: ScoringConfiguration, fitted_terms: Terms) -> SheddingTable:
         sums = self._sums()
         none = np.zeros((self.context.states, AGES), np.int8)
         if configuration.rule or sums.won.sum() < ENOUGH:
             flat = SheddingTable.flat(self.context, grid=self.grid)
-            terms = tuple(tuple(term.at(0.0) for term in state) for state in fitted_terms)
+            terms = tuple(tuple(term.to_term(0.0) for term in state) for state in fitted_terms)
             flat = replace(flat, decay=np.full(self.context.states, 4.0), terms=terms)
             return replace(flat, clears=configuration.clears, prices=self.trials) if configuration.rule else flat
         won, paid = self._to_come(sums)
@@ -186,14 +194,14 @@ class HistoryPolicy:
         top = float(utility.max())
         if not self.best or abs(np.log2(top / self.best)) > FARTHEST:
             self.best = top
-        aged = later(self.grid, self.trajectories, won, paid) if self.ages else none
+        aged = age_buckets(self.grid, self.trajectories, won, paid) if self.ages else none
         return SheddingTable(
             self.grid,
             as_utility_buckets(np.maximum(utility, top * LEAST_WORTH) ** temper, best=self.best**temper),
             np.full(self.context.states, configuration.decay),
             (temper * aged).astype(np.int8),
             terms=tuple(
-                tuple(term.at(self.trusted * configuration.trust(term.term)) for term in state)
+                tuple(term.to_term(self.trusted * configuration.trust(term.term)) for term in state)
                 for state in fitted_terms
             ),
             noise=configuration.noise,
@@ -201,16 +209,16 @@ class HistoryPolicy:
             prices=self.trials,
         )
 
-    def _take_in(self, epoch: Epoch, max_rows: int) -> None:
-        self.pending, finished = self.pending.take_in(epoch.log)
+    def _add_epoch(self, epoch: Epoch, max_rows: int) -> None:
+        self.pending, finished = self.pending.add_log(epoch.log)
         if not len(finished.trajectories.made):
             return
-        trajectories, rows = lived(*finished, shared=self.target == "points")
+        trajectories, rows = complete_trajectories(*finished, shared=self.target == "points")
         values = finished.extra.values[rows]
         if not len(trajectories):
             return
         if self.differences:
-            self.to_come = learned(self.to_come, steps(self.grid, finished.trajectories))
+            self.to_come = update_values(self.to_come, steps(self.grid, finished.trajectories))
         new_sums = stays(self.grid, trajectories)
         visited = np.flatnonzero(new_sums.visits)
         if epoch.allowance is not None:  # forget no more than is new
@@ -220,8 +228,8 @@ class HistoryPolicy:
         self.fresh += float(new_sums.visits.sum())
         columns = [column[visited] for column in (new_sums.visits, new_sums.won, new_sums.paid)]
         self.sums.add(visited, np.stack(columns, axis=1))
-        trajectories, values = self.trajectories.then(trajectories), stacked(self.values, values)
-        self.trajectories, self.values = thinned(trajectories, values, max_rows)
+        trajectories, values = self.trajectories.append(trajectories), stack_rows(self.values, values)
+        self.trajectories, self.values = thin_out(trajectories, values, max_rows)
 
     def _scale(self, factor: float) -> None:
         self.sums.scale(factor)
@@ -234,7 +242,7 @@ class HistoryPolicy:
         won, paid = chances(self.grid, sums)
         return self.to_come if self.differences else won, paid
 
-    def _told(self) -> Terms:
+    def _fit_terms(self) -> Terms:
         """Return the terms, fitted to the remembered trajectories."""
         trajectories, sums = self.trajectories, self._sums()
         if not len(trajectories) or sums.won.sum() < ENOUGH:
@@ -254,7 +262,7 @@ class HistoryPolicy:
                 paid[row_vectors],
                 trajectories.weight[rows],
             )
-            terms.append(fitted(state_terms, self.values[rows, : len(state_terms)], *columns))
+            terms.append(fit_terms(state_terms, self.values[rows, : len(state_terms)], *columns))
         return tuple(terms)
 
     def state(self) -> Mapping[str, Any]:
@@ -276,21 +284,24 @@ class HistoryPolicy:
             "chosen": self.table.to_arrays(),
         }
 
-    def learned(self) -> Mapping[str, Any]:
+    def update_values(self) -> Mapping[str, Any]:
         """Return the state for another stream: the fitted terms and sums, without the trajectories."""
-        self.fitted = self._told()
-        self.trajectories, self.values, self.fresh = Lived.none(), np.zeros((0, 0)), 0.0
+        self.fitted = self._fit_terms()
+        self.trajectories, self.values, self.fresh = CompleteTrajectories.empty(), np.zeros((0, 0)), 0.0
         self.trusted = 1.0
         self._scale(min(1.0, VISITS / max(self.visits, 1.0)))
-        self.table = self._chosen(self.configuration, self.fitted)
-        anew = {"pending": self.pending.anew().to_arrays(), "watch": self.watch.anew().to_data()}
+        self.table = self._make_table(self.configuration, self.fitted)
+        anew = {"pending": self.pending.for_new_stream().to_arrays(), "watch": self.watch.for_new_stream().to_data()}
         return {**self.state(), **anew, "proof": Proof().to_data()}
 
     def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Restore :meth:`state`. Raises :class:`ValueError` for other data."""
         try:
             sums = read_memory(state["sums"].tobytes())
-            trajectories, values = Lived.from_arrays(state["known"]), np.asarray(state["values"], np.float64)
+            trajectories, values = (
+                CompleteTrajectories.from_arrays(state["known"]),
+                np.asarray(state["values"], np.float64),
+            )
             pending, watch = self.pending.with_arrays(state["pending"]), Watch.from_data(state["watch"])
             to_come, proof = np.asarray(state["to_come"], np.float64), Proof.from_data(state["proof"])
             fitted_terms = tuple(tuple(map(FittedTerm.from_data, terms)) for terms in state["told"])

@@ -66,7 +66,7 @@ def _by_events(context: PolicyContext, grid: Grid, sums: Table) -> SheddingTable
     of_node = np.where(makes[:, parts.state], levels[:, grid.windows - 1 - parts.remaining], 1).max(axis=0)
     return replace(
         SheddingTable.flat(context, grid=grid),
-        level=np.where(parts.since == int(grid.since(0, 0)), of_node, HIGHEST).astype(np.uint8),
+        level=np.where(parts.since == int(grid.since_bins(0, 0)), of_node, HIGHEST).astype(np.uint8),
         # An event has one place in each open window; the best one counts.
         admit=admission_of(context, np.maximum.accumulate(levels, axis=1)),
         noise=NOISE,

@@ -30,12 +30,12 @@ class OraclePolicy(HistoryPolicy):
 
     def learn(self, epoch: Epoch) -> SheddingTable:
         """Learn from an epoch without a bound; ignore any other."""
-        return super().learn(epoch) if epoch.allowance is None else self._unwatched()
+        return super().learn(epoch) if epoch.allowance is None else self._table_without_samples()
 
     def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Restore a state of ``history``. Raises :class:`ValueError` for other data."""
         super().restore(state)
-        return self._unwatched()
+        return self._table_without_samples()
 
-    def _unwatched(self) -> SheddingTable:
+    def _table_without_samples(self) -> SheddingTable:
         return self.table.watching(sample=0.0, shadow=0.0)

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from acep.learning.estimation.temporal_differences import learned, steps
+from acep.learning.estimation.temporal_differences import steps, update_values
 from acep.learning.estimation.utility import Sums, chances
 from acep.learning.history.sums import SUMS, tally
 from acep.learning.policies.counting import Scheme, Table
@@ -53,7 +53,7 @@ def of_nodes(context: PolicyContext, grid: Grid, sums: Table, finished: Finished
         column[vector_sums.vectors] = available[name]
     new_sums = plus({name: sums[name] for name in added}, forget, added)
     if "value" in sums:
-        new_sums = {**new_sums, "value": learned(sums["value"], steps(grid, trajectories))}
+        new_sums = {**new_sums, "value": update_values(sums["value"], steps(grid, trajectories))}
     return new_sums
 
 

@@ -33,13 +33,13 @@ class Table:
     def __post_init__(self) -> None:
         columns = vars(self)
         for name, kind in self.kinds.items():
-            columns[name] = _as(columns[name], kind, name)
+            columns[name] = _cast_column(columns[name], kind, name)
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"columns of several lengths: {lengths}")
 
     @classmethod
-    def none(cls) -> Self:
+    def empty(cls) -> Self:
         """Return a table without rows."""
         return cls(**{name: np.zeros(0, kind) for name, kind in cls.kinds.items()})
 
@@ -57,15 +57,15 @@ class Table:
         """Return some rows, given by row numbers or by a mask."""
         selected = {name: getattr(self, name)[which] for name in self.kinds}
         # A mask keeps the order, so the rows need no new check.
-        return self.unchecked(selected) if which.dtype == np.bool_ else replace(self, **selected)
+        return self.without_checks(selected) if which.dtype == np.bool_ else replace(self, **selected)
 
-    def unchecked(self, columns: Mapping[str, NDArray[Any]]) -> Self:
+    def without_checks(self, columns: Mapping[str, NDArray[Any]]) -> Self:
         """Return a table of columns that are known to be valid."""
         table = object.__new__(type(self))
         vars(table).update(columns)
         return table
 
-    def then(self, other: Self) -> Self:
+    def append(self, other: Self) -> Self:
         """Return these rows followed by those of another table."""
         if not len(other) or not len(self):
             return self if len(self) else other
@@ -87,7 +87,7 @@ def stored_name(name: str) -> str:
     return STORED_NAMES.get(name, name)
 
 
-def _as(column: NDArray[Any], kind: type, name: str) -> NDArray[Any]:
+def _cast_column(column: NDArray[Any], kind: type, name: str) -> NDArray[Any]:
     if column.ndim != 1:
         raise ValueError(f"{name} is not one-dimensional")
     if column.dtype == kind:

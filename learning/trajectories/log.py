@@ -13,7 +13,7 @@ from acep.learning.trajectories.columns import stored_name
 from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
 from acep.learning.trajectories.trajectories import Trajectories
 
-__all__ = ["Ages", "Extra", "Log", "log_of", "stacked"]
+__all__ = ["Ages", "Extra", "Log", "log_of", "stack_rows"]
 
 MADE_COLUMNS = ("trajectory", "parent", "partition", "state", "error", "start", "made", "feature", "age")
 ENDED_COLUMNS = ("trajectory", "when", "how", "touches", "age")
@@ -21,10 +21,10 @@ RUN_COLUMNS = ("parent", "partition", "when", "error", "age")
 NO_TRAJECTORIES = Trajectories()
 
 
-def stacked(upper: Floats, lower: Floats) -> Floats:
+def stack_rows(upper: Floats, lower: Floats) -> Floats:
     """Stack two tables by rows; columns that one of them lacks are NaN there.
 
-    >>> stacked(np.ones((1, 1)), np.zeros((1, 2))).tolist()
+    >>> stack_rows(np.ones((1, 1)), np.zeros((1, 2))).tolist()
     [[1.0, nan], [0.0, 0.0]]
     """
     table = np.full((len(upper) + len(lower), max(upper.shape[1], lower.shape[1])), np.nan)
@@ -42,12 +42,12 @@ class Extra:
     age: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     values: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
-    def then(self, other: Extra) -> Extra:
+    def append(self, other: Extra) -> Extra:
         """Return these rows followed by later ones; values of terms that were not logged are NaN."""
         if not len(other.trajectory) or not len(self.trajectory):
             return self if len(self.trajectory) else other
         trajectory, age = (np.concatenate(two) for two in ((self.trajectory, other.trajectory), (self.age, other.age)))
-        return Extra(trajectory, age, stacked(self.values, other.values))
+        return Extra(trajectory, age, stack_rows(self.values, other.values))
 
     def to_arrays(self) -> dict[str, Any]:
         """Return the columns by name."""
@@ -64,7 +64,7 @@ class Extra:
             raise ValueError("trajectories do not rise")
         return cls(trajectory, age, values)
 
-    def of(self, trajectories: Ints) -> Extra:
+    def select(self, trajectories: Ints) -> Extra:
         """Return the rows of some numbers, all of which must be there."""
         rows = np.searchsorted(self.trajectory, trajectories)
         return Extra(trajectories, self.age[rows], self.values[rows])
@@ -80,7 +80,7 @@ class Ages:
     parent: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     finds: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def then(self, other: Ages) -> Ages:
+    def append(self, other: Ages) -> Ages:
         """Return these rows followed by later ones."""
         return Ages(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
@@ -98,7 +98,7 @@ class Ages:
             raise ValueError("columns of several lengths")
         return cls(*columns)
 
-    def of(self, trajectories: Ints) -> Ages:
+    def select(self, trajectories: Ints) -> Ages:
         """Return the rows of some numbers, which rise."""
         is_listed, has_parent = np.isin(self.trajectory, trajectories), np.isin(self.parent, trajectories)
         return Ages(self.trajectory[is_listed], self.ends[is_listed], self.parent[has_parent], self.finds[has_parent])
@@ -137,5 +137,5 @@ def log_of(made_rows: Ints, ended_rows: Ints, run_rows: Ints, values: Floats, *,
     found_columns = {name: runs[name] for name in ("parent", "partition", "when", "error")}
     ends = dict(zip(ENDED_COLUMNS, e.T, strict=True))
     ages = Ages(ends["trajectory"], ends.pop("age"), runs["parent"], runs["age"])
-    trajectories = Trajectories.of({**columns, "weight": np.ones(len(m))}, ends, found_columns)
+    trajectories = Trajectories.from_columns({**columns, "weight": np.ones(len(m))}, ends, found_columns)
     return Log(trajectories, extra, ages, distinct_points[:, 0], distinct_points[:, 2], is_found)

@@ -109,7 +109,7 @@ class Grid:
         age = np.asarray(now, np.int64) - np.asarray(start, np.int64)
         return self.windows - 1 - np.searchsorted(self.ages, age, side="right")
 
-    def since(self, made_at: ArrayLike, now: ArrayLike) -> Ints:
+    def since_bins(self, made_at: ArrayLike, now: ArrayLike) -> Ints:
         """Return the bin of the time since the last event."""
         if self.span is None:
             return np.zeros(np.broadcast(made_at, now).shape, dtype=np.int64)
@@ -130,17 +130,17 @@ class Grid:
         Arguments broadcast. ``ValueError`` for a state or feature outside the grid, or a negative error.
         """
         state, error, feature = (np.asarray(part, np.int64) for part in (state, error, feature))
-        _within(state, self.states, "state")
-        _within(feature, self.features, "feature")
-        _within(error, NEVER, "error level")
+        _check_range(state, self.states, "state")
+        _check_range(feature, self.features, "feature")
+        _check_range(error, NEVER, "error level")
         error = np.minimum(error, self.errors - 1)
-        return self.joined(Parts(state, error, self.remaining(start, now), self.since(made_at, now), feature))
+        return self.join_parts(Parts(state, error, self.remaining(start, now), self.since_bins(made_at, now), feature))
 
     def _time(self, start: Ints, made_at: Ints, now: Ints) -> Ints:
         """Return what the bins of time add to a vector."""
-        return (self.remaining(start, now) * self.waits + self.since(made_at, now)) * self.features
+        return (self.remaining(start, now) * self.waits + self.since_bins(made_at, now)) * self.features
 
-    def joined(self, parts: Parts) -> Ints:
+    def join_parts(self, parts: Parts) -> Ints:
         """Return the vectors with these parts, which must be within the grid."""
         number: Any = parts.state
         for size, part in zip(self.shape[1:], parts[1:], strict=True):
@@ -150,7 +150,7 @@ class Grid:
     def parts(self, vectors: ArrayLike) -> Parts:
         """Return the parts of vectors; ``ValueError`` for a number that is no vector."""
         quotient = np.asarray(vectors, np.int64)
-        _within(quotient, self.vectors, "vector")
+        _check_range(quotient, self.vectors, "vector")
         parts = []
         for size in reversed(self.shape[1:]):
             parts.append(quotient % size)
@@ -173,7 +173,7 @@ class Grid:
         state, error, remaining, since, feature = self.parts(vectors)
         zero = np.zeros_like(state)
         parts = (zero if level > 3 else feature, zero if level > 0 else since)
-        return self.joined(
+        return self.join_parts(
             Parts(state, zero if level > 2 else error, zero if level > 1 else remaining, parts[1], parts[0])
         )
 
@@ -234,12 +234,12 @@ class Passage:
     first: Ints
     changes: Ints
 
-    def at(self, rows: Ints, times: Ints) -> Ints:
+    def stay_at(self, rows: Ints, times: Ints) -> Ints:
         """Return the stays of rows at these times; times before the first stay give the first stay."""
         reached = np.count_nonzero(self.changes[rows] <= times[:, None], axis=1)
         return np.asarray(self.first[rows] + np.maximum(reached, 1) - 1, np.int64)
 
 
-def _within(values: Ints, size: int, name: str) -> None:
+def _check_range(values: Ints, size: int, name: str) -> None:
     if values.size and not 0 <= values.min() <= values.max() < size:
         raise ValueError(f"a {name} is not from 0 to {size - 1}")

@@ -50,14 +50,14 @@ class Targets:
         if not holds:
             raise ValueError("no numbers of targets")
 
-    def numbered(self, runs: CompleteRuns) -> tuple[Targets, CompleteRuns]:
+    def number_targets(self, runs: CompleteRuns) -> tuple[Targets, CompleteRuns]:
         """Number the targets of the next stretch of events, and return the state after it and the completed table.
 
         ``target`` and ``first`` (whether the row is the first of its target) are filled in. A delayed point, earlier
         than the last one of its partition, belongs to the target of that one if the gap allows.
 
         >>> runs = CompleteRuns(*map(np.array, ([-1] * 4, [7, 7, 7, 5], [3, 9, 4, 4], [0] * 4, [-1] * 4, [False] * 4)))
-        >>> targets, runs = Targets(gap=5).numbered(runs)
+        >>> targets, runs = Targets(gap=5).number_targets(runs)
         >>> runs.target.tolist(), runs.first.tolist(), targets.count
         ([0, 0, 0, 1], [True, False, False, True], 2)
         """
@@ -159,7 +159,7 @@ def walk(partials: Made, runs: CompleteRuns) -> Reached:
     leaf = partials.find(runs.parent)
     has_leaf = leaf >= 0
     if not has_leaf.any():
-        return Reached.none()
+        return Reached.empty()
     parents, depth = partials.parents, depths(partials.parents)
     leaf, target = leaf[has_leaf], runs.target[has_leaf]
     until = runs.when[has_leaf]

@@ -78,7 +78,7 @@ class Made(Table):
     def featureless(self) -> Made:
         """Return the same rows, all with feature 0."""
         columns = {name: getattr(self, name) for name in self.kinds}
-        return self.unchecked({**columns, "feature": np.zeros_like(self.feature)})
+        return self.without_checks({**columns, "feature": np.zeros_like(self.feature)})
 
     def find(self, trajectories: Ints) -> Ints:
         """Return the rows of the numbers ``trajectories``, -1 where there is none."""
@@ -134,12 +134,12 @@ class CompleteRuns(Table):
 class Trajectories:
     """The log of a stretch of events; construction raises :class:`ValueError` for contradictory tables."""
 
-    made: Made = field(default_factory=Made.none)
-    ended: Ended = field(default_factory=Ended.none)
-    found: CompleteRuns = field(default_factory=CompleteRuns.none)
+    made: Made = field(default_factory=Made.empty)
+    ended: Ended = field(default_factory=Ended.empty)
+    found: CompleteRuns = field(default_factory=CompleteRuns.empty)
 
     @classmethod
-    def of(
+    def from_columns(
         cls,
         made_columns: Mapping[str, ArrayLike],
         ended_columns: Mapping[str, ArrayLike],
@@ -150,7 +150,8 @@ class Trajectories:
         >>> made = {"trajectory": [4], "parent": [-1], "partition": [0], "state": [1], "error": [0], "start": [7],
         ...         "made": [7], "feature": [0], "weight": [1]}
         >>> ended = {"trajectory": [4], "when": [10], "how": [0], "touches": [3]}
-        >>> len(Trajectories.of(made, ended, {"parent": [4], "partition": [0], "when": [9], "error": [0]}).found)
+        >>> runs = {"parent": [4], "partition": [0], "when": [9], "error": [0]}
+        >>> len(Trajectories.from_columns(made, ended, runs).found)
         1
         """
         count = len(np.asarray(run_columns.get("parent", ())))
@@ -166,9 +167,11 @@ class Trajectories:
         """Return whether anything was logged."""
         return len(self.made) > 0 or len(self.ended) > 0 or len(self.found) > 0
 
-    def then(self, other: Trajectories) -> Trajectories:
+    def append(self, other: Trajectories) -> Trajectories:
         """Return this log followed by the log of later events."""
-        return Trajectories(self.made.then(other.made), self.ended.then(other.ended), self.found.then(other.found))
+        return Trajectories(
+            self.made.append(other.made), self.ended.append(other.ended), self.found.append(other.found)
+        )
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all columns, by names such as ``made.state``."""
@@ -207,7 +210,7 @@ def split_finished(open_: Trajectories, new: Trajectories, limit: int) -> Finish
     and later extensions of them begin new trees. Found runs go with the tree of their parent; those without a known
     parent go with the finished trees.
     """
-    trajectories = open_.then(new)
+    trajectories = open_.append(new)
     partials = trajectories.made
     root = roots(partials)
     ends = partials.find(trajectories.ended.trajectory)
@@ -223,8 +226,8 @@ def split_finished(open_: Trajectories, new: Trajectories, limit: int) -> Finish
         newer = np.cumsum(sizes[::-1])[::-1]
         stays &= (newer <= limit)[root]
         cut = int(np.count_nonzero(alive & ~stays))
-    ends_stay = _of(stays, ends)
-    runs_stay = _of(stays, partials.find(trajectories.found.parent))
+    ends_stay = _select_mask(stays, ends)
+    runs_stay = _select_mask(stays, partials.find(trajectories.found.parent))
     # Ends without a row belong to trees that were cut; drop them.
     return FinishedTrees(
         Trajectories(
@@ -247,7 +250,7 @@ def roots(partials: Made) -> Ints:
         root = higher
 
 
-def _of(mask: Bools, rows: Ints) -> Bools:
+def _select_mask(mask: Bools, rows: Ints) -> Bools:
     """Return the mask at some rows; False for row -1."""
     is_selected = rows >= 0
     is_selected[is_selected] = mask[rows[is_selected]]

@@ -206,7 +206,7 @@ def test_weights_are_scaled_to_integers() -> None:
     costs = costs_of(query)
     assert costs == Costs(6, 9, (("a", 3), ("b", 2), ("c", None)), False)
     assert [costs.weight(v) for v in "abcx"] == [3, 2, None, 6]
-    assert (costs.unscaled(9), costs.unscaled(12)) == (Fraction(3, 2), 2)
+    assert (costs.unscale(9), costs.unscale(12)) == (Fraction(3, 2), 2)
 
 
 def test_gaps_that_others_outdo_are_left_out() -> None:

@@ -424,7 +424,7 @@ def test_lint_reads_what_is_used_where_fields_are_many(monkeypatch: pytest.Monke
     query = "PATTERN SEQ(a p, a q) WHERE p.o.x < q.o.x WITHIN 1"
     options = options_of(columns=["ts", "type", "o.x"])
     for most, complete in ((53 * 100, False), (54 * 100, True)):  # with the object itself
-        monkeypatch.setattr(reading, "MOST", most)
+        monkeypatch.setattr(reading, "MAX_VALUES", most)
         assert reading.read_whole("x.jsonl", options)[1] is complete
     assert acep.lint("x.jsonl", query).codes == ["no_partition"]
 

@@ -45,7 +45,7 @@ def test_the_template_has_matches() -> None:
 
 def test_only_what_can_be_counted_is_counted() -> None:
     with pytest.raises(ValueError, match="two components"):
-        counting.stock_runs(streams.ticker(), StockQuery(third=True))
+        counting.count_stock_runs(streams.ticker(), StockQuery(third=True))
 
 
 @pytest.mark.parametrize(

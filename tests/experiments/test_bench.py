@@ -99,14 +99,14 @@ def test_names_and_groups() -> None:
 def test_peers_are_judged_by_what_they_found() -> None:
     case = next(one for one in CASES if one.workload == "w2-next")
     outcome = Outcome(rows=100, matches=7, seconds=5.0, cpu=5.0, runs=1)
-    page = peers.body([OURS], [peers.Compared(case, outcome, count=True, bindings=True)])
+    page = peers.write_body([OURS], [peers.Compared(case, outcome, count=True, bindings=True)])
     assert "10 times" in page
     assert "count, bindings" in page
-    wrong = peers.body([OURS], [peers.Compared(case, outcome, count=False, bindings=None)])
+    wrong = peers.write_body([OURS], [peers.Compared(case, outcome, count=False, bindings=None)])
     assert "count differs" in wrong
     assert "times" not in wrong
     other = replace(case, meaning="differs: in a test")
-    assert "times" not in peers.body([OURS], [peers.Compared(other, outcome, count=None, bindings=None)])
+    assert "times" not in peers.write_body([OURS], [peers.Compared(other, outcome, count=None, bindings=None)])
 
 
 def test_bindings_are_compared() -> None:

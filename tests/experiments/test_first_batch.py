@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiments.spark.first_batch import BUCKETS, First, body, main
+from experiments.spark.first_batch import BUCKETS, First, main, write_body
 
 pytestmark = pytest.mark.long
 
@@ -24,5 +24,5 @@ def test_the_memory_of_workers_is_measured(spark: Any, tmp_path: Path) -> None:
 
 
 def test_a_page_has_a_line_for_each_run() -> None:
-    text = body([First(1_000, 8, 7, 40_000, 150_000_000)])
+    text = write_body([First(1_000, 8, 7, 40_000, 150_000_000)])
     assert "| 1,000 | 8 | 7 | 40 kB | 150 MB |" in text

@@ -46,7 +46,7 @@ def test_all_systems_give_as_many_rows(case: frames.Case) -> None:
     duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
     rows = frames.measure_case(case, duckdb, polars, scale=0.01, repeats=1)
     assert [row.system for row in rows] == ["acep", "DuckDB", "polars"]
-    assert f"{rows[0].size:,} rows." in frames.body(rows)
+    assert f"{rows[0].size:,} rows." in frames.write_body(rows)
 
 
 def test_what_is_not_installed_is_named(

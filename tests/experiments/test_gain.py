@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments import streams
-from experiments.gain import gain, gains_table, paper_table, phases, phases_table
+from experiments.gain import gains_table, measure_gain, measure_phases, paper_table, phases_table
 from experiments.workload import Workload
 
 SET = Workload(
@@ -15,11 +15,11 @@ SET = Workload(
 
 
 def test_gains_are_measured_and_put_beside_the_paper() -> None:
-    native = gain(SET, 5.0)
+    native = measure_gain(SET, 5.0)
     assert native.windowed.matches == native.alone.matches > 0
     assert 0 < native.windowed.handed < native.windowed.came <= native.alone.rows == 3_000
     assert native.windowed.nodes < native.alone.nodes
-    told = phases(SET, "automaton", 0.2)
+    told = measure_phases(SET, "automaton", 0.2)
     assert list(told.cpu) == ["", "f", "fp", "fpc"]
     assert told.touches[""] > told.touches["f"] > told.touches["fp"] > told.touches["fpc"]
     assert "pset-stock-4" in gains_table([native])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from experiments.spark import keys
-from experiments.spark.keys import Growth, body, main
+from experiments.spark.keys import Growth, main, write_body
 
 pytestmark = pytest.mark.long
 
@@ -32,7 +32,7 @@ def test_live_keys_are_counted_and_idle_ones_are_freed(
 def test_a_page_has_a_table_for_each_query() -> None:
     names = ("seq", "rise")
     found = [Growth(name, n, 1_000, 0.25, 7, n // 2, 2_000 * n, 0, 500) for name in names for n in (10, 20)]
-    text = body(found)
+    text = write_body(found)
     assert "## seq" in text
     assert "## rise" in text
     assert "| 20 | 0.25 | 7 | 10 | 40 kB | 0 | 500B |" in text

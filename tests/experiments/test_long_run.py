@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from experiments.spark import long_run
-from experiments.spark.long_run import Streamed, Written, body, growths, main
+from experiments.spark.long_run import Streamed, Written, growths, main, write_body
 
 pytestmark = pytest.mark.long
 
@@ -44,7 +44,7 @@ def test_the_last_quarter_is_compared_with_the_second() -> None:
     assert told["files"] == (35, 75, "grows")
     assert told["seconds"][2] == ""
     flat = [Streamed(n, *[1_000] * 10, seconds=0.25) for n in range(1, 9)]
-    text = body([replace(one, log_files=one.done) for one in flat], 77, points)
+    text = write_body([replace(one, log_files=one.done) for one in flat], 77, points)
     assert "After 8: Memory, state and files are flat. The matches, 77, are exactly those of one process." in text
     assert "After 8: These grow: files." in text
     assert "| files | 35 | 75 | 2.143 | grows |" in text

@@ -15,7 +15,7 @@ from experiments.results import RESULTS
 from experiments.spark import running
 from experiments.spark.__main__ import main
 from experiments.spark.figures import Cell, cells, interval, read_cells
-from experiments.spark.page import body, picture, write_results
+from experiments.spark.page import draw_picture, write_body, write_results
 from experiments.spark.routes import ROUTES, Each, Route, choose_routes, explain_missing
 from experiments.spark.running import Run, steady
 
@@ -157,9 +157,9 @@ def test_the_page_is_made_from_its_csv(tmp_path: Path) -> None:
     page = write_results(tmp_path, cells([*RUNS, *static]), {"cores": 2}, ["state-seq: no keyword"])
     text = page.read_text(encoding="utf-8")
     found = read_cells(tmp_path / "spark.csv")
-    assert text.endswith(f"\n\n{body(found)}\n")
-    assert (tmp_path / "spark.svg").read_text(encoding="utf-8") == picture(found)
-    assert picture(found).count("<polyline") == 3
+    assert text.endswith(f"\n\n{write_body(found)}\n")
+    assert (tmp_path / "spark.svg").read_text(encoding="utf-8") == draw_picture(found)
+    assert draw_picture(found).count("<polyline") == 3
     for line in (
         "Not measured: state-seq: no keyword.",
         "| store-seq | 1,000 | 10,000 | 7 | 2 MB |",
@@ -181,5 +181,5 @@ def test_one_route_alone_makes_a_page(tmp_path: Path, route: str, lines: int) ->
 @pytest.mark.skipif(not (RESULTS / "spark.csv").is_file(), reason="`make bench-spark` writes it")
 def test_the_page_of_results_is_made_from_its_csv() -> None:
     found: list[Cell] = read_cells(RESULTS / "spark.csv")
-    assert body(found) in (RESULTS / "spark.md").read_text(encoding="utf-8")
-    assert (RESULTS / "spark.svg").read_text(encoding="utf-8") == picture(found)
+    assert write_body(found) in (RESULTS / "spark.md").read_text(encoding="utf-8")
+    assert (RESULTS / "spark.svg").read_text(encoding="utf-8") == draw_picture(found)

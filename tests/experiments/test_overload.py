@@ -23,7 +23,7 @@ from acep.reference.engine import Event, MatchNode, ReferenceEngine, Trail
 from acep.reference.runtime import ReferenceRuntime
 from examples.data import MORE
 from experiments import streams
-from experiments.overload.heavy import heavy
+from experiments.overload.heavy import heavy_workloads
 from experiments.overload.survey import Half, Surveyed, survey_half, surveyed_table
 from experiments.overload.survival import count_wanted, find_surviving, keep_share, touches_by_length
 from experiments.overload.trial import stream
@@ -52,7 +52,7 @@ def workload(request: pytest.FixtureRequest, data: Callable[[str], Path]) -> Ove
 
 
 def test_the_node_engine_runs_it(workload: Overload) -> None:
-    assert workload.choice.alone == "nodes"
+    assert workload.choice.base == "nodes"
     assert workload.control == (workload.within is not None)
     first, second = workload.halves()
     assert first.num_rows + second.num_rows == workload.events().num_rows
@@ -80,17 +80,17 @@ def test_there_are_workloads_over_all_streams() -> None:
 
 
 def test_heavy_workloads_differ_in_what_ties_their_events() -> None:
-    texts = {workload.name: workload.text for workload in heavy()}
+    texts = {workload.name: workload.text for workload in heavy_workloads()}
     assert len(texts) >= 8
     assert all(OVERLOADS[name].name.startswith("heavy-") for name in texts)
     for part in ("[game]", "abs(", "<>", "> a.x", "skip_till_next_match", "skip_till_any_match"):
         assert any(part in text for text in texts.values()), part
-    assert sum(not workload.plan.keys for workload in heavy() if workload.file in streams.GENERATED) >= 2
-    assert [workload.name for workload in heavy() if workload.errors] == ["heavy-lookups-k1-90s"]
-    assert {workload.file for workload in heavy()} > streams.GENERATED.keys()
+    assert sum(not workload.plan.keys for workload in heavy_workloads() if workload.file in streams.GENERATED) >= 2
+    assert [workload.name for workload in heavy_workloads() if workload.errors] == ["heavy-lookups-k1-90s"]
+    assert {workload.file for workload in heavy_workloads()} > streams.GENERATED.keys()
 
 
-@pytest.mark.parametrize("workload", [*heavy()], ids=lambda workload: workload.name)
+@pytest.mark.parametrize("workload", [*heavy_workloads()], ids=lambda workload: workload.name)
 def test_a_heavy_workload_has_as_many_match_points_as_are_known(
     workload: Overload, data: Callable[[str], Path]
 ) -> None:
@@ -102,7 +102,7 @@ def test_a_heavy_workload_has_as_many_match_points_as_are_known(
     if WRITE:
         golden = json.loads(HEAVY.read_text()) if HEAVY.is_file() else {}
         golden[workload.name] = counts
-        ordered = {each.name: golden[each.name] for each in heavy() if each.name in golden}
+        ordered = {each.name: golden[each.name] for each in heavy_workloads() if each.name in golden}
         HEAVY.write_text(json.dumps(ordered, indent=1) + "\n")
     golden = json.loads(HEAVY.read_text())[workload.name]
     assert golden["points"] > 50
@@ -110,7 +110,7 @@ def test_a_heavy_workload_has_as_many_match_points_as_are_known(
         assert counts == golden
 
 
-@pytest.mark.parametrize("workload", [*heavy()], ids=lambda workload: workload.name)
+@pytest.mark.parametrize("workload", [*heavy_workloads()], ids=lambda workload: workload.name)
 def test_the_reference_finds_the_matches_of_a_heavy_workload(workload: Overload, data: Callable[[str], Path]) -> None:
     """Around the match of the fewest events in a row, in one partition: a prefix may have none."""
     if workload.file not in streams.GENERATED:

@@ -20,7 +20,7 @@ from acep.sketches.neighbour_map import NeighbourMap
 from acep.training.offline import Student, learn_offline
 from experiments import streams
 from experiments.overload import ablation, by_time, drift, generalise, overhead, proxy, sketched, sweeps
-from experiments.overload.figure import FigurePoint, Spec, command, describe_estimate, figure_of
+from experiments.overload.figure import FigurePoint, Spec, describe_estimate, make_figure, run_command
 from experiments.overload.trial import Timed, Warm, make_warm, measure_exact, run, stream
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import OVERLOADS
@@ -115,7 +115,7 @@ def test_a_tenth_of_the_memory_finds_as_much_where_neighbours_share_a_cell() -> 
 
 
 def test_what_matters_changes_after_three_quarters_of_the_drifting_stream() -> None:
-    events = drift.drifting(40_000)
+    events = drift.drifting_stream(40_000)
     tags = events["tag"].to_numpy()
     last = events["type"].combine_chunks().indices.to_numpy() == 2
     first, then = tags[:30_000][last[:30_000]], tags[30_000:][last[30_000:]]
@@ -152,8 +152,8 @@ def test_an_ample_budget_has_the_same_result() -> None:
     rows = list(overhead.measure_costs(LETTERS, repeats=1))
     assert [row.policy for row in rows] == list(overhead.COMPARED)
     assert all(row.same and row.held_touches <= overhead.SHARE * row.touches for row in rows)
-    assert "| letters |" in overhead.body(rows)
-    assert overhead.picture(rows).count("<polyline") == 2 * len(rows)
+    assert "| letters |" in overhead.write_body(rows)
+    assert overhead.draw_picture(rows).count("<polyline") == 2 * len(rows)
 
 
 def few(workload: Overload, seed: int) -> Iterator[FigurePoint]:
@@ -167,7 +167,7 @@ def few(workload: Overload, seed: int) -> Iterator[FigurePoint]:
 def test_a_figure_is_written(tmp_path: Path, data: Callable[[str], Path]) -> None:
     data("sepsis")
     spec = Spec("few", "A few points", "Two of them.", ("labs-*",), few, "x", log=True)
-    assert command(spec, ["labs-k1-28d", "--output", str(tmp_path)]) == 0
+    assert run_command(spec, ["labs-k1-28d", "--output", str(tmp_path)]) == 0
     with (tmp_path / "few.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2 * len(sweeps.COMPARED)
@@ -180,7 +180,7 @@ def test_a_figure_is_written(tmp_path: Path, data: Callable[[str], Path]) -> Non
 
 def test_the_picture_has_a_line_for_each_series() -> None:
     rows = list(sweeps.measure_policies(LETTERS, 0, {1.0: 0.5, 2.0: 0.25}))
-    told = figure_of(sweeps.SPECS["rate"], rows)
+    told = make_figure(sweeps.SPECS["rate"], rows)
     assert told.picture.count("<polyline") == 2 * len(sweeps.COMPARED)
 
 
@@ -230,5 +230,5 @@ def test_what_is_found_in_how_much_time() -> None:
     assert all(row.points == row.bundles == 1 for row in rows if row.way == by_time.SEARCH and row.share == 1.3)
     assert by_time.find_best(rows, 1e9, "points") == 1
     assert by_time.find_best(rows, 0, "points") is None
-    assert "| letters |" in by_time.body(rows)
-    assert by_time.picture(rows).count("<polyline") == 2 * len(ways)
+    assert "| letters |" in by_time.write_body(rows)
+    assert by_time.draw_picture(rows).count("<polyline") == 2 * len(ways)

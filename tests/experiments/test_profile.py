@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiments import profile, sampling
-from experiments.results import short
+from experiments.results import shorten
 from experiments.sampling import FILES, FUNCTIONS, count_samples, layer_of
 from experiments.workloads import WORKLOADS, choose_workloads
 
@@ -132,6 +132,6 @@ def test_the_text_says_what_was_measured() -> None:
         assert len(figures) == len(re.findall(r"\d\s%", text)), section
         for layer, share in figures:
             assert f"{shares[layer]:.0%}" == f"{share}%", (heading, layer)
-        times = {short(number) for (kind, *_), number in numbers.items() if kind == "sizes"}
+        times = {shorten(number) for (kind, *_), number in numbers.items() if kind == "sizes"}
         assert [time for time in re.findall(r"([\d.,]+)\sns", text) if time not in times] == [], heading
     assert told == set(measured)

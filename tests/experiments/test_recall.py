@@ -18,7 +18,7 @@ from acep.budget.policies import POLICIES
 from acep.checks.watched import digest
 from experiments import streams
 from experiments.overload import recall
-from experiments.overload.paired import area, gain
+from experiments.overload.paired import area, compare_with_best
 from experiments.overload.trial import (
     Exact,
     Run,
@@ -89,7 +89,7 @@ def test_a_replicate_leaves_out_partitions_in_both_halves() -> None:
     assert 0 < left[0] < sum(map(len, whole.train))
     assert 0 < left[1] < whole.events
     runs = [run(one, one.engine) for one in (whole, part)]
-    assert set(part.partitions.known) < set(whole.partitions.known)
+    assert set(part.partitions.numbers) < set(whole.partitions.numbers)
     assert 0 < len(runs[1].points) < len(runs[0].points)
 
 
@@ -97,11 +97,11 @@ def test_areas_and_intervals() -> None:
     assert area([(0.02, 0.5), (0.1, 0.5), (0.5, 0.5)]) == pytest.approx(0.5)
     same = {"x": [0.5, 0.6], "y": [0.7, 0.9]}
     better = {name: [value + 0.05 for value in values] for name, values in same.items()}
-    told = gain({"history": better, "random": same}, "history")
+    told = compare_with_best({"history": better, "random": same}, "history")
     assert told.best == "random"
     assert told.interval95 == pytest.approx((0.05, 0.05))
     mixed = {"x": [0.4, 0.5], "y": [0.9, 1.0]}
-    low, high = gain({"history": mixed, "random": same}, "history").interval90
+    low, high = compare_with_best({"history": mixed, "random": same}, "history").interval90
     assert low < 0 < high
 
 
@@ -134,7 +134,7 @@ def test_who_has_seen_the_future_learned_from_the_test_half() -> None:
 def test_no_policy_is_compared_with_one_that_has_seen_the_future() -> None:
     policies = ("random", "trained-on-test", "history")
     rows = [row for one in policies for row in recall.measure_recall(LETTERS, {one: POLICIES[one]}, 0, (0.1,), 1)]
-    body = recall.body([*rows, *(replace(row, workload="another") for row in rows)])
+    body = recall.write_body([*rows, *(replace(row, workload="another") for row in rows)])
     told = body.split("## History against the best of the others")[1].split("\n## ")[0]
     assert "random" in told
     assert "trained-on-test" not in told

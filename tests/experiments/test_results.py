@@ -209,7 +209,7 @@ def test_a_page_with_rows_of_other_sources_is_as_old_as_these(tmp_path: Path, mo
             )
 
     def measure(machine: dict[str, Any], *policies: str) -> str:
-        monkeypatch.setattr("experiments.overload.figure.described", lambda: machine)
+        monkeypatch.setattr("experiments.overload.figure.describe_machine", lambda: machine)
         assert recall.main(["labs-k1-28d", "--output", str(tmp_path), "--policies", *policies]) == 0
         return (tmp_path / "recall.md").read_text(encoding="utf-8")
 

@@ -10,7 +10,7 @@ import pytest
 from experiments.peers.java import ROOT
 from experiments.row_patterns import __main__ as row_patterns
 from experiments.row_patterns.measure import Measured, Systems, measure_shape
-from experiments.row_patterns.page import body, picture
+from experiments.row_patterns.page import draw_picture, write_body
 from experiments.row_patterns.peers import measure_flink, measure_pandas
 from experiments.row_patterns.pushes import CLAUSES, KEYS, measure_pushes
 from experiments.row_patterns.shapes import SHAPES, Shape
@@ -28,7 +28,7 @@ def test_a_shape_is_measured_at_three_sizes(shape: Shape) -> None:
     sizes = [row.rows for row in measured if row.system == "acep"]
     assert sizes == [sizes[0], 2 * sizes[0], 4 * sizes[0]]
     assert len(measured) == 3 + (shape.expression is not None) + bool(shape.sql)
-    assert shape.name.replace("|", "\\|") in body(measured, [], [])
+    assert shape.name.replace("|", "\\|") in write_body(measured, [], [])
 
 
 @pytest.mark.parametrize("keys", KEYS)
@@ -36,15 +36,15 @@ def test_a_shape_is_measured_at_three_sizes(shape: Shape) -> None:
 def test_streams_give_what_one_batch_gives(clause: str, keys: int) -> None:
     streams = measure_pushes(clause, 100, keys, scale=0.05, repeats=1)
     assert [row.rows for row in streams] == [1_000, 2_000, 4_000]
-    assert f"| {clause} | 100 | {keys:,} | 4,000 |" in body([], [], streams)
-    assert "<polyline" in picture([], streams)
+    assert f"| {clause} | 100 | {keys:,} | 4,000 |" in write_body([], [], streams)
+    assert "<polyline" in draw_picture([], streams)
 
 
 def test_a_system_that_fails_has_no_ratio() -> None:
     sizes = [Measured("scan", "acep", rows, rows, 0.1) for rows in (100, 200, 400)]
-    right = body([*sizes, Measured("scan", "pandas-match-recognize", 200, 200, 0.2)], [], [])
+    right = write_body([*sizes, Measured("scan", "pandas-match-recognize", 200, 200, 0.2)], [], [])
     assert "| 4 (200 rows) |" in right
-    wrong = body([*sizes, Measured("scan", "pandas-match-recognize", 200, 3, 0.2, "3 rows out, not 200")], [], [])
+    wrong = write_body([*sizes, Measured("scan", "pandas-match-recognize", 200, 3, 0.2, "3 rows out, not 200")], [], [])
     assert "* scan, pandas-match-recognize: 3 rows out, not 200" in wrong
     assert "(200 rows)" not in wrong
 
@@ -57,7 +57,7 @@ def test_peers_answer_the_same_clause() -> None:
     assert not package.error
     flink = measure_flink(PEERS, scale=0.004, limit=2, repeats=1)
     assert not flink[-1].error
-    assert f"| Flink SQL | {flink[-1].rows:,} |" in body([], flink, [])
+    assert f"| Flink SQL | {flink[-1].rows:,} |" in write_body([], flink, [])
 
 
 def test_the_page_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

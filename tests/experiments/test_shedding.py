@@ -13,7 +13,7 @@ import pytest
 from experiments import streams
 from experiments.overload.workload import Overload
 from experiments.spark import shedding, single_events, units
-from experiments.spark.shedding import Trial, body, main
+from experiments.spark.shedding import Trial, main, write_body
 
 pytestmark = pytest.mark.long
 
@@ -58,7 +58,7 @@ def test_the_page_says_how_near_a_budget_came() -> None:
         Trial("rise", "floor", 0, 1.0, 0.0, 0, 0.0, 0.0),
         Trial("rise", "budget", 1.5, 1.65, 0.55, 500, 0.5, 0.52),
     ]
-    assert "| budget | 1.50 | 1.65 | 1.10 | 0.55 | 0.500 | 0.520 | 0.400 |" in body(found)
+    assert "| budget | 1.50 | 1.65 | 1.10 | 0.55 | 0.500 | 0.520 | 0.400 |" in write_body(found)
 
 
 def test_what_travels_is_compared_with_random_events_and_keys(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from experiments.backtrack import backtrack
 from experiments.native import ENGINES as NATIVE
-from experiments.native import runs_on
+from experiments.native import can_run
 from experiments.workload import Workload, run
 from experiments.workloads import WORKLOADS
 
@@ -45,7 +45,7 @@ def small(workload: Workload, data: Callable[[str], Path]) -> pa.Table:
 
 
 def all_run_on(workload: Workload, table: pa.Table, engine: str) -> bool:
-    return engine == "reference" or all(runs_on(text, table, engine) for text in workload.queries)
+    return engine == "reference" or all(can_run(text, table, engine) for text in workload.queries)
 
 
 KNOWN = [(one, engine) for one in SMALL for engine in ENGINES if WRITE or one.name in golden().get(engine, {})]

@@ -32,7 +32,7 @@ class Log:
             for name, columns in COLUMNS.items()
         ]
         self.rows = {name: [] for name in COLUMNS}
-        return Trajectories.of(*tables)
+        return Trajectories.from_columns(*tables)
 
 
 def dice(
@@ -124,7 +124,7 @@ class Logged(ReferenceEngine):
         counts = Counts()
         number = 0
         for position, (kind, ts) in enumerate(events):
-            live = [node for node in nodes if not self.expired(node, position, ts)]
+            live = [node for node in nodes if not self.has_expired(node, position, ts)]
             self._end([node for node in nodes if all(node is not n for n in live)], None)
             self._from = {}
             nodes, complete = self.feed(live, Event(position, ts, position, (kind,)), kind, counts)
@@ -171,7 +171,7 @@ def joined(logs: Iterable[Trajectories]) -> Trajectories:
     """All of them as one."""
     whole = Trajectories()
     for log in logs:
-        whole = whole.then(log)
+        whole = whole.append(log)
     return whole
 
 

@@ -55,13 +55,13 @@ def advised(seed: int = 0) -> BanditPolicy:
 
 def test_a_reward_is_what_was_kept_for_the_work_that_was_allowed() -> None:
     none = ExpertScore()
-    assert none.then(epoch(15)).reward == 0.75
-    assert none.then(epoch(15, spent=50)).reward == 0.75
-    assert none.then(epoch(15, spent=200)).reward == 0.375
-    assert none.then(epoch(15, price=0.0)) == none.then(epoch(15, allowance=None)) == none
-    few = none.then(epoch(3, of=6))
+    assert none.add_epoch(epoch(15)).reward == 0.75
+    assert none.add_epoch(epoch(15, spent=50)).reward == 0.75
+    assert none.add_epoch(epoch(15, spent=200)).reward == 0.375
+    assert none.add_epoch(epoch(15, price=0.0)) == none.add_epoch(epoch(15, allowance=None)) == none
+    few = none.add_epoch(epoch(3, of=6))
     assert few.reward is None
-    assert few.then(epoch(6, of=6)).reward == 0.75
+    assert few.add_epoch(epoch(6, of=6)).reward == 0.75
 
 
 def test_who_is_in_force_stays_until_enough_is_seen() -> None:

@@ -94,7 +94,7 @@ def test_lives_of_the_reference_engine(pattern: str, strategy: str) -> None:
     trajectories = Logged(plan).run(stream)
     history = History(grid, targets="points", ring=1000)
     history.update(trajectories)
-    numbered = type(history.targets)(0).numbered(trajectories.found)[1]
+    numbered = type(history.targets)(0).number_targets(trajectories.found)[1]
     plain = SlowHistory(grid, type(trajectories)(trajectories.made, trajectories.ended, numbered))
     visited = np.array(sorted(plain.sums))
     wanted = np.array([[plain.sums[v][name] for name in SUMS] for v in visited.tolist()])

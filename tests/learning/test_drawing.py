@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from acep.cli import main
-from acep.learning.history.drawing import _since, history_listing, history_svg, remaining_text
+from acep.learning.history.drawing import _since_text, history_listing, history_svg, remaining_text
 from acep.learning.history.graph import History
 from acep.learning.trajectories.match_vectors import Grid
 from tests.learning.streams import Logged, dice
@@ -88,8 +88,8 @@ def test_times_are_shares_of_the_window(windows: int, waits: int, remaining: lis
     history = History(Grid(4, 3, span, windows, waits, features=2))
     grid = history.grid
     ages = [age for bound in grid.bounds.tolist() for age in (bound - 1, bound)] or [0]
-    bins = sorted({int(grid.since(0, age)) for age in ages})
-    assert [_since(grid, at) for at in bins] == since
+    bins = sorted({int(grid.since_bins(0, age)) for age in ages})
+    assert [_since_text(grid, at) for at in bins] == since
     ends = [int(grid.remaining(0, age)) for age in (span, 0)]
     assert list(dict.fromkeys(remaining_text(grid, at) for at in ends)) == remaining
 

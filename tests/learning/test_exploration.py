@@ -80,5 +80,5 @@ def test_rows_of_a_table_are_not_checked_again() -> None:
     made = logged(MADE, ENDED, FOUND).trajectories.made
     some = made.rows(np.array([True, False, True]))
     assert some == made.rows(np.array([0, 2]))
-    assert some.then(made.rows(np.zeros(3, np.bool_))) is some
-    assert made.rows(np.zeros(3, np.bool_)).then(some) is some
+    assert some.append(made.rows(np.zeros(3, np.bool_))) is some
+    assert made.rows(np.zeros(3, np.bool_)).append(some) is some

@@ -27,7 +27,7 @@ def slow(logs: list[Trajectories], grid: Grid, gap: int | None) -> SlowHistory:
     """The plain history of all lives, with the targets numbered epoch by epoch, as the log came."""
     targets, numbered = Targets(gap), []
     for log in logs:
-        targets, found = targets.numbered(log.found)
+        targets, found = targets.number_targets(log.found)
         numbered.append(replace(log, found=found))
     return SlowHistory(grid, joined(numbered))
 
@@ -135,7 +135,7 @@ def star(targets: list[list[int]], state: int = 1) -> Trajectories:
     runs = [(trajectory, when) for trajectory, whens in enumerate(targets) for when in whens]
     parent, when = np.array(runs, np.int64).reshape(-1, 2).T
     found = {"parent": parent, "partition": parent * 0, "when": when, "error": parent * 0}
-    return Trajectories.of(made, ended, found)
+    return Trajectories.from_columns(made, ended, found)
 
 
 @pytest.mark.parametrize(

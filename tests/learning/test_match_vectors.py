@@ -27,7 +27,7 @@ GRIDS = st.builds(
 def test_all_vectors_are_numbered_once(grid: Grid) -> None:
     every = np.arange(grid.vectors)
     parts = grid.parts(every)
-    assert np.array_equal(grid.joined(parts), every)
+    assert np.array_equal(grid.join_parts(parts), every)
     places = np.unravel_index(every, grid.shape)
     assert all(np.array_equal(one, two) for one, two in zip(places, parts, strict=True))
 
@@ -39,7 +39,7 @@ def test_bins_are_those_of_the_page(grid: Grid, data: st.DataObject) -> None:
     age = data.draw(st.integers(0, span))
     assert grid.remaining(7, 7 + age) == (span - age) * windows // (span + 1)
     bounds = [span // 4**n for n in range(grid.waits - 1, 0, -1)]
-    assert grid.since(7, 7 + age) == sum(age >= bound for bound in bounds)
+    assert grid.since_bins(7, 7 + age) == sum(age >= bound for bound in bounds)
     usual = Grid(1, 1, span)
     assert usual.since(7, 7 + age) == sum(age >= bound for bound in (span // 64, span // 16, span // 4))
 
@@ -83,7 +83,7 @@ def test_a_waiting_node_passes_through_what_it_is_at_each_time(grid: Grid, data:
             some = {begin[at], last, data.draw(st.integers(begin[at], last))}
             for now in some:
                 assert grid.number(state[i], 0, start[i], made[i], now) == number
-                assert stays.at(np.array([i]), np.array([now])) == stays.first[i] + at
+                assert stays.stay_at(np.array([i]), np.array([now])) == stays.first[i] + at
 
 
 def test_without_a_window_there_are_no_bins_of_time() -> None:

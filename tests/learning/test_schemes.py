@@ -46,7 +46,7 @@ def log(count: int) -> Log:
     m, e, f = (np.array(rows, np.int64) for rows in (made, ended, found))
     rows = {"trajectory": m[:, 0], "parent": m[:, 1], "partition": m[:, 2], "state": m[:, 3], "start": m[:, 4]}
     zeros = np.zeros(len(m), np.int64)
-    trajectories = Trajectories.of(
+    trajectories = Trajectories.from_columns(
         {**rows, "made": m[:, 5], "error": zeros, "feature": zeros, "weight": zeros + 1.0},
         dict(zip(("trajectory", "when", "how", "touches"), e.T, strict=True)),
         dict(zip(("parent", "partition", "when", "error"), f.T, strict=True)),

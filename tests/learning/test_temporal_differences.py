@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from acep.learning.estimation.temporal_differences import Steps, learned, steps
+from acep.learning.estimation.temporal_differences import Steps, steps, update_values
 from acep.learning.trajectories.match_vectors import Grid
 from acep.learning.trajectories.targets import Targets
 from acep.learning.trajectories.trajectories import EXPIRED, SHED, TAKEN, Trajectories
@@ -45,7 +45,7 @@ def test_values_of_a_known_chain(branches: bool) -> None:
     exact = np.linalg.solve(np.eye(4) - NEXT, REWARD)
     found = np.zeros(4)
     for batch in range(200):
-        found = learned(found, walks(50, batch, branches=branches), rate=0.002, passes=1)
+        found = update_values(found, walks(50, batch, branches=branches), rate=0.002, passes=1)
     assert found == pytest.approx(exact, abs=0.04)
     assert np.ptp(exact) > 0.1
 
@@ -56,13 +56,13 @@ def test_many_passes_over_one_batch_find_what_that_batch_says() -> None:
     np.add.at(going, (batch.vector[batch.origin], batch.target), 1.0)
     seen = np.bincount(batch.vector, minlength=4)
     exact = np.linalg.solve(np.eye(4) - going / seen[:, None], np.bincount(batch.vector, batch.reward, 4) / seen)
-    assert learned(np.zeros(4), batch, rate=1e-4, passes=1000) == pytest.approx(exact, abs=3e-3)
+    assert update_values(np.zeros(4), batch, rate=1e-4, passes=1000) == pytest.approx(exact, abs=3e-3)
 
 
 def test_what_is_learned_last_counts_first() -> None:
     """One pass brings a reward from the end of a trajectory to its beginning."""
     chain = Steps(np.arange(3), np.array([0.0, 0.0, 1.0]), np.ones(3), -np.arange(3), np.arange(2), np.arange(1, 3))
-    assert learned(np.zeros(3), chain, rate=1.0, passes=1).tolist() == [1.0, 1.0, 1.0]
+    assert update_values(np.zeros(3), chain, rate=1.0, passes=1).tolist() == [1.0, 1.0, 1.0]
 
 
 def trajectories(how: int) -> Trajectories:
@@ -72,8 +72,10 @@ def trajectories(how: int) -> Trajectories:
         "made": [0, 4], "feature": [0, 0], "weight": [1.0, 1.0],
     }  # fmt: skip
     ended = {"trajectory": [0, 1], "when": [15, 15], "how": [how, TAKEN], "touches": [3, 3]}
-    held = Trajectories.of(made, ended, {"parent": [1, 1], "partition": [0, 0], "when": [9, 9], "error": [0, 0]})
-    _, found = Targets(gap=0).numbered(held.found)
+    held = Trajectories.from_columns(
+        made, ended, {"parent": [1, 1], "partition": [0, 0], "when": [9, 9], "error": [0, 0]}
+    )
+    _, found = Targets(gap=0).number_targets(held.found)
     return Trajectories(held.made, held.ended, found)
 
 
@@ -87,7 +89,7 @@ def test_the_steps_of_lives() -> None:
     leads = sorted(zip(taken.origin.tolist(), taken.target.tolist(), strict=True))
     assert leads == [(0, int(taken.vector[1])), (0, int(taken.vector[2])), (2, int(taken.vector[3]))]
     assert (taken.turn[taken.origin] > [taken.turn[taken.vector == v].max() for v in taken.target]).all()
-    values = learned(np.zeros(grid.vectors), taken, rate=1.0)
+    values = update_values(np.zeros(grid.vectors), taken, rate=1.0)
     assert values[taken.vector].tolist() == [1.0, 0.0, 1.0, 1.0]
 
 
@@ -97,10 +99,10 @@ def test_of_a_life_that_was_lost_the_end_is_not_known() -> None:
     assert taken.weight.tolist() == [1.0, 0.0, 1.0, 1.0]
     before = np.zeros(grid.vectors)
     before[taken.vector[1]] = 0.5
-    after = learned(before, taken, rate=1.0)
+    after = update_values(before, taken, rate=1.0)
     assert after[taken.vector[:2]].tolist() == [1.5, 0.5]
 
 
 def test_no_steps_teach_nothing() -> None:
     grid = Grid(states=3, errors=1, span=15)
-    assert not learned(np.zeros(grid.vectors), steps(grid, Trajectories()), rate=0.5, passes=2).any()
+    assert not update_values(np.zeros(grid.vectors), steps(grid, Trajectories()), rate=0.5, passes=2).any()

@@ -47,17 +47,17 @@ FOUND = {"parent": [5], "partition": [0], "when": [9], "error": [0]}
 )
 def test_tables_that_contradict_themselves(table: str, column: str, values: Any, message: str) -> None:
     tables = {"made": dict(MADE), "ended": dict(ENDED), "found": dict(FOUND)}
-    Trajectories.of(*tables.values())  # type: ignore[arg-type]
+    Trajectories.from_columns(*tables.values())  # type: ignore[arg-type]
     tables[table][column] = values
     with pytest.raises(ValueError, match=message):
-        Trajectories.of(*tables.values())  # type: ignore[arg-type]
+        Trajectories.from_columns(*tables.values())  # type: ignore[arg-type]
 
 
 def test_columns_that_are_missing_or_not_known() -> None:
     with pytest.raises(ValueError, match="columns of Made"):
-        Trajectories.of({**MADE, "x": [1, 2]}, ENDED, FOUND)
+        Trajectories.from_columns({**MADE, "x": [1, 2]}, ENDED, FOUND)
     with pytest.raises(ValueError, match="columns of Ended"):
-        Trajectories.of(MADE, {}, FOUND)
+        Trajectories.from_columns(MADE, {}, FOUND)
 
 
 def test_lives_as_arrays() -> None:
@@ -81,7 +81,7 @@ def test_each_tree_is_settled_once_when_it_has_ended(seed: int) -> None:
     logs = dice(seed, epochs=Random(seed).randint(1, 12), span=(None, 5, 40)[seed % 3])
     finished, open_, whole = Trajectories(), Trajectories(), Trajectories()
     for log in logs:
-        whole = whole.then(log)
+        whole = whole.append(log)
         step = split_finished(open_, log, 10**6)
         open_, finished = step.open, _both(finished, step.trajectories)
         assert step.cut == 0
@@ -102,8 +102,8 @@ def _both(one: Trajectories, two: Trajectories) -> Trajectories:
     order = np.argsort(made["trajectory"])
     return Trajectories(
         Made(**{name: column[order] for name, column in made.items()}),
-        one.ended.then(two.ended),
-        one.found.then(two.found),
+        one.ended.append(two.ended),
+        one.found.append(two.found),
     )
 
 
@@ -112,7 +112,7 @@ def test_the_oldest_trees_are_cut_where_there_is_no_room(limit: int) -> None:
     open_, seen, cut = Trajectories(), [], 0
     logs = dice(3, span=None, epochs=10)
     for log in logs:
-        before = open_.then(log)
+        before = open_.append(log)
         step = split_finished(open_, log, limit)
         assert len(step.open.made) <= limit
         seen += step.trajectories.made.trajectory.tolist()
@@ -173,7 +173,7 @@ def test_targets_are_chains_of_points(points: list[tuple[int, int]], gap: int | 
     firsts = []
     for low, high in zip([-1, *sorted(cuts)], [*sorted(cuts), 99], strict=True):
         epoch = [point for point in points if low < point[1] <= high]
-        targets, found = targets.numbered(found_of(epoch))
+        targets, found = targets.number_targets(found_of(epoch))
         for point, number in zip(epoch, found.target.tolist(), strict=True):
             given_[number].add(point)
         firsts += found.target[found.first].tolist()
@@ -186,25 +186,25 @@ def test_targets_are_chains_of_points(points: list[tuple[int, int]], gap: int | 
 
 
 def test_a_late_point_belongs_to_the_target_of_the_last_one() -> None:
-    targets, _ = Targets(5).numbered(found_of([(0, 20)]))
-    targets, found = targets.numbered(found_of([(0, 17), (1, 3)]))
+    targets, _ = Targets(5).number_targets(found_of([(0, 20)]))
+    targets, found = targets.number_targets(found_of([(0, 17), (1, 3)]))
     assert found.target.tolist() == [0, 1]
     assert targets.last.tolist() == [20, 3]
-    assert targets.numbered(found_of([(0, 25)]))[1].target.tolist() == [0]
+    assert targets.number_targets(found_of([(0, 25)]))[1].target.tolist() == [0]
 
 
 def test_open_targets_are_bounded() -> None:
     targets = Targets(5, limit=2)
-    targets, _ = targets.numbered(found_of([(0, 1), (1, 2), (2, 3)]))
+    targets, _ = targets.number_targets(found_of([(0, 1), (1, 2), (2, 3)]))
     assert targets.partition.tolist() == [1, 2]
-    targets, found = targets.numbered(found_of([(0, 4), (1, 4)]))
+    targets, found = targets.number_targets(found_of([(0, 4), (1, 4)]))
     assert found.target.tolist() == [3, 1]
     assert found.first.tolist() == [True, False]
     assert targets.partition.tolist() == [0, 1]
 
 
 def test_targets_as_arrays() -> None:
-    targets, _ = Targets(5).numbered(found_of([(0, 20), (3, 4)]))
+    targets, _ = Targets(5).number_targets(found_of([(0, 20), (3, 4)]))
     read = Targets(5).with_arrays(targets.to_arrays())
     assert {n: a.tolist() for n, a in read.to_arrays().items()} == {
         n: a.tolist() for n, a in targets.to_arrays().items()
@@ -239,7 +239,7 @@ def slow_walk(trajectories: Trajectories) -> dict[tuple[int, int], tuple[int, in
 def test_which_lives_lead_to_which_targets(gap: int | None, cases: Callable[[int], int]) -> None:
     for seed in range(cases(40)):
         trajectories = joined(dice(seed, goes_on=0.12))
-        _, found = Targets(gap).numbered(trajectories.found)
+        _, found = Targets(gap).number_targets(trajectories.found)
         trajectories = replace(trajectories, found=found)
         reached = walk(trajectories.made, trajectories.found)
         expected = slow_walk(trajectories)
@@ -259,7 +259,7 @@ def test_a_long_chain_is_walked() -> None:
         *(np.arange(n), np.zeros(n, int), np.ones(n)),
     )
     found = found_of([(0, i + 1) for i in range(n)])
-    _, found = Targets(None).numbered(replace(found, parent=np.arange(n)))
+    _, found = Targets(None).number_targets(replace(found, parent=np.arange(n)))
     reached = walk(made, found)
     assert reached.row.tolist() == list(range(n))
     assert reached.until.tolist() == [*range(1, n), n]
@@ -270,8 +270,8 @@ def test_a_long_chain_is_walked() -> None:
 def test_nothing_comes_of_nothing() -> None:
     step = split_finished(Trajectories(), Trajectories(), 10)
     assert step.trajectories == Trajectories() == step.open
-    assert len(walk(Made.none(), CompleteRuns.none())) == 0
-    only_ends = Trajectories.of({n: [] for n in MADE}, ENDED, FOUND)
+    assert len(walk(Made.empty(), CompleteRuns.empty())) == 0
+    only_ends = Trajectories.from_columns({n: [] for n in MADE}, ENDED, FOUND)
     assert len(split_finished(Trajectories(), only_ends, 10).trajectories.ended) == 0
 
 

@@ -20,7 +20,7 @@ from acep.native.lanes import Lanes
 from acep.native.session import NativeSession
 from acep.pattern.tree import Output, Query
 from acep.plan import searching
-from acep.plan.choice import BY_POINTS, alone
+from acep.plan.choice import BY_POINTS, base_engine
 from acep.plan.compile import Plan, compile_query
 from acep.plan.dominance import reason_against
 from acep.plan.prefilter import necessary
@@ -141,7 +141,7 @@ def restarted(session: NativeSession, begin: Callable[[], NativeSession]) -> Nat
 def take(session: NativeSession, number: int = 0, *, last: bool = True) -> list[Any]:
     """Return all that an engine found since the last call: matches, or rows of points or counts. Only with ``last``:
     bundles that may still grow, the total of the engine ``count``, and the matches of the engine ``compressed``."""
-    engine = alone(session._engine_tables[number][0])
+    engine = base_engine(session._engine_tables[number][0])
     if engine in ("nodes", "merged"):
         return list(session.take(number))
     if engine in BY_POINTS:
@@ -166,7 +166,7 @@ class Run:
 
     def __init__(self, begin: Callable[[], NativeSession]) -> None:
         self.begin, self.session, self.found = begin, begin(), list[Any]()
-        self.kind = alone(self.session._engine_tables[0][0])
+        self.kind = base_engine(self.session._engine_tables[0][0])
 
     def push(self, batch: Batch, *, last: bool = False) -> None:
         self.session.push(batch)
@@ -222,7 +222,9 @@ def summed(rows: Iterable[Row], engine: str) -> dict[Any, tuple[Any, ...]]:
 
 def lanes_for(plan: Plan, engines: Sequence[str], lanes: int) -> int:
     """So many lanes, or one for a plan or an engine that has no more."""
-    one = "compressed" in map(alone, engines) or (plan.keys and plan.strict and plan.query.output is not Output.ALL)
+    one = "compressed" in map(base_engine, engines) or (
+        plan.keys and plan.strict and plan.query.output is not Output.ALL
+    )
     return 1 if one else lanes
 
 
@@ -259,7 +261,7 @@ def compare(
         at_once: dict[str, list[str]] = {}
         for number, engine in enumerate(engines):
             found[number] += new[number]
-            if truth == "reference" and (kind := alone(engine)) in ("nodes", "merged"):
+            if truth == "reference" and (kind := base_engine(engine)) in ("nodes", "merged"):
                 reprs = shown(new[number])
                 seen[number].update(reprs)
                 missing = [match for match in map(repr, due) if match not in seen[number]]
@@ -287,7 +289,7 @@ def compare(
     collect(core.finish(), last=True)
     rows = [Row(m.key, m.end, m.end, m.bundle, m.error, 1) for m in expected]
     for engine, one in zip(engines, found, strict=True):
-        kind = alone(engine)
+        kind = base_engine(engine)
         if kind == "count":
             assert one == [len(expected)], f"{engine} counts {one}, not {len(expected)}"
         elif kind in ("nodes", "merged", "compressed"):

@@ -92,7 +92,7 @@ def answer(
     def take(parts: Any) -> None:
         assert tables.stream is not None
         found.extend((f.key, f.start, f.end, str(f.error), f.bindings) for f in parts[0])
-        counted = tables.stream.counted(0)
+        counted = tables.stream.take_counted(0)
         found.extend([counted] if isinstance(counted, int) else map(tuple, counted.rows()) if counted else [])
 
     for start in range(0, table.num_rows, size):

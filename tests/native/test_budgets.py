@@ -20,7 +20,7 @@ from acep.matches.records import Found
 from acep.matches.report import Report
 from acep.native.session import NativeSession
 from acep.pattern.tree import Output
-from acep.plan.choice import alone, choose, with_allowance
+from acep.plan.choice import base_engine, choose, with_allowance
 from acep.plan.compile import Plan
 from acep.plan.lower.tables_completion import completes
 from acep.plan.prefilter import necessary
@@ -131,7 +131,7 @@ def of_memory(plan: Plan, batch: Batch, rng: Random, engine: str) -> Trial | Non
 
 def of_units(plan: Plan, batch: Batch, rng: Random, engine: str) -> Trial:
     rate, seed = rng.choice((0.1, 0.3, 0.6, 1.0, 2.0, 5.0)), rng.randrange(100)
-    sampled = engine.replace(alone(engine), f"units+{alone(engine)}")
+    sampled = engine.replace(base_engine(engine), f"units+{base_engine(engine)}")
 
     def begin(rate: float) -> Begin:
         return lambda: session_of(plan, sampled, efforts={0: PartitionSampler(seed, rate)})
@@ -207,14 +207,14 @@ def need_not_choose(plan: Plan) -> Iterator[str]:
     """The engines for a plan that need not choose among partial matches."""
     for output in ("matches", *OUTPUTS[1:]):
         choice = choose(plan, output)
-        if choice.alone not in ("reference", "search") and with_allowance(choice) != choice.engine:
-            yield choice.alone
+        if choice.base not in ("reference", "search") and with_allowance(choice) != choice.engine:
+            yield choice.base
             if necessary(plan) is not None:
-                yield f"windows+{choice.alone}"
+                yield f"windows+{choice.base}"
 
 
 def shedding_engines(plan: Plan) -> list[str]:
-    return [engine for engine in engines_of(plan) if alone(engine) != "search"]
+    return [engine for engine in engines_of(plan) if base_engine(engine) != "search"]
 
 
 def not_windowed(plan: Plan) -> list[str]:
@@ -265,7 +265,7 @@ KINDS = {
     ),
     "recovery": Kind(
         with_recovery,
-        lambda plan: [engine for engine in engines_of(plan) if alone(engine) == "nodes"],
+        lambda plan: [engine for engine in engines_of(plan) if base_engine(engine) == "nodes"],
         2_400,
         {"nodes": 100, "windows+nodes": 10, "some find more": 25, "some are given up": 10},
         ("a sufficient allowance recovers all bundles", "recovered bundles are whole", "recovery finds no match less"),

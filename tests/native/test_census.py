@@ -35,7 +35,7 @@ def test_cases_for_the_merged_engine() -> None:
     def kinds_of(seed: int) -> Iterator[str]:
         if (case := merged_case(seed)) is not None:
             yield from kinds_of_case(case)
-            if choose(planned(case.query(), case.table(), **case.stream)).alone == "merged":
+            if choose(planned(case.query(), case.table(), **case.stream)).base == "merged":
                 yield "for the merged engine"
 
     hold(MERGED, kinds_of, 500)

@@ -61,7 +61,7 @@ def table_of(case: Case) -> pa.Table:
 
 def engines_for(plan: Plan) -> list[str]:
     """All native engines that can run a plan."""
-    return engines_of(plan, *(MERGED if choose(plan).alone == "merged" else ()))
+    return engines_of(plan, *(MERGED if choose(plan).base == "merged" else ()))
 
 
 def compare_engines(case: Case) -> list[str]:

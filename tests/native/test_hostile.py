@@ -18,7 +18,7 @@ from acep.events.batch import Batch, batch_of_events
 from acep.events.records import Events
 from acep.native import _native
 from acep.native.session import NativeSession
-from acep.plan.choice import alone
+from acep.plan.choice import base_engine
 from acep.plan.compile import Plan
 from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.search_sampler import SearchSampler
@@ -92,7 +92,7 @@ def efforts_of(engine: str) -> dict[int, Any]:
 
 def empty(session: NativeSession) -> None:
     """Take all that an engine has to give."""
-    if alone(session._engine_tables[0][0]) == "compressed":
+    if base_engine(session._engine_tables[0][0]) == "compressed":
         graph = session.take_compressed(0)
         assert len(graph.sample(3, 1)["start"]) == (3 if graph.count() else 0)
         graph.cursor(graph.count() // 2).next(50)

@@ -125,5 +125,5 @@ def test_merging_is_tried_again_after_a_time_without_like_partial_matches() -> N
         session.push(part)
         matches += len(session.take(0))
         touches.append(session.counts(0).touches)
-    assert matches == counting.any_sequences(table, "AB", within, "key")
+    assert matches == counting.count_any_sequences(table, "AB", within, "key")
     assert touches[-1] - touches[-2] < (touches[2] - touches[1]) / 3

@@ -92,7 +92,7 @@ def test_engines_list_the_runs_of_the_reference_runtime(chunk: int, cases: CaseC
 
     def check(case: Case) -> str:
         plan, rng = planned(case.query(), table := table_of(case), **case.stream), Random(case.seed)
-        engines = ["nodes", *(["merged"] if choose(plan).alone == "merged" else [])]
+        engines = ["nodes", *(["merged"] if choose(plan).base == "merged" else [])]
         lanes = rng.choice((1, 1, 3))
 
         def begin() -> NativeSession:
@@ -146,7 +146,7 @@ def test_events_that_match_windows_hold_back_count_as_matched(cases: CaseCounts)
         plan = planned(case.query(), table := table_of(case), **case.stream)
         if necessary(plan) is None:
             continue
-        engines = ["windows+nodes", *(["windows+merged"] if choose(plan).alone == "merged" else [])]
+        engines = ["windows+nodes", *(["windows+merged"] if choose(plan).base == "merged" else [])]
 
         def begin(plan: Plan = plan, engines: list[str] = engines) -> NativeSession:
             return session_of(plan, *engines)
@@ -157,7 +157,7 @@ def test_events_that_match_windows_hold_back_count_as_matched(cases: CaseCounts)
             core.push(part.events)
             for number, engine in enumerate(engines):
                 assert difference_of(session, number, core) == "", (seed, engine)
-                came, passed_on = session.windowed(number)
+                came, passed_on = session.count_windowed(number)
                 seen[engine] += core.live if passed_on < came else 0
             if seed % 3 == 0:
                 session = restarted(session, begin)

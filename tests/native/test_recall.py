@@ -218,11 +218,11 @@ def test_a_unit_of_positions_goes_on_until_it_is_known_to_have_ended() -> None:
     seen = SampledUnits(9, counted=True)
     share, never = 1 << 32, np.iinfo(np.int64).min
     rows = [[key, -5, 3, 3, kind, never, share] for key in range(40) for kind in ([0, 1] if key < 10 else [0])]
-    points, bundles = seen.then(np.array(rows), 0).tallies(0)
+    points, bundles = seen.add_rows(np.array(rows), 0).tallies(0)
     assert (points.x, points.y) == (40, 10)
     assert (bundles.x, bundles.y, bundles.half) == (40, 25, 15)
     ends = [[key, -5, 75, 900, -2, never, share] for key in range(40)]
-    points, bundles = seen.then(np.array(rows + ends), 0).tallies(0)
+    points, bundles = seen.add_rows(np.array(rows + ends), 0).tallies(0)
     assert (points.x, points.y) == (40, 10)
     assert bundles.half == 0
     assert bundles.y / bundles.x < 0.3

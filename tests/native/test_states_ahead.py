@@ -21,7 +21,7 @@ import pytest
 import acep
 from acep.events.batch import Batch
 from acep.native.session import NativeSession
-from acep.plan.choice import alone
+from acep.plan.choice import base_engine
 from acep.plan.compile import Plan
 from acep.storage.snapshot import seal, unseal
 from tests.case_counts import CaseCounts
@@ -82,7 +82,7 @@ def go_on(session: NativeSession, state: bytes) -> int:
     session._session.load(state)
     for piece in pieces(events(session.plans[0], AFTERWARDS, 2, BEGIN + EVENTS), 500):
         session.push(piece)
-        counts = alone(session._engine_tables[0][0]) in ("count", "points", "bundles")
+        counts = base_engine(session._engine_tables[0][0]) in ("count", "points", "bundles")
         (session.take_counts if counts else session.take)(0)
     return session._session.bytes
 

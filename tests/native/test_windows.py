@@ -32,7 +32,7 @@ def both(plan: Plan, table: pa.Table, engine: str = "nodes") -> tuple[NativeSess
     found = take(session, 0)
     assert shown(found) == shown(take(session, 1))
     assert engine == "nodes" or found not in ([], [0])
-    return session, *session.windowed(1)
+    return session, *session.count_windowed(1)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_events_pass_unfiltered_where_match_windows_do_not_pay(text: str, stops:
         first, second = (sort_matches(session.take(number)) for number in range(2))
         for name in ("start", "end", "ids", "offsets"):
             assert np.array_equal(getattr(first, name), getattr(second, name))
-        came, passed = session.windowed(1)
+        came, passed = session.count_windowed(1)
         shares.append((passed - before[1]) / (came - before[0]))
         before = came, passed
         session = restarted(session, begin) if stops else session
@@ -174,5 +174,5 @@ def test_events_that_have_left_the_window_are_not_kept() -> None:
         number = np.arange(part * size, (part + 1) * size)
         session.push(whole(plan, letters("A" * size, ts=number, k=number % 500, x=number % 7)))
         held.append(session._session.bytes)
-    assert session.windowed(0) == (80_000, 0)
+    assert session.count_windowed(0) == (80_000, 0)
     assert held[-1] <= 2 * held[4]  # what is idle is forgotten at every 256th event

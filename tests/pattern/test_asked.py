@@ -14,8 +14,8 @@ import acep
 from acep.cli import main
 from acep.explain.stages import explain
 from acep.explain.why import why
+from acep.functions.aggregates import names_in_queries
 from acep.pattern.text.foreign_syntax import foreign_at
-from acep.pattern.text.predicates import AGGREGATES
 
 TEXT = "PATTERN SEQ(a x, b y) WITHIN 5"
 QUERY = acep.parse(TEXT)
@@ -34,11 +34,11 @@ def test_a_text_is_read_wherever_a_query_is_taken() -> None:
 
 
 def test_a_text_is_read_on_spark() -> None:
-    from acep.spark.job import job_of
+    from acep.spark.job import make_spark_job
 
     pyspark = pytest.importorskip("pyspark.sql.types")
     schema = pyspark.StructType().add("ts", "long").add("type", "string")
-    assert job_of(schema, TEXT)[0].queries == (QUERY,)
+    assert make_spark_job(schema, TEXT)[0].queries == (QUERY,)
 
 
 SWAPPED = "a query stands where the events should"
@@ -97,7 +97,7 @@ def test_the_list_of_functions_is_whole() -> None:
         acep.parse("PATTERN A a WHERE zzz(a.x) = 1")
     hint = caught.value.render().splitlines()[-1]
     assert hint.startswith("hint: the functions are abs, avg, ")
-    assert {*AGGREGATES, "prev", "year"} <= set(hint.partition("are ")[2].split(", "))
+    assert {*names_in_queries(), "prev", "year"} <= set(hint.partition("are ")[2].split(", "))
 
 
 def test_a_construct_is_found_where_reading_stopped_only() -> None:

@@ -9,7 +9,7 @@ import acep
 from acep.events.tables import schema_of
 from acep.plan.compile import compile_query
 from acep.runtime.options import StreamOptions
-from acep.streaming.job import job_of
+from acep.streaming.job import make_job
 
 COLUMNS = pa.schema(
     {
@@ -46,5 +46,5 @@ def test_the_fingerprint_of_a_plan_stays(query: str) -> None:
 def test_the_fingerprint_of_a_job_stays(budget: acep.Budget | None, expected: str) -> None:
     queries = dict(zip("abc", map(acep.parse, PLANS), strict=True))
     options = StreamOptions(budget=budget, seed=7)
-    job = job_of(queries, schema_of(COLUMNS, id="n"), options, end=2**62, ties=(), buckets=4)
-    assert job.sealed().fingerprint == expected
+    job = make_job(queries, schema_of(COLUMNS, id="n"), options, end=2**62, ties=(), buckets=4)
+    assert job.with_fingerprint().fingerprint == expected

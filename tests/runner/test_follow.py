@@ -262,13 +262,13 @@ def test_files_of_other_names_are_named_once_for_each_ending(tmp_path: Path) -> 
     assert len(said) == 1
     inbox = Inbox(stream.events, Options(), 1, end_marker=False)
     with pytest.warns(DataWarning, match="has 3 files"):
-        assert [file.name for file in inbox.look().files] == ["1.csv"]
+        assert [file.name for file in inbox.list_files().files] == ["1.csv"]
     (stream.events / "more.log").write_text("no events")
     with warnings.catch_warnings(action="error"):
-        inbox.look()
+        inbox.list_files()
     (stream.events / "other.txt").write_text("no events")
     with pytest.warns(DataWarning, match=r"has a file that is not read: `other\.txt`"):
-        inbox.look()
+        inbox.list_files()
 
 
 def test_files_without_rows_settle_nothing(tmp_path: Path) -> None:

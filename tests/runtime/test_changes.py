@@ -105,7 +105,7 @@ def test_removed_arcs_do_not_pile_up() -> None:
     for ts in range(50):
         matcher.push({"ts": [ts], "type": ["a"]})
         matcher.replace(steps("ab"[ts % 2]))
-    graph = matcher._tables.asked.queries[0].graph
+    graph = matcher._tables.query_set.queries[0].graph
     assert graph is not None
     assert len(graph.arcs) <= 3
 

@@ -115,7 +115,7 @@ def checked(case: Case, query: Query, engine: str, rng: Random) -> str:
             due += model.passed(clock + 1 if model.final is None else max(clock + 1, model.final))
         want = [m for row in due for m in exact.push(table([row]))]
         if model.final is not None and exact._tables.stream is not None:
-            want += exact._tables.given(exact._tables.stream.advance(model.final - 1))
+            want += exact._tables.give_matches(exact._tables.stream.advance(model.final - 1))
         if told(found) != told(want):
             return f"given {told(found)}, not {told(want)}"
         if (matcher.held, matcher.report.late) != (model.held, len(model.late)):

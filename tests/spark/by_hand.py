@@ -24,12 +24,12 @@ from acep.events.tables import schema_of
 from acep.matches.matches import Match
 from acep.spark import spark_state_worker
 from acep.spark.chunks import ORDER, ROW, for_spark, with_order
-from acep.spark.job import SentJob, job_of
+from acep.spark.job import SentJob, make_spark_job
 from acep.spark.spark_state_worker import VERSION, match_partition, pack, step, unpack
 from acep.streaming import live_buckets
 from acep.streaming.job import EXACT
 from acep.streaming.step import BUCKET
-from acep.streaming.times import passed
+from acep.streaming.times import watermark_of
 from acep.streaming.totals import METRICS_COLUMN
 from tests.complaints import difference
 
@@ -95,7 +95,7 @@ def numbered(table: pa.Table, **names: Any) -> pa.Table:
 def the_job(table: pa.Table, query: Any, **options: Any) -> SentJob:
     """The job of a query over a numbered table, with ids by row unless an id is named."""
     options = {"seq": ORDER, "id": ROW} | options
-    return job_of(from_arrow_schema(table.schema, prefer_timestamp_ntz=True), query, **options)[0]
+    return make_spark_job(from_arrow_schema(table.schema, prefer_timestamp_ntz=True), query, **options)[0]
 
 
 def spread(job: SentJob, table: pa.Table) -> pa.Table:
@@ -199,17 +199,17 @@ def stream(
         packed = list(pack(job, rows.to_batches(max_chunksize=5), announces=announces))
         run(pa.Table.from_batches(packed).combine_chunks().to_batches()[0])
         ticks, _ = ticks_of(job.schema.ts, table.column(job.schema.ts), job.schema.tick_ns or 1)
-        bound = job.bound(0)
+        bound = job.greatest_tick(0)
         ticks = ticks if bound is None else ticks[ticks <= bound]
         if len(ticks):
             highest = max(int(ticks.max()), highest if highest is not None else int(ticks.max()))
-            watermark = max(watermark, passed(highest, late_ms, job.tick_ms), 0)
+            watermark = max(watermark, watermark_of(highest, late_ms, job.tick_ms), 0)
         if rng is None or rng.random() < 0.5:
             run(None)
     for state in states.values():
         state.watermark = watermark  # Spark writes it down with the micro-batch
     if end:
-        run(spark_state_worker._blobs(job, {bucket: [] for bucket in range(job.buckets)}, 0.0, ended=True))
+        run(spark_state_worker._pack_blobs(job, {bucket: [] for bucket in range(job.buckets)}, 0.0, ended=True))
     return out, states, dict(totals)
 
 

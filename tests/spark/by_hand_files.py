@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from acep.events.columns import ticks_of
 from acep.spark import bucket_rows, file_state_worker
 from acep.spark.file_state_worker import StatePlace, step_in_files
-from acep.spark.newest_time import NEVER, marked_newest
+from acep.spark.newest_time import NEVER, mark_newest
 from acep.spark.times import end_of_stream
 from acep.streaming import live_buckets
 from acep.streaming.job import Job
@@ -140,7 +140,7 @@ class FileStream:
     def _on(self, partition: int) -> Iterator[None]:
         """Be Spark, on a disk that is fast."""
         says = (self.batch, self.query, str(self.run), 0 if self.coalesced else partition)
-        with mock.patch.object(file_state_worker, "_says", return_value=says), mock.patch("os.fsync"):
+        with mock.patch.object(file_state_worker, "_ids_of_task", return_value=says), mock.patch("os.fsync"):
             yield
 
     def _chance(self, of: float) -> bool:
@@ -182,13 +182,13 @@ def coded(
         codes = pc.if_else(pa.array(stays, pa.bool_()), pa.scalar(None, pa.int32()), numbers)
         parts.append(rows.append_column(BUCKET, codes).filter(codes.is_valid()))
     ticks, _ = ticks_of(job.schema.ts, table.column(job.schema.ts), job.schema.tick_ns or 1)
-    latest = job.bound(0)
+    latest = job.greatest_tick(0)
     is_event = (ticks < job.end) & (ticks <= (job.end if latest is None else latest))
     ticks = np.where(is_event, ticks, NEVER)
     cut = table.num_rows if rng is None else rng.randint(0, table.num_rows)
     for task in (range(cut), range(cut, table.num_rows)):
         batches = [np.array(task[start : start + 3], np.int64) for start in range(0, len(task), 3)]
-        marks = marked_newest(ticks[batch] for batch in batches)
+        marks = mark_newest(ticks[batch] for batch in batches)
         marked = [row for batch, flags in zip(batches, marks, strict=True) for row in batch[flags]]
         for number in range(partitions):
             codes = pa.array([-1 - number] * len(marked), pa.int32())

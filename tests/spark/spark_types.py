@@ -17,7 +17,7 @@ from pyspark.sql import types as st
 
 import acep
 from acep.errors import AcepError
-from acep.spark.job import job_of
+from acep.spark.job import make_spark_job
 from tests.spark.by_hand import as_rows, batch, same, stream, the_job
 
 __all__ = ["BEGIN", "END", "EVERY", "PAGE", "ROLES", "SAMPLES", "outcome", "table_lines"]
@@ -116,7 +116,7 @@ def outcome(name: str, role: str) -> str:
     columns = columns.add("n", st.LongType()).add("row", st.LongType()).add("x", held)
     options = {"ts": "t", "type": "what", "seq": "row", "id": "row"} | names
     try:
-        job_of(columns, query, **options)
+        make_spark_job(columns, query, **options)
     except AcepError as error:
         named = "`x`" in error.message or role not in ("`ts`", "`type`", "`seq`", "`id`")
         return "no" if named else f"refused without its name: {error}"

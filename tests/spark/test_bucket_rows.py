@@ -53,7 +53,7 @@ def test_rows_in_files_are_those_in_memory(monkeypatch: pytest.MonkeyPatch) -> N
         assert set(parts.files) == parts.numbers == whole.numbers == {0, 1, 2, 3}
         assert parts.now == whole.now == 77
         for number in range(4):
-            one, other = parts.of(number), whole.of(number)
+            one, other = parts.take_rows(number), whole.take_rows(number)
             assert one is not None
             assert other is not None
             assert one.ticks.tolist() == other.ticks.tolist() == sorted(one.ticks.tolist())
@@ -73,7 +73,7 @@ def test_a_row_of_a_bucket_too_great_says_which_partition_it_is(monkeypatch: pyt
         monkeypatch.setattr(bucket_rows, "MAX_HELD_BYTES", held)
         found = rows_of_partition(job_of(rows), [rows, marked, rows], marked=True)
         assert found.mark == 6
-        assert sum(len(one.ticks) for n in range(4) if (one := found.of(n)) is not None) == 299
+        assert sum(len(one.ticks) for n in range(4) if (one := found.take_rows(n)) is not None) == 299
     with closing(rows_of_partition(job_of(rows), [rows], marked=True)) as found:
         assert found.mark is None
 
@@ -93,7 +93,7 @@ def test_no_more_rows_are_in_memory_than_may_be(monkeypatch: pytest.MonkeyPatch)
     assert max(most) < 8 * size, [round(one / size, 1) for one in most]
     total = 0
     for number in range(4):
-        one = found.of(number)
+        one = found.take_rows(number)
         assert one is not None
         total += len(one.ticks)
         del one

@@ -24,7 +24,7 @@ from acep.streaming.clause_description import JobClause, without_trees
 from acep.streaming.clause_job import clause_job
 from acep.streaming.computed_buckets import bucket_codes
 from acep.streaming.job import Job
-from acep.streaming.step import decided, make_bucket, take_in
+from acep.streaming.step import add_rows, final_rows, make_bucket
 from acep.streaming.time_spent import Stopwatch
 from acep.streaming.times import first_end_tick
 from tests.case_counts import CaseCounts
@@ -88,8 +88,8 @@ def bucket_results(job: Job, batches: list[pa.Table], delay: int) -> Iterator[pa
     for number, rows in enumerate(batches):
         bucket = make_bucket(job, 0, data)
         bucket.begin(0)
-        take_in(bucket, rows, watermark, None, Stopwatch(0))
-        yield from decided(bucket, watermark, delay, ended=number == len(batches) - 1)
+        add_rows(bucket, rows, watermark, None, Stopwatch(0))
+        yield from final_rows(bucket, watermark, delay, ended=number == len(batches) - 1)
         greatest = bucket.hold_back.greatest
         watermark = 0 if greatest is None else max(watermark, greatest - delay)
         data = bucket.dumps()
@@ -135,7 +135,7 @@ def test_a_state_of_another_clause_is_refused() -> None:
     texts = [f"ORDER BY ts MEASURES LAST(x) AS x PATTERN (A{sign} B) DEFINE B AS x > 3" for sign in "+*"]
     first, second = (job_of(text, table) for text in texts)
     bucket = make_bucket(first, 0, None)
-    take_in(bucket, table, 0, None, Stopwatch(0))
+    add_rows(bucket, table, 0, None, Stopwatch(0))
     data = bucket.dumps()
     assert make_bucket(first, 0, data).hold_back.rows is not None
     with pytest.raises(AcepError, match="another query"):

@@ -25,7 +25,7 @@ from acep.spark import error_in, for_each_batch
 from acep.spark.chunks import ORDER, ROW
 from acep.spark.foreach import foreach_batch_run, row_columns
 from acep.spark.foreach.foreach_batch import ForEachBatch
-from acep.spark.job import job_of
+from acep.spark.job import make_spark_job
 from acep.spark.metrics import Progress
 from acep.spark.session import SIZES, UNBOUNDED
 from tests.spark.by_hand import as_rows, rows_that_differ, same
@@ -265,13 +265,13 @@ def test_a_micro_batch_is_done_however_much_of_it_a_sink_uses(spark: Any, monkey
 
 def pretend(monkeypatch: pytest.MonkeyPatch, fixed: float, carry: float) -> list[float]:
     """Let micro-batches seem to take ``fixed`` seconds and ``carry`` more by the share that travels."""
-    after, shares = foreach_batch_run.BatchCall.after, list[float]()
+    after, shares = foreach_batch_run.BatchCall.next_decision, list[float]()
 
     def pretended(call: Any, decision: Any, seen: Any, told: Any, _: float) -> Any:
         shares.append(seen["carried"] / (seen["needed"] or 1))
         return after(call, decision, seen, told, fixed + carry * shares[-1])
 
-    monkeypatch.setattr(foreach_batch_run.BatchCall, "after", pretended)
+    monkeypatch.setattr(foreach_batch_run.BatchCall, "next_decision", pretended)
     return shares
 
 
@@ -418,16 +418,18 @@ def test_spark_admits_the_rows_that_the_thresholds_admit(spark: Any, keys: tuple
         "id", "id AS ts", "'a' AS type", "id % 37 - 5 AS k", "concat('\u00e9', id % 5) AS name", "id % 7 / 2.0D AS x"
     )
     query = f"PATTERN SEQ(a p, a q) WHERE skip_till_next_match(p, q) {{ [{', '.join(keys)}] }} WITHIN 9"
-    job, _ = job_of(frame.schema, query, seq="id", id="id", buckets=4)
+    job, _ = make_spark_job(frame.schema, query, seq="id", id="id", buckets=4)
     admission, known = Admission(9, seed=3, delay=2), row_columns.cell_keys(frame, job)
     assert known == (() if keys == ("x",) else tuple(sorted(keys)))
     cells = [cell_of(key) for key in {tuple(row) for row in frame.select(*known).collect()}] if known else []
     favoured = (None, None, tuple(sorted(cells[::3])), None)
     for seen, share, some in zip((1_380, 1_400, 1_430, 1_460), (0.4, 0.5, 0.1, 0.3), favoured, strict=True):
-        admission = admission.after(seen, int(share * ALL), some if known else None)
+        admission = admission.with_threshold(seen, int(share * ALL), some if known else None)
     assert admission.changing == bool(known)
     columns = row_columns.row_columns(frame, job, None, 0)
-    rows = columns.made(frame, job, Decision(admission, carried=Carried(seen=1_460))).where("ts > 1458 AND ts < 1600")
+    rows = columns.compute_columns(frame, job, Decision(admission, carried=Carried(seen=1_460))).where(
+        "ts > 1458 AND ts < 1600"
+    )
     hashed = sf.pmod(sf.xxhash64(*sorted(keys), sf.col("__begin0"), sf.lit(3)), sf.lit(ALL)).alias("hashed")
     going, went = sf.col("__going0").isNotNull(), []
     for row in rows.select("*", hashed, going.alias("went")).collect():

@@ -32,7 +32,7 @@ from acep.native.compiled import why_not
 from acep.storage.snapshot import VERSION
 from acep.streaming import buckets, live_buckets
 from acep.streaming.job import Job
-from acep.streaming.times import before
+from acep.streaming.times import first_open_tick
 from tests.spark.by_hand import State, as_rows, numbered, rows_that_differ, stream, the_job
 from tests.spark.by_hand_files import FileStream
 
@@ -242,7 +242,7 @@ def bare(rows: list[dict[str, Any]]) -> list[Any]:
 def test_a_state_of_another_format_is_refused_in_one_line(spoil: Any, says: str) -> None:
     job = job_of(CASES["kleene_reference"])
     bucket = buckets.Bucket(job, job.pass_of(0))
-    bucket.add(parts()[0][0].select(job.columns), before(0, job.tick_ms))
+    bucket.add(parts()[0][0].select(job.columns), first_open_tick(0, job.tick_ms))
     data = bucket.dumps()
     assert buckets.Bucket.loads(job, job.pass_of(0), data).dumps() == data
     with pytest.raises(SnapshotError, match=says) as refused:

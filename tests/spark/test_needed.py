@@ -17,7 +17,7 @@ from acep.events.tables import InputSchema
 from acep.overload.needed_events import uses_of
 from acep.plan.compile import compile_query
 from acep.spark.fields import CHAR_KEY, with_fields
-from acep.spark.job import job_of
+from acep.spark.job import make_spark_job
 from acep.spark.metrics import report_of
 from acep.spark.needed_rows import MAX_COMPARISONS, needed_events
 from tests.case_counts import CaseCounts
@@ -133,7 +133,7 @@ def schema_in(frame: Any, **options: Any) -> InputSchema:
     """The columns of a DataFrame."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return job_of(frame.schema, "PATTERN ANY a", id="id", **options)[0].schema
+        return make_spark_job(frame.schema, "PATTERN ANY a", id="id", **options)[0].schema
 
 
 def column_of(frame: Any, schema: InputSchema, *queries: str) -> Any:

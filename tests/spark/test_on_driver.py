@@ -85,7 +85,7 @@ def test_rows_that_all_travel_are_counted_here_as_spark_observes_them(spark: Any
     table = table.set_column(table.column_names.index("k"), "k", pa.array(keys, pa.int64()))
     query = acep.parse("PATTERN SEQ(a p, b q) WHERE partition_contiguity(p, q) { [k] } WITHIN 20 seconds")
     counted, decided = list[list[Any]](), list[list[Any]]()
-    after = foreach_batch_run.BatchCall.after
+    after = foreach_batch_run.BatchCall.next_decision
     for observed in (False, True):
         told, stream = list[Progress](), Folder(spark, table, 100)
         empty = table.slice(0, 0)
@@ -98,11 +98,13 @@ def test_rows_that_all_travel_are_counted_here_as_spark_observes_them(spark: Any
             return done
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(foreach_batch_run.BatchCall, "after", kept)
+            patch.setattr(foreach_batch_run.BatchCall, "next_decision", kept)
             if observed:
                 patch.setattr(foreach_batch_run.BatchCall, "_counts_itself", lambda *_: False)
             else:
-                patch.setattr(foreach_batch_run.Observed, "counted", lambda *_: pytest.fail("Spark observed the rows"))
+                patch.setattr(
+                    foreach_batch_run.Observed, "read_counts", lambda *_: pytest.fail("Spark observed the rows")
+                )
             run(stream, quiet(stream, lambda *_: None, query, progress=told.append))
         counted.append([(one.batch, one.rows, one.events, one.late, one.matches, one.report.events) for one in told])
     assert counted[0] == counted[1]

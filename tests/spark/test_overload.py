@@ -15,7 +15,7 @@ import acep
 from acep.overload.admission import ALL, Admission
 from acep.overload.batch_log import Carried, Decision
 from acep.spark.foreach.row_columns import row_columns
-from acep.spark.job import job_of
+from acep.spark.job import make_spark_job
 from acep.spark.metrics import Progress, progress_of
 from tests.spark.streams import quiet_match
 
@@ -93,8 +93,10 @@ def test_of_the_last_window_of_a_unit_all_events_travel_or_none(spark: Any) -> N
     admission = Admission(span, since=(-(2**62), last, last + 1), thresholds=(ALL, 0, ALL), seed=3)
     frame = spark.range(keys * times).selectExpr("id", f"id % {times} AS ts", "'a' AS type", f"id div {times} AS k")
     query = f"PATTERN SEQ(a p, a q) WHERE skip_till_any_match(p, q) {{ [k] }} WITHIN {span}"
-    job, _ = job_of(frame.schema, query, seq="id", id="id", buckets=4)
-    rows = row_columns(frame, job, None, 0).made(frame, job, Decision(admission, carried=Carried(seen=last + 1)))
+    job, _ = make_spark_job(frame.schema, query, seq="id", id="id", buckets=4)
+    rows = row_columns(frame, job, None, 0).compute_columns(
+        frame, job, Decision(admission, carried=Carried(seen=last + 1))
+    )
     travelling = defaultdict[tuple[int, int], list[bool]](list)  # in a last window, by its key and the age of its unit
     for row in rows.where(f"ts - __begin0 >= {length - window}").select("k", "__begin0", "__going0").collect():
         travelling[row["k"], last - row["__begin0"]].append(row["__going0"] is not None)

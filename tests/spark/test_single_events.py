@@ -20,7 +20,7 @@ from acep.overload.event_choice import EventChoice, Exploring
 from acep.shedding.event_utility import EventUtility
 from acep.spark.chunks import ORDER, ROW
 from acep.spark.foreach import foreach_batch_run, row_columns
-from acep.spark.job import job_of
+from acep.spark.job import make_spark_job
 from acep.spark.metrics import Progress
 from tests.spark.streams import Folder, as_dicts
 from tests.spark.test_for_each import OPTIONS, exact, pretend, quiet, run, same_bindings
@@ -61,16 +61,16 @@ def test_spark_keeps_the_events_that_the_history_keeps(spark: Any, kind: str) ->
     rng.shuffle(order)
     utility = EventUtility("", ("b", "a"), (("x", EDGES),), tuple(order), (1 / 15,) * 15, (), ())
     query = "PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) { [k] AND q.x > p.x } WITHIN 9"
-    job, _ = job_of(frame.schema, query, seq="id", id="id", buckets=4)
-    exploring = Exploring.of(utility, ("k",), Admission(9, seed=3))
+    job, _ = make_spark_job(frame.schema, query, seq="id", id="id", buckets=4)
+    exploring = Exploring.from_admission(utility, ("k",), Admission(9, seed=3))
     columns_of = row_columns.row_columns(frame, job, None, 0, exploring)
     table = frame.toArrow()
-    chosen, _ = exploring.chosen([table["k"]], table["ts"].to_numpy())
+    chosen, _ = exploring.find_explored([table["k"]], table["ts"].to_numpy())
     cells = utility.cells(table, table["type"])
     assert len(set(cells.tolist())) == 15
     assert chosen.any()
     for kept in (0, 5, 15):
-        made = columns_of.made(frame, job, Decision(events=EventChoice(kept)))
+        made = columns_of.compute_columns(frame, job, Decision(events=EventChoice(kept)))
         went = {row["id"] for row in made.where("__going0 IS NOT NULL").select("id").collect()}
         wanted = chosen | np.isin(cells, order[:kept])
         assert went == set(table["id"].filter(pa.array(wanted)).to_pylist())

@@ -17,7 +17,7 @@ import acep
 from acep.errors import AcepError, DataError
 from acep.spark import punctuation
 from acep.spark.chunks import for_spark
-from acep.spark.job import job_of
+from acep.spark.job import make_spark_job
 from acep.spark.types import spark_schema
 from tests.spark.by_hand import batch, numbered, rows_of, stream, the_job
 from tests.spark.spark_types import BEGIN, END, EVERY, PAGE, SAMPLES, table_lines
@@ -64,7 +64,7 @@ def test_a_refusal_has_a_hint(name: str) -> None:
     columns = st.StructType().add("ts", st.LongType()).add("type", st.StringType()).add("x", held)
     for query, names in (("[x]", {}), ("p.x = q.x", {}), ("p.ts < q.ts", {"seq": "x"}), ("p.ts < q.ts", {"ts": "x"})):
         with pytest.raises(AcepError) as told:
-            job_of(columns, acep.parse(f"PATTERN SEQ(a p, b q) WHERE {query} WITHIN 5 EVENTS"), **names)
+            make_spark_job(columns, acep.parse(f"PATTERN SEQ(a p, b q) WHERE {query} WITHIN 5 EVENTS"), **names)
         assert f"`x` is {held.simpleString()}" in told.value.message
         assert told.value.hint
 

@@ -14,7 +14,7 @@ from acep.overload.batch_log import Decision
 from acep.overload.needed_events import uses_of
 from acep.spark.foreach.observed_batches import all_counts
 from acep.spark.foreach.row_columns import row_columns
-from acep.spark.job import job_of
+from acep.spark.job import make_spark_job
 from acep.spark.job_run import sent_rows
 from acep.spark.needed_rows import needed_events
 from acep.spark.times import end_column
@@ -57,19 +57,19 @@ def some_rows(spark: Any, size: int = 600) -> Any:
 def test_rows_as_they_come_give_the_counts_and_rows_of_computed_columns(spark: Any, query: Any) -> None:
     frame = some_rows(spark).cache()
     parsed = acep.parse(query) if isinstance(query, str) else {name: acep.parse(one) for name, one in query.items()}
-    job, _ = job_of(frame.schema, parsed, seq="n", id="n", buckets=4)
+    job, _ = make_spark_job(frame.schema, parsed, seq="n", id="n", buckets=4)
     uses = uses_of(job.plans, ids=True, budget=job.budget)
     assert (needed_events(frame.schema, uses, "type") is None) == (query == QUERIES["all events"])
     columns, decision = row_columns(frame, job, uses, 0), Decision()
-    assert columns.all_go(decision)
-    made, unshed = columns.made(frame, job, decision), columns.unshed
+    assert columns.all_travel(decision)
+    made, unshed = columns.compute_columns(frame, job, decision), columns.unshed
     middle = frame.selectExpr("unix_micros(min(ts)) + 30000000 AS tick").first()["tick"]
     for before in (None, middle):
-        counted = made.agg(*columns.counted(before, None)).first().asDict()
-        given = frame.agg(*unshed.counted(before)).first().asDict()
+        counted = made.agg(*columns.counting_columns(before, None)).first().asDict()
+        given = frame.agg(*unshed.counting_columns(before)).first().asDict()
         assert {"late": 0, **all_counts(given)} == {"late": 0, **counted}
         assert counted["rows"] == 601
-        assert columns.every or before is None or counted["late"] > 0
+        assert columns.needs_all or before is None or counted["late"] > 0
     some = frame if unshed.travels is None else frame.where(unshed.travels)
     travel = [sent_rows(made.where(columns.travels), columns.sent), sent_rows(some, unshed.sent)]
     one, other = (sorted(map(str, rows.collect())) for rows in travel)

@@ -17,7 +17,7 @@ import acep
 from acep.errors import SnapshotError
 from acep.events.tables import schema_of
 from acep.matches.matches import Match
-from acep.overload.admission import ALL, CELLS, SHIFT, Admission, why_not_before
+from acep.overload.admission import ALL, CELLS, SHIFT, Admission, why_not_shed_early
 from acep.overload.batch_log import Carried, Decision, decide
 from acep.overload.key_utility import CellUtility
 from acep.plan.compile import compile_query
@@ -56,7 +56,7 @@ def test_a_row_is_admitted_by_the_thresholds_of_event_time(batches: Batches, dat
     now, seen, steps = Admission(SPAN, delay=DELAY), None, [(-(2**62), (ALL, ()))]
     for batch in batches:
         threshold, favoured = data.draw(thresholds), None if now.changing or seen is None else data.draw(cells)
-        now = now.after(seen, threshold, favoured)
+        now = now.with_threshold(seen, threshold, favoured)
         new = threshold, steps[-1][1][1] if favoured is None else favoured
         steps = [(-(2**62), new)] if seen is None else [*(s for s in steps if s[0] < seen), (seen, new)]
         now = Admission.load(json.loads(json.dumps(now.dump())))
@@ -81,7 +81,7 @@ def test_the_chance_of_a_row_is_the_mean_over_where_its_unit_may_begin(batches: 
     now, seen = Admission(SPAN, delay=DELAY), None
     for batch in batches:
         favoured = None if now.changing or seen is None else data.draw(cells)
-        now = now.after(seen, data.draw(thresholds), favoured)
+        now = now.with_threshold(seen, data.draw(thresholds), favoured)
         seen = max([seen, *(tick for _, tick in batch)], key=lambda one: -1 if one is None else one)
     tick = data.draw(st.integers(seen - DELAY, seen + 2 * now.length)) if seen is not None else 0
     for cell in range(3):
@@ -118,7 +118,7 @@ def test_no_match_is_invented(query: str, errors: int, batches: Batches, data: s
     for batch in batches:
         # A budget may be taken away and given again between micro-batches.
         bounded, decision = data.draw(st.booleans()), replace(decision, carried=Carried(seen=seen))
-        chosen = CellUtility.none(), data.draw(cells)
+        chosen = CellUtility.empty(), data.draw(cells)
         with mock.patch.object(CellUtility, "choose", return_value=chosen):
             decision = decide(decision, own if bounded else None, data.draw(thresholds) / ALL, DELAY)
         now = decision.admission or own
@@ -137,7 +137,7 @@ def test_no_match_is_invented(query: str, errors: int, batches: Batches, data: s
     found = [plain(match) for match in acep.match(some, query, seq="n", id="n", budget=budget)] if kept else []
     exact = {plain(match) for match in acep.match(every, query, seq="n", id="n", budget=budget)}
     assert set(found) <= exact
-    assert not why_not_before([compile_query(acep.parse(query), schema_of(schema, seq="n", id="n"))], ids=True)
+    assert not why_not_shed_early([compile_query(acep.parse(query), schema_of(schema, seq="n", id="n"))], ids=True)
 
 
 @pytest.mark.parametrize(
@@ -153,19 +153,19 @@ def test_no_match_is_invented(query: str, errors: int, batches: Batches, data: s
 )
 def test_what_must_be_carried_whole(query: str, reason: str) -> None:
     schema = schema_of(pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.int64(), "n": pa.int64()}), id="n")
-    assert reason in why_not_before([compile_query(acep.parse(query), schema)], ids=True)
+    assert reason in why_not_shed_early([compile_query(acep.parse(query), schema)], ids=True)
 
 
 def test_events_that_are_numbered_are_carried() -> None:
     schema = schema_of(pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.int64()}))
     plan = compile_query(acep.parse(QUERIES[0]), schema)
-    assert "numbered" in why_not_before([plan], ids=False)
+    assert "numbered" in why_not_shed_early([plan], ids=False)
 
 
 def test_thresholds_that_fall_and_rise_for_long_stay_few() -> None:
     now = Admission(1000, delay=10)
     for i in range(5000):
-        now = now.after(10 * i, (i * 7919) % ALL)
+        now = now.with_threshold(10 * i, (i * 7919) % ALL)
         assert len(now.since) <= 60
 
 

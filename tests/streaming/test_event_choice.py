@@ -145,7 +145,7 @@ def test_a_choice_keeps_the_first_cells_and_explores_the_rest() -> None:
     assert choice.choose(UTILITY, 1.0).n_cells is None
     counts = np.zeros(260, np.int64)
     counts[[8, 0]] = 900, 100  # now nearly all events are in the first cell
-    moved = EventChoice().after(counts)
+    moved = EventChoice().add_counts(counts)
     assert moved.choose(UTILITY, 0.95).n_cells == 1 or moved.choose(UTILITY, 0.95).n_cells is None
     again = EventChoice.load(json.loads(json.dumps(moved.dump())))
     assert (again.n_cells, again.recent.tolist()) == (moved.n_cells, moved.recent.tolist())
@@ -164,8 +164,8 @@ def test_explored_units_estimate_the_recall_without_bias() -> None:
     job: Any = SimpleNamespace(schema=schema_of(table.schema), output="matches")
     estimates, ratios = [], []
     for seed in range(60):
-        exploring = Exploring.of(UTILITY, ("k",), Admission(20, seed=seed))
-        chosen, _ = exploring.chosen([table["k"]], table["ts"].to_numpy())
+        exploring = Exploring.from_admission(UTILITY, ("k",), Admission(20, seed=seed))
+        chosen, _ = exploring.find_explored([table["k"]], table["ts"].to_numpy())
         kept = np.isin(UTILITY.cells(table, table["type"]), UTILITY.order[:4]) | chosen
         found = acep.match(table.filter(pa.array(kept)), query)
         counts = explored_in([exploring.counts(job, table, [found.to_arrow()])])

@@ -61,6 +61,6 @@ def test_what_is_no_bound_is_refused(latest: Any, schema: InputSchema, message: 
 
 
 def test_a_bound_by_the_clock_is_whole_ticks() -> None:
-    assert Latest(ahead=1500).bound(1000, (1000, 1)) == 2
-    assert Latest(ahead=1500).bound(1000, (1, 1000)) == 2_500_000
-    assert Latest(tick=5).bound(None, (1, 1)) == 5
+    assert Latest(ahead=1500).greatest_tick(1000, (1000, 1)) == 2
+    assert Latest(ahead=1500).greatest_tick(1000, (1, 1000)) == 2_500_000
+    assert Latest(tick=5).greatest_tick(None, (1, 1)) == 5

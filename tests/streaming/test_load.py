@@ -17,11 +17,11 @@ def run(load: Load, share: float, batches: list[tuple[int, float]], target: floa
     for rows, carry in batches:
         # As a call does it, with a threshold that is coarser than the share.
         if (wanted := load.share(target, share)) != share:
-            load = load.changed()
+            load = load.skip_next()
             share = round(wanted * 2**10) / 2**10 if wanted < 1 else 1.0
         shares.append(share)
         carried = int(rows * share)
-        load = load.after(Measured(rows, rows, carried, 0.1 + 1e-7 * rows + carry * carried))
+        load = load.add_batch(Measured(rows, rows, carried, 0.1 + 1e-7 * rows + carry * carried))
     return load, shares
 
 
@@ -48,16 +48,16 @@ def test_a_share_that_meets_the_target_is_left_alone() -> None:
 
 def test_what_cannot_be_met_is_told() -> None:
     load, _ = run(Load(), 1.0, [(200_000, 2e-6)] * 10, target=0.05)
-    assert load.behind(0.05)
-    assert not replace(load, last=()).behind(0.05)
+    assert load.is_behind(0.05)
+    assert not replace(load, last=()).is_behind(0.05)
 
 
 def test_workers_that_cannot_keep_their_time_are_told() -> None:
     load = Load(run=9)
     for _ in range(20):
-        load = load.paced(0.31)
-    assert load.behind(0.25)
-    assert not load.behind(0.26)
+        load = load.add_seconds(0.31)
+    assert load.is_behind(0.25)
+    assert not load.is_behind(0.26)
     assert Load.load(json.loads(json.dumps(load.dump()))) == load
 
 

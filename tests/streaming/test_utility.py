@@ -18,10 +18,10 @@ EVENTS = np.full(CELLS, 50)
 
 def fed(utilities: NDArray[np.float64], rounds: int, seed: int = 0) -> tuple[CellUtility, tuple[int, ...]]:
     """Feed micro-batches in which each cell has points by chance, and choose after each."""
-    rng, now, seen = np.random.default_rng(seed), CellUtility.none(), 0
+    rng, now, seen = np.random.default_rng(seed), CellUtility.empty(), 0
     favoured: tuple[int, ...] = ()
     for _ in range(rounds):
-        now = now.after(EVENTS, rng.poisson(utilities * EVENTS), np.ones(CELLS))
+        now = now.add_batch(EVENTS, rng.poisson(utilities * EVENTS), np.ones(CELLS))
         now = CellUtility.load(json.loads(json.dumps(now.dump())))
         seen += LENGTH
         now, chosen = now.choose(0.25, favoured, seen, LENGTH)
@@ -47,13 +47,13 @@ def test_where_all_have_the_same_utility_none_is_favoured() -> None:
 def test_others_are_favoured_only_if_they_promise_much_more() -> None:
     now, favoured = fed(np.where(np.arange(CELLS) < 16, 0.5, 0.01), 6)
     for points, expected in ((np.where(np.arange(CELLS) < 16, 20, 1), None), (np.arange(CELLS) // 200 * 900, True)):
-        later = now.after(EVENTS, points, np.ones(CELLS))
+        later = now.add_batch(EVENTS, points, np.ones(CELLS))
         _, chosen = later.choose(0.25, favoured, (now.chosen or 0) + LENGTH, LENGTH)
         assert chosen is None if expected is None else chosen not in (None, favoured)
 
 
 def test_no_choice_is_made_before_units_have_passed() -> None:
-    now = CellUtility.none().after(EVENTS, EVENTS, np.ones(CELLS))
+    now = CellUtility.empty().add_batch(EVENTS, EVENTS, np.ones(CELLS))
     assert now.choose(0.5, (), None, LENGTH) == (now, None)
     now, first = now.choose(0.5, (), 7, LENGTH)
     assert (now.chosen, first) == (7, None)
@@ -63,7 +63,7 @@ def test_no_choice_is_made_before_units_have_passed() -> None:
 
 def test_what_was_carried_by_chance_stands_for_what_there_was() -> None:
     chances = np.where(np.arange(CELLS) < 10, 1.0, 0.25)
-    now = CellUtility.none().after(EVENTS, EVENTS // 10, chances)
+    now = CellUtility.empty().add_batch(EVENTS, EVENTS // 10, chances)
     assert now.since[0].tolist() == (EVENTS / chances).tolist()
     assert now.since[1].tolist() == (EVENTS // 10 / chances).tolist()
 
@@ -72,7 +72,7 @@ def test_what_was_carried_by_chance_stands_for_what_there_was() -> None:
     "wrong", [{"before": [[1.0]]}, {"since": [[-1.0] * CELLS] * 2}, {"tried": [1.0]}, {"tried": [1.0, float("inf")]}]
 )
 def test_what_is_no_utility_is_refused(wrong: dict[str, object]) -> None:
-    told = CellUtility.none().after(EVENTS, EVENTS, np.ones(CELLS)).dump()
+    told = CellUtility.empty().add_batch(EVENTS, EVENTS, np.ones(CELLS)).dump()
     assert told is not None
     with pytest.raises((TypeError, ValueError), match=r"utility|unpack"):
         CellUtility.load(told | wrong)

@@ -59,7 +59,7 @@ def micro_batch(folder: Path | str, batch: int, run: int = 1, *, buckets: int = 
     """All tasks of a micro-batch, each of which reads what the one before wrote."""
     for bucket in range(buckets):
         versions = task(folder, run, buckets=buckets, keep=keep)
-        before = versions.before(batch)
+        before = versions.begin_batch(batch)
         if before:
             assert versions.read(before[bucket]) == data(before[bucket].batch, bucket)
         versions.write(batch, bucket, batch * 10 + bucket, digest(batch), data(batch, bucket))
@@ -82,10 +82,10 @@ def files(folder: Path) -> list[Path]:
 
 
 def test_a_stream_begins_without_versions_and_goes_on_with_those_of_the_micro_batch_before(tmp_path: Path) -> None:
-    assert task(tmp_path).before(0) == {}
+    assert task(tmp_path).begin_batch(0) == {}
     micro_batch(tmp_path, 0)
     micro_batch(tmp_path, 1)
-    found = task(tmp_path).before(2)
+    found = task(tmp_path).begin_batch(2)
     assert found == {b: Version(1, b, 1, 10 + b, digest(1)) for b in range(BUCKETS)}
     assert [task(tmp_path).read(found[b]) for b in range(BUCKETS)] == [data(1, b) for b in range(BUCKETS)]
 
@@ -93,9 +93,9 @@ def test_a_stream_begins_without_versions_and_goes_on_with_those_of_the_micro_ba
 @pytest.mark.parametrize("greatest", [None, 0, -1, -(2**63), 2**63 - 1])
 def test_any_greatest_time_comes_back(tmp_path: Path, greatest: int | None) -> None:
     versions = task(tmp_path, buckets=1)
-    versions.before(0)
+    versions.begin_batch(0)
     written = versions.write(0, 0, greatest, digest(1), b"")
-    assert task(tmp_path, buckets=1).before(1) == {0: written}
+    assert task(tmp_path, buckets=1).begin_batch(1) == {0: written}
     assert written.greatest == greatest
     assert versions.read(written) == b""
 
@@ -109,7 +109,7 @@ def test_each_of_the_micro_batches_kept_can_be_begun_again(tmp_path: Path) -> No
             shutil.rmtree(call_folder(tmp_path) / str(later), ignore_errors=True)
         micro_batch(tmp_path, batch, run=100 - batch)
     with pytest.raises(SnapshotError, match=f"after micro-batch {last - KEEP - 2}"):
-        task(tmp_path, run=200).before(last - KEEP - 1)
+        task(tmp_path, run=200).begin_batch(last - KEEP - 1)
 
 
 # Retries and runs -----------------------------------------------------------------------------------
@@ -117,10 +117,10 @@ def test_each_of_the_micro_batches_kept_can_be_begun_again(tmp_path: Path) -> No
 
 def test_the_first_of_two_tasks_writes_the_version(tmp_path: Path) -> None:
     versions = task(tmp_path)
-    versions.before(0)
+    versions.begin_batch(0)
     first = versions.write(0, 0, 5, digest(1), b"first")
     again = task(tmp_path)
-    again.before(0)
+    again.begin_batch(0)
     assert again.write(0, 0, 5, digest(1), b"second") == first
     assert again.read(first) == b"first"
     assert len(files(call_folder(tmp_path) / "0")) == 1
@@ -129,7 +129,7 @@ def test_the_first_of_two_tasks_writes_the_version(tmp_path: Path) -> None:
 def test_other_rows_for_one_version_are_refused(tmp_path: Path) -> None:
     micro_batch(tmp_path, 0)
     versions = task(tmp_path, run=2)
-    versions.before(0)
+    versions.begin_batch(0)
     for greatest, rows in ((0, digest(1)), (1, digest(0))):
         with pytest.raises(SnapshotError, match="other rows") as error:
             versions.write(0, 0, greatest, rows, b"")
@@ -139,28 +139,28 @@ def test_other_rows_for_one_version_are_refused(tmp_path: Path) -> None:
 def test_a_run_that_begins_a_micro_batch_again_goes_on_with_its_own_versions(tmp_path: Path) -> None:
     micro_batch(tmp_path, 0)
     late = task(tmp_path, run=1)  # of the driver that is killed
-    late.before(1)
+    late.begin_batch(1)
     for run, text in ((1, b"old"), (2, b"new")):
         for bucket in range(BUCKETS - (run == 1)):
             versions = task(tmp_path, run)
-            versions.before(1)
+            versions.begin_batch(1)
             versions.write(1, bucket, 7, digest(9), text)
     assert len(files(call_folder(tmp_path) / "1")) == 2 * BUCKETS - 1
     with pytest.raises(SnapshotError, match="another run"):
         late.write(1, BUCKETS - 1, 7, digest(9), b"late")
     for run in (2, 3):
-        found = task(tmp_path, run).before(2)
+        found = task(tmp_path, run).begin_batch(2)
         assert {task(tmp_path, run).read(found[b]) for b in range(BUCKETS)} == {b"new"}
 
 
 def test_an_older_run_is_refused_also_in_a_new_process(tmp_path: Path) -> None:
     micro_batch(tmp_path, 0)
-    task(tmp_path, run=2).before(1)
+    task(tmp_path, run=2).begin_batch(1)
     for _ in range(2):
         with pytest.raises(SnapshotError, match="another run"):
-            task(tmp_path).before(1)
+            task(tmp_path).begin_batch(1)
         runs._begun.clear()
-    task(tmp_path, run=2).before(1)
+    task(tmp_path, run=2).begin_batch(1)
     assert sorted(each.name for each in (call_folder(tmp_path) / "runs").iterdir()) == [
         f"1-{run_id(1)}",
         f"2-{run_id(2)}",
@@ -173,9 +173,9 @@ def test_of_two_runs_that_take_one_order_one_goes_on(tmp_path: Path) -> None:
     for run in (2, 3):
         (folder / f"2-{run_id(run)}").touch()
     runs._begun.clear()
-    task(tmp_path, run=3).before(1)
+    task(tmp_path, run=3).begin_batch(1)
     with pytest.raises(SnapshotError, match="another run"):
-        task(tmp_path, run=2).before(1)
+        task(tmp_path, run=2).begin_batch(1)
 
 
 def test_of_two_runs_that_begin_at_once_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,13 +184,13 @@ def test_of_two_runs_that_begin_at_once_one_is_refused(tmp_path: Path, monkeypat
 
     def slowly(self: LocalFolder, path: str, content: bytes, **given: Any) -> None:
         if path.endswith(run_id(2)):
-            task(tmp_path, run=3).before(1)
+            task(tmp_path, run=3).begin_batch(1)
         write(self, path, content, **given)
 
     monkeypatch.setattr(LocalFolder, "write", slowly)
     with pytest.raises(SnapshotError, match="another run"):
-        task(tmp_path, run=2).before(1)
-    task(tmp_path, run=3).before(1)
+        task(tmp_path, run=2).begin_batch(1)
+    task(tmp_path, run=3).begin_batch(1)
 
 
 def test_a_run_may_have_two_orders(tmp_path: Path) -> None:
@@ -199,10 +199,10 @@ def test_a_run_may_have_two_orders(tmp_path: Path) -> None:
     folder = call_folder(tmp_path) / "runs"
     (folder / f"1-{run_id(2)}").touch()
     with pytest.raises(SnapshotError, match="another run"):
-        task(tmp_path, run=1).before(1)
+        task(tmp_path, run=1).begin_batch(1)
     (folder / f"2-{run_id(1)}").touch()
     micro_batch(tmp_path, 1, run=1)
-    assert {v.run for v in task(tmp_path, run=1).before(2).values()} == {2}
+    assert {v.run for v in task(tmp_path, run=1).begin_batch(2).values()} == {2}
 
 
 def test_only_so_many_runs_keep_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,9 +220,9 @@ def test_a_checkpoint_that_was_rolled_back_is_refused_until_the_later_versions_a
     for batch in range(6):
         micro_batch(tmp_path, batch)
     with pytest.raises(SnapshotError, match=r"goes on to micro-batch 5: .*rolled back or copied") as error:
-        task(tmp_path, run=2).before(4)
+        task(tmp_path, run=2).begin_batch(4)
     assert "remove the folders 4 and later" in (error.value.hint or "")
-    task(tmp_path, run=1).before(6)  # the run that was there is not fenced off
+    task(tmp_path, run=1).begin_batch(6)  # the run that was there is not fenced off
     for batch in (4, 5):
         shutil.rmtree(call_folder(tmp_path) / str(batch))
     micro_batch(tmp_path, 4, run=2)
@@ -250,7 +250,7 @@ def test_missing_versions_are_refused(tmp_path: Path, change: str) -> None:
     else:
         versions = task(tmp_path, buckets=BUCKETS + 1)
     with pytest.raises(SnapshotError, match=r"micro-batch 0|was removed") as error:
-        versions.before(1)
+        versions.begin_batch(1)
     assert len(error.value.render().splitlines()) == 2
     assert ("that of another query" in error.value.message) is (change == "another call")
 
@@ -294,7 +294,7 @@ def test_of_an_error_of_many_lines_the_first_is_told(monkeypatch: pytest.MonkeyP
 def test_folders_that_cannot_be_used_are_refused(tmp_path: Path, where: str) -> None:
     (tmp_path / "file").write_text("mine")
     folder = {"a file": tmp_path / "file", "below a file": tmp_path / "file" / "x"}.get(where, Path(where))
-    for use in (lambda: state_folder(folder), lambda: task(folder).before(0)):
+    for use in (lambda: state_folder(folder), lambda: task(folder).begin_batch(0)):
         with pytest.raises(DataError, match="cannot be used") as error:
             use()
         assert len(error.value.render().splitlines()) == 2
@@ -312,7 +312,7 @@ def test_state_takes_a_path(given: Any) -> None:
 
 def test_every_damage_is_found(tmp_path: Path) -> None:
     micro_batch(tmp_path, 0)
-    version = task(tmp_path).before(1)[0]
+    version = task(tmp_path).begin_batch(1)[0]
     path = call_folder(tmp_path) / "0" / version.name
     whole = path.read_bytes()
     for length in range(len(whole)):
@@ -335,7 +335,7 @@ def test_every_damage_is_found(tmp_path: Path) -> None:
 
 def test_a_file_under_the_name_of_another_is_damaged(tmp_path: Path) -> None:
     micro_batch(tmp_path, 0)
-    versions = task(tmp_path).before(1)
+    versions = task(tmp_path).begin_batch(1)
     folder = call_folder(tmp_path) / "0"
     shutil.copy(folder / versions[0].name, folder / versions[1].name)
     with pytest.raises(SnapshotError, match="state is damaged"):
@@ -344,7 +344,7 @@ def test_a_file_under_the_name_of_another_is_damaged(tmp_path: Path) -> None:
 
 def test_a_later_format_is_told_apart_from_damage(tmp_path: Path) -> None:
     micro_batch(tmp_path, 0)
-    version = task(tmp_path).before(1)[0]
+    version = task(tmp_path).begin_batch(1)[0]
     path = call_folder(tmp_path) / "0" / version.name
     path.write_bytes(HEADER.pack(MAGIC, FORMAT + 1, bytes(16), 0))
     with pytest.raises(SnapshotError, match=f"format version {FORMAT + 1}"):
@@ -353,7 +353,7 @@ def test_a_later_format_is_told_apart_from_damage(tmp_path: Path) -> None:
 
 def test_a_retry_writes_a_damaged_version_again(tmp_path: Path) -> None:
     micro_batch(tmp_path, 0)
-    version = task(tmp_path).before(1)[0]
+    version = task(tmp_path).begin_batch(1)[0]
     (call_folder(tmp_path) / "0" / version.name).write_bytes(b"")
     micro_batch(tmp_path, 0)
     assert task(tmp_path).read(version) == data(0, 0)
@@ -398,14 +398,14 @@ def test_a_version_is_durable_before_it_can_be_seen(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "hardlink_to", linked)
     versions = task(tmp_path)
-    versions.before(1)
+    versions.begin_batch(1)
     versions.write(1, 0, None, digest(0), b"state")
     assert done == [f"sync {CALL}", "sync tmp", "link", "sync 1"]
     done.clear()
     versions.write(1, 1, None, digest(0), b"state")
     assert done == ["sync tmp", "link", "sync 1"]
     done.clear()
-    task(tmp_path / "new").before(0)
+    task(tmp_path / "new").begin_batch(0)
     above = [CALL, QUERY.partition("-")[0], "new", tmp_path.name.partition("-")[0]]
     assert done[:4] == [f"sync {name}" for name in above]
 
@@ -419,7 +419,7 @@ def test_a_disk_without_hard_links_will_do(tmp_path: Path, monkeypatch: pytest.M
         micro_batch(tmp_path, batch)
     micro_batch(tmp_path, 7, run=2)
     assert task(tmp_path, run=2).write(7, 0, 70, digest(7), b"other").run == 2
-    assert task(tmp_path, run=2).read(task(tmp_path, run=2).before(8)[0]) == data(7, 0)
+    assert task(tmp_path, run=2).read(task(tmp_path, run=2).begin_batch(8)[0]) == data(7, 0)
     assert not [each for each in files(tmp_path) if each.name.startswith("tmp")]
 
 
@@ -429,7 +429,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, monkeypatch:
 
     micro_batch(tmp_path, 0)
     versions = task(tmp_path)
-    versions.before(1)
+    versions.begin_batch(1)
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(DataError, match="No space left on device"):
         versions.write(1, 0, 0, digest(0), b"state")
@@ -546,14 +546,14 @@ def test_a_store_keeps_versions_like_a_disk(store: Store) -> None:
     assert len(store.objects) == BUCKETS * (KEEP + 2) + 1
     # A killed driver, a run that begins again, and what is refused.
     versions = task(URI, run=2)
-    versions.before(12)
+    versions.begin_batch(12)
     versions.write(12, 0, 120, digest(12), data(12, 0))
     micro_batch(URI, 12, run=3)
-    assert {v.run for v in task(URI, run=3).before(13).values()} == {3}
+    assert {v.run for v in task(URI, run=3).begin_batch(13).values()} == {3}
     with pytest.raises(SnapshotError, match="another run"):
-        task(URI, run=2).before(13)
+        task(URI, run=2).begin_batch(13)
     with pytest.raises(SnapshotError, match="rolled back") as error:
-        task(URI, run=4).before(8)
+        task(URI, run=4).begin_batch(8)
     assert "secret" not in error.value.render()
     with pytest.raises(SnapshotError, match="other rows"):
         task(URI, run=3).write(12, 0, 120, digest(13), b"")
@@ -566,7 +566,7 @@ def test_a_version_is_one_put(store: Store) -> None:
     for bucket in range(BUCKETS):
         store.done.clear()
         versions = task(URI)
-        versions.read(versions.before(20)[bucket])
+        versions.read(versions.begin_batch(20)[bucket])
         versions.write(20, bucket, 0, digest(0), b"state")
         # Runs, the micro-batch before and this one are listed; the first task looks at the runs again.
         assert store.done == ["list", "list", "get", "list", *["list"] * (bucket == 0), "put"]
@@ -577,7 +577,7 @@ def test_a_version_is_one_put(store: Store) -> None:
 
 def test_a_version_stays_where_two_tasks_come_at_once(store: Store) -> None:
     versions = task(URI)
-    versions.before(0)
+    versions.begin_batch(0)
     first = versions.write(0, 0, 0, digest(0), b"first")
     assert versions.write(0, 0, 0, digest(0), b"other") == first
     assert versions.read(first) == b"first"
@@ -594,7 +594,7 @@ def test_a_version_stays_where_two_tasks_come_at_once(store: Store) -> None:
 
 def test_a_failed_put_leaves_nothing(store: Store) -> None:
     versions = task(URI)
-    versions.before(0)
+    versions.begin_batch(0)
     before = dict(store.objects)
     store.fail = "no connection"
     with pytest.raises(DataError, match="no connection") as error:

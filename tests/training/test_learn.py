@@ -21,7 +21,7 @@ from acep.native.compiled import why_not
 from acep.shedding.history_file import SECTION, LearnedState
 from acep.storage.plain_data import from_bytes, to_bytes
 from acep.storage.sections import read_sections, write_sections
-from acep.training.offline import Trial, weighted
+from acep.training.offline import Trial, weight_trajectories
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 
@@ -153,10 +153,12 @@ def test_a_tree_has_the_weight_of_its_first_node() -> None:
         {"trajectory": [], "when": [], "how": [], "touches": []},
         {"parent": [], "partition": [], "when": [], "error": []},
     )
-    known = Trajectories.of({**columns, "trajectory": [0, 1], "parent": [-1, -1], "weight": [4, 9]}, *nothing).made
-    news = Trajectories.of({**columns, "trajectory": [7, 8], "parent": [1, -1], "weight": [1, 1]}, *nothing)
-    assert weighted(known, news, 2.0).made.weight.tolist() == [9, 2]
-    assert weighted(Made.none(), news, 2.0).made.weight.tolist() == [2, 2]
+    known = Trajectories.from_columns(
+        {**columns, "trajectory": [0, 1], "parent": [-1, -1], "weight": [4, 9]}, *nothing
+    ).made
+    news = Trajectories.from_columns({**columns, "trajectory": [7, 8], "parent": [1, -1], "weight": [1, 1]}, *nothing)
+    assert weight_trajectories(known, news, 2.0).made.weight.tolist() == [9, 2]
+    assert weight_trajectories(Made.empty(), news, 2.0).made.weight.tolist() == [2, 2]
 
 
 def test_a_run_begins_with_what_was_learned(learned: bytes, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from acep.native.compiled import why_not
 from acep.training.match_points import Partitions
 from acep.tuning.curve import CurvePoint
 from acep.tuning.identities import identities_of
-from acep.tuning.replay import Meter, replay, replayed
+from acep.tuning.replay import Meter, measure_fit, replay
 from acep.tuning.saving import Saving
 from acep.tuning.windows import WindowTrial
 from tests.case_counts import CaseCounts
@@ -158,11 +158,11 @@ def test_what_fits_is_what_the_touches_permit() -> None:
     table, query = stream(5, 3000), acep.parse(HEAVY.format(key="", window=200))
     upto = [replay(table.slice(0, n), query, COLUMNS, Partitions(), Meter(10**12)).touches for n in (500, 1000, 3000)]
     for most in upto:
-        fit = replayed(table, query, COLUMNS, Meter(10**12), most)
+        fit = measure_fit(table, query, COLUMNS, Meter(10**12), most)
         exact = replay(table.slice(0, fit.events), query, COLUMNS, Partitions(), Meter(10**12))
         assert exact.touches <= most
         assert exact.touches >= 0.6 * most
-    assert replayed(table, query, COLUMNS, Meter(10**12), 10**9).matches == len(acep.match(table, query))
+    assert measure_fit(table, query, COLUMNS, Meter(10**12), 10**9).matches == len(acep.match(table, query))
 
 
 # Recommendations --------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ def test_matches_that_a_change_keeps_are_told_from_others() -> None:
     assert (change.after.matches, change.kept) == (len(after), len(after & exact))
     assert 0 < len(after & exact) < len(after)
     assert f"{len(after & exact):,} of {len(exact):,} matches, and {len(after - exact):,} other ones" in str(tuning)
-    assert not change.same(tuning.exact)
+    assert not change.keeps_matches(tuning.exact)
 
 
 def test_what_is_said_of_random_queries_is_true(cases: CaseCounts) -> None:
@@ -303,4 +303,4 @@ def test_identities_tell_matches_apart(engine: str, cases: CaseCounts) -> None:
             continue
         own = identities_of(case.table(), query, columns, engine)
         assert len(own.hashes) == len(bindings(matches))
-        assert own.shared(identities_of(case.table(), query, columns, "auto")) == len(own.hashes)
+        assert own.count_shared(identities_of(case.table(), query, columns, "auto")) == len(own.hashes)

@@ -24,7 +24,7 @@ from acep.training.match_points import Partitions
 from acep.tuning.cheaper import Change, _candidates
 from acep.tuning.curve import CurvePoint, knee_of
 from acep.tuning.many import why_many
-from acep.tuning.replay import Meter, bundles_in, replay, replayed
+from acep.tuning.replay import Meter, bundles_in, measure_fit, replay
 from acep.tuning.sample import draw
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_wrong
@@ -200,7 +200,7 @@ def test_a_query_that_explodes_is_cut() -> None:
 def test_the_work_of_all_replays_is_bounded(tuned: dict[int, acep.Tuning]) -> None:
     table, columns = stream(0), {"ts": "ts", "type": "type", "seq": None, "id": None, "unit": None}
     meter = Meter(10**9)
-    assert replayed(table, acep.parse(query(0)), columns, meter, 10**8).events == len(table)
+    assert measure_fit(table, acep.parse(query(0)), columns, meter, 10**8).events == len(table)
     made = replay(table, acep.parse(query(0)), columns, Partitions(), meter)
     assert made.touches < meter.spent <= 3 * made.touches
     assert bundles_in(made.at) == made.bundles
@@ -237,7 +237,7 @@ def test_a_shared_attribute_and_a_shorter_window_are_proposed_and_measured() -> 
         made = acep.match(found.sample.table, other)
         one = by_name[change]
         assert (one.after.matches, one.after.touches) == (len(made), made.report.work)
-        assert one.same(found.exact)
+        assert one.keeps_matches(found.exact)
         assert one.after.touches < found.exact.touches
     assert sum(found.by_variable.values()) > 0
 
@@ -293,7 +293,7 @@ def test_a_proposed_partition_names_both_meanings_with_both_counts(
     tuning = acep.tune(teams(), text)
     for tried in tuning.changes:
         if tried.change.startswith("[team]"):
-            assert tried.same(tuning.exact) == (before == after == tried.kept)
+            assert tried.keeps_matches(tuning.exact) == (before == after == tried.kept)
     for line in str(tuning).splitlines():
         if line.startswith("[team]"):
             assert f"{before:,}" in line or line.endswith("the same matches")
@@ -302,11 +302,11 @@ def test_a_proposed_partition_names_both_meanings_with_both_counts(
 def test_a_change_that_finds_more_matches_does_not_find_the_same() -> None:
     tuning = acep.tune(teams(), "PATTERN SEQ(pass p, shot s) WHERE partition_contiguity { p.team = s.team } WITHIN 40")
     unchanged = Change("", "", tuning.exact, tuning.exact.matches)
-    assert unchanged.same(tuning.exact)
+    assert unchanged.keeps_matches(tuning.exact)
     more = replace(tuning.exact, matches=tuning.exact.matches + 1)
-    assert not Change("", "", more, tuning.exact.matches).same(tuning.exact)
-    assert not Change("", "", tuning.exact, tuning.exact.matches - 1).same(tuning.exact)
-    assert not Change("", "", tuning.exact, None).same(tuning.exact)
+    assert not Change("", "", more, tuning.exact.matches).keeps_matches(tuning.exact)
+    assert not Change("", "", tuning.exact, tuning.exact.matches - 1).keeps_matches(tuning.exact)
+    assert not Change("", "", tuning.exact, None).keeps_matches(tuning.exact)
 
 
 def _candidates_of(text: str) -> list[tuple[str, str, Any]]:
@@ -404,7 +404,7 @@ def test_the_exact_replay_is_that_of_match_on_random_queries(cases: CaseCounts) 
             assert tuning.cut
             return ""
         matches, exact = acep.match(table, query, **case.stream), tuning.exact
-        seen["all events are replayed"] += 1
+        seen["all events are measure_fit"] += 1
         seen["matches"] += exact.matches > 0
         seen["a change saves work"] += any(change.after.touches < exact.touches for change in tuning.changes)
         return difference(
@@ -420,7 +420,7 @@ def test_the_exact_replay_is_that_of_match_on_random_queries(cases: CaseCounts) 
 
     for seed in range(cases(40)):
         fail_if_wrong(random_case(seed), complaint_of)
-    cases.expect(seen, "all events are replayed", least=15)
+    cases.expect(seen, "all events are measure_fit", least=15)
     cases.expect(seen, "matches", least=10)
     cases.expect(seen, "a change saves work")
 

@@ -20,7 +20,7 @@ _SET_WORDS = (*_BEFORE_TABLE, "ON", "WHERE", "SELECT", "AS", "LATERAL", "INNER",
 class ClauseInput:
     """A clause of a statement. ``result``: the name that stands for its result; ``source``: the text of its input, a
     name (``name``) or another table expression, at ``place`` of the statement; ``clause``: its own text, which begins
-    at ``start``; ``called``: what its input is called in the clause, an alias or a name."""
+    at ``start``; ``input_name``: what its input is called in the clause, an alias or a name."""
 
     result: str
     source: str
@@ -28,7 +28,7 @@ class ClauseInput:
     place: Span
     clause: str
     start: int
-    called: str = ""
+    input_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ def _split(text: str, quote: str) -> Statement:
         name = ".".join(path) if is_name else None
         place_of_source = Span(tokens[first].start + removed, tokens[last].end + removed)
         clause = text[start : tokens[closing].end]
-        called = _name_of_input(tokens, last, index)
-        clauses.append(ClauseInput(result, source, name, place_of_source, clause, start + removed, called))
+        input_name = _name_of_input(tokens, last, index)
+        clauses.append(ClauseInput(result, source, name, place_of_source, clause, start + removed, input_name))
         inserted = f"{quote}{result}{quote}"
         text = text[: tokens[first].start] + inserted + text[tokens[closing].end :]
         removed = len(original) - len(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.pattern.text.syntax import Branch, branches, fail, name, quote, span, tokens
 
@@ -144,7 +145,7 @@ def aggregate(branch: Branch, function: str, args: list[Branch]) -> ex.Expr:
     """Return an aggregate: ``avg(a[].x)`` and ``avg(a.x)`` use all events, ``avg(a[..i-1].x)`` the earlier ones."""
     if len(args) != 1 or args[0].data != "reference":
         usage = "count(DISTINCT a[].x)" if function == ex.COUNT_DISTINCT else f"{function}(a[].x)"
-        hint = usage if function in ex.WHOLE_ONLY else f"{usage} or {function}(a[..i-1].x)"
+        hint = usage if AGGREGATES[function].where == "matches" else f"{usage} or {function}(a[..i-1].x)"
         raise fail(f"`{function}` goes over the events of one variable", branch, hint)
     ref = _reference(args[0])
     if ref.index is not None:
@@ -153,4 +154,7 @@ def aggregate(branch: Branch, function: str, args: list[Branch]) -> ex.Expr:
     if ref.name is None and function != "count":
         hint = f"count(DISTINCT {ref.var}[].x)" if function == ex.COUNT_DISTINCT else f"{function}({ref.var}[].x)"
         raise fail(f"`{function}` needs an attribute", args[0], hint, code="query_type")
-    return ex.Aggregate(function, ref.var, "before" if ref.scope == "before" else "all", ref.name, span(branch))
+    scope: ex.Scope = "before" if ref.scope == "before" else "all"
+    composition = AGGREGATES[function].expression or function
+    place = span(branch)
+    return ex.compose(composition, lambda name: ex.Aggregate(name, ref.var, scope, ref.name, place), place)

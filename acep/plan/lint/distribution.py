@@ -10,14 +10,14 @@ from acep.pattern.printing import expression_text
 from acep.pattern.tree import Strategy
 from acep.pattern.walk import group_variables, negated_variables, variables
 from acep.plan.lint.changes import with_condition, with_half_window
-from acep.plan.lint.finding import ANOTHER, EACH_ANOTHER, ChangedQuery, Looked, Remark
+from acep.plan.lint.finding import ANOTHER, EACH_ANOTHER, ChangedQuery, QueryView, Remark
 
 __all__ = ["composed", "leading_negation", "nearly_partitioned", "no_partition", "one_order", "trailing_negation"]
 
 
-def no_partition(looked: Looked) -> Iterator[Remark]:
+def no_partition(view: QueryView) -> Iterator[Remark]:
     """Warn of a missing partition attribute: each event meets all partial matches, on Spark all in one bucket."""
-    plan = looked.plan
+    plan = view.plan
     if plan.keys or plan.strict or plan.finer is not None or len(plan.automaton.letters) < 2:
         return
     yield Remark(
@@ -27,11 +27,11 @@ def no_partition(looked: Looked) -> Iterator[Remark]:
     )
 
 
-def one_order(looked: Looked) -> Iterator[Remark]:
+def one_order(view: QueryView) -> Iterator[Remark]:
     """Warn of strict contiguity, for which the order of the whole stream matters."""
-    if not looked.plan.strict:
+    if not view.plan.strict:
         return
-    strict = looked.query.strategy is Strategy.STRICT_CONTIGUITY
+    strict = view.query.strategy is Strategy.STRICT_CONTIGUITY
     what = "strict contiguity" if strict else "partition contiguity without a partition attribute is strict: it"
     yield Remark(
         f"{what} looks at the order of the whole stream, which cannot be split over buckets",
@@ -39,9 +39,9 @@ def one_order(looked: Looked) -> Iterator[Remark]:
     )
 
 
-def nearly_partitioned(looked: Looked) -> Iterator[Remark]:
+def nearly_partitioned(view: QueryView) -> Iterator[Remark]:
     """Warn of an attribute that is equal in most variables, but not in all, so events of other values are looked at."""
-    query = looked.query
+    query = view.query
     all_variables, negated = set(variables(query.pattern)), negated_variables(query.pattern)
     tied, grouped = (*query.ties, *tied_attributes(query)), group_variables(query.pattern)
     for group in equality_classes(query):
@@ -73,37 +73,37 @@ def nearly_partitioned(looked: Looked) -> Iterator[Remark]:
                     f"{hint}, as in {text}: {ANOTHER}",
                     (ChangedQuery(text, with_condition(query, equality)),),
                 )
-            yield Remark(f"{why}: events of every `{name}` are looked at", hint, looked.place(var), changes)
+            yield Remark(f"{why}: events of every `{name}` are looked at", hint, view.place(var), changes)
 
 
-def leading_negation(looked: Looked) -> Iterator[Remark]:
+def leading_negation(view: QueryView) -> Iterator[Remark]:
     """Warn of a negation before the first component, which looks back over a whole window."""
-    for negation in looked.plan.automaton.negations:
+    for negation in view.plan.automaton.negations:
         if negation.leading:
             yield Remark(
                 f"the negation of `{negation.var}` stands before everything: its events are kept for a whole window, "
                 "and looked at again for each match",
                 f"if only what comes after the first event counts, put the negation behind it: {ANOTHER}",
-                looked.place(negation.var),
+                view.place(negation.var),
             )
 
 
-def trailing_negation(looked: Looked) -> Iterator[Remark]:
+def trailing_negation(view: QueryView) -> Iterator[Remark]:
     """Warn of a negation after the last component, which is decided only when the window has passed."""
-    for negation in looked.plan.automaton.negations:
+    for negation in view.plan.automaton.negations:
         if negation.trailing:
             yield Remark(
                 f"the negation of `{negation.var}` stands after everything: each match waits until its window has "
                 "passed",
                 f"make the window as short as the question allows: unless no match is longer, {ANOTHER}",
-                looked.place(negation.var),
-                with_half_window(looked.query),
+                view.place(negation.var),
+                with_half_window(view.query),
             )
 
 
-def composed(looked: Looked) -> Iterator[Remark]:
+def composed(view: QueryView) -> Iterator[Remark]:
     """Warn of a query over matches of other queries, which waits until those are certain."""
-    if looked.query.sources:
+    if view.query.sources:
         yield Remark(
             "the matches of the inner queries are held back until no earlier one can come, and only then looked at; on "
             "Spark all of it is in one bucket",

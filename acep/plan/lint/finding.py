@@ -17,7 +17,7 @@ __all__ = [
     "ChangedQuery",
     "Declared",
     "Finding",
-    "Looked",
+    "QueryView",
     "Remark",
     "declarations",
     "tokens_of",
@@ -70,7 +70,7 @@ class Declared:
 
 
 @dataclass(frozen=True)
-class Looked:
+class QueryView:
     """A query with its plan and the places of its variables."""
 
     plan: Plan

@@ -11,12 +11,12 @@ from acep.pattern.tree import Query
 from acep.plan.assume import assumed_plan
 from acep.plan.compile import Plan, compile_query
 from acep.plan.lint import cost, distribution
-from acep.plan.lint.finding import Finding, Looked, Remark, declarations, tokens_of
+from acep.plan.lint.finding import Finding, QueryView, Remark, declarations, tokens_of
 from acep.plan.schema import Schema
 
 __all__ = ["RULES", "Finding", "lint", "lint_plan"]
 
-RULES: tuple[Callable[[Looked], Iterator[Remark]], ...] = (
+RULES: tuple[Callable[[QueryView], Iterator[Remark]], ...] = (
     cost.any_match_repetition,
     cost.last_repetition,
     cost.chosen_from_all,
@@ -60,7 +60,7 @@ def lint_plan(plan: Plan) -> list[Finding]:
         Finding(rule.__name__, *remark, query=part.query)
         for number, part in enumerate(_plans(plan))
         for rule in RULES
-        for remark in rule(Looked(part, declarations(tokens, number)))
+        for remark in rule(QueryView(part, declarations(tokens, number)))
     ]
 
 

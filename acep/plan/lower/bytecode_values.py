@@ -332,7 +332,11 @@ def _whole_bound(op: str, value: ex.Value) -> tuple[str, int]:
     always, never = ("<=", HIGHEST), ("<", LOWEST)
     if value != value:
         return always if op == "!=" else never
-    below, above = (math.floor(value), math.ceil(value)) if abs(value) != math.inf else (_far(value), _far(value))
+    below, above = (
+        (math.floor(value), math.ceil(value))
+        if abs(value) != math.inf
+        else (_beyond_integers(value), _beyond_integers(value))
+    )
     if op in ("=", "!="):
         if below == above and LOWEST <= below <= HIGHEST:
             return op, below
@@ -345,7 +349,7 @@ def _whole_bound(op: str, value: ex.Value) -> tuple[str, int]:
     return op, bound
 
 
-def _far(value: float) -> int:
+def _beyond_integers(value: float) -> int:
     return int(math.copysign(2**64, value))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from acep.automaton.arcs import Crossing
 from acep.automaton.thompson import Negated
+from acep.functions.aggregates import AGGREGATES, SCALE
 from acep.pattern import expressions as ex
 from acep.pattern.tree import SKIP_PLACES, Output
 from acep.pattern.walk import indexes, leaves_of, means_each, steps_back
@@ -31,6 +32,12 @@ CHOICES = (
 
 LENGTH, NTH, LAST, COUNT, SUM, ADD, MINIMUM, MAXIMUM, AVERAGE, MEAN, EACH, PREVIOUS, DISTINCT, SPREAD = range(14)
 """Ways in which a reference to the events of a variable gets its value (``How`` in tables.hpp)."""
+
+OPERATIONS = {
+    "nth": NTH, "last": LAST, "sum": SUM, "add": ADD, "minimum": MINIMUM, "maximum": MAXIMUM, "average": AVERAGE,
+    "mean": MEAN, "distinct": DISTINCT, "spread": SPREAD,
+}  # fmt: skip
+"""The ways of aggregates, by their names in :attr:`acep.functions.aggregates.AggregateFunction.completion`."""
 
 LIMIT = 2**63
 
@@ -211,19 +218,14 @@ def _ref(writer: Writer, kept_columns: _Kept, leaf: ex.Leaf, var: int | None, lo
         case ex.Aggregate(function=function):
             assert leaf.name is not None
             kind = writer.kind(leaf.name)
-            is_integer = kind is not Kind.FLOAT
-            order = {Kind.FLOAT: 1, Kind.STRING: 2}.get(kind, 0)
-            how, n = {
-                "first": (NTH, 1),
-                "last": (LAST, 0),
-                "sum": (SUM if is_integer else ADD, 0),
-                "avg": (AVERAGE if is_integer else MEAN, writer.plan.schema.scale(leaf.name) or 0),
-                "min": (MINIMUM, order),
-                "max": (MAXIMUM, order),
-                ex.COUNT_DISTINCT: (DISTINCT, 0),
-                "stddev": (SPREAD, 0 if is_integer else 2),
-                "stddev_pop": (SPREAD, 1 if is_integer else 3),
-            }[function]
+            operations = AGGREGATES[function].completion
+            if operations is None:
+                raise NotNativeError(f"{function} is computed by the reference engine")
+            form = {Kind.FLOAT: "float", Kind.STRING: "text"}.get(kind, "integer")
+            operation, n = operations.get(form, operations["integer"])
+            how = OPERATIONS[operation]
+            if n == SCALE:
+                n = writer.plan.schema.scale(leaf.name) or 0
     column = -1 if name is None else kept_columns.place(name)
     number = writer.plan.variables.index(leaf.var) if var is None else var
     return [number, how, column, n, loop, int(default is not None), default or 0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of
 from acep.plan.compile import Plan
@@ -121,17 +122,17 @@ class Writer:
         return Kind.INT if kind is Kind.NULL else kind
 
     def _column_kind(self, name: str) -> Kind:
-        return self.derived[name].kind if name in self.derived else self.plan.schema.held(name)
+        return self.derived[name].kind if name in self.derived else self.plan.schema.engine_kind(name)
 
     def _leaf_kind(self, leaf: ex.Leaf) -> Kind:
         match leaf:
             case ex.Attribute(name=name):
                 return self._column_kind(name)
-            case ex.Length() | ex.Aggregate(function="count" | "count distinct"):
+            case ex.Length():
                 return Kind.INT
-            case ex.Aggregate(function="avg" | "stddev" | "stddev_pop"):
-                return Kind.FLOAT
-            case ex.Aggregate(name=name):
+            case ex.Aggregate(function=function, name=name):
+                if AGGREGATES[function].gives in ("integer", "float"):
+                    return Kind.INT if AGGREGATES[function].gives == "integer" else Kind.FLOAT
                 assert name is not None
                 return self._column_kind(name)
 

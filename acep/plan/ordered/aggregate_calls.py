@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from acep.functions.aggregates import AGGREGATES
 from acep.pattern.expressions import error_at
 from acep.pattern.sql.clause_tree import SqlExpression
 from acep.plan.ordered.sql_expressions import place_of, refuse_other_parts
@@ -12,17 +13,8 @@ from acep.plan.ordered.sql_expressions import place_of, refuse_other_parts
 __all__ = ["IN_CONDITIONS", "AggregateCall", "is_aggregate", "read_aggregate"]
 
 # sqlglot's names of aggregates, and ours.
-_NODES = {
-    "Count": "count", "Sum": "sum", "Avg": "avg", "Min": "min", "Max": "max", "Stddev": "stddev",
-    "StddevSamp": "stddev", "StddevPop": "stddev_pop", "ArrayAgg": "array_agg", "GroupConcat": "string_agg",
-    "ArgMax": "max_by", "ArgMin": "min_by", "AnyValue": "any_value", "CountIf": "count_if", "LogicalOr": "bool_or",
-    "LogicalAnd": "bool_and", "Variance": "variance", "VariancePop": "variance_pop", "Median": "median",
-    "List": "array_agg",
-}  # fmt: skip
-# Names of functions that sqlglot does not know.
-_NAMES = {"ARBITRARY": "any_value", "EVERY": "bool_and", "LISTAGG": "string_agg"}
-_ORDERED = ("array_agg", "string_agg")
-IN_CONDITIONS = ("count", "sum", "avg", "min", "max", "any_value", "max_by", "min_by", "string_agg")
+_NODES = {node: name for name, entry in AGGREGATES.items() for node in entry.nodes}
+IN_CONDITIONS = tuple(name for name, entry in AGGREGATES.items() if entry.in_define)
 """The aggregates that DEFINE may have."""
 
 
@@ -51,7 +43,10 @@ def is_aggregate(node: Any) -> bool:
 
 def _function_of(node: Any) -> str | None:
     kind = type(node).__name__
-    return _NAMES.get(str(node.this).upper()) if kind == "Anonymous" else _NODES.get(kind)
+    if kind != "Anonymous":
+        return _NODES.get(kind)
+    sql_name = str(node.this).upper()
+    return next((name for name, entry in AGGREGATES.items() if sql_name in entry.sql_names), None)
 
 
 def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
@@ -75,7 +70,7 @@ def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
     values = _arguments(node, function, source)
     value = values[0] if values else None
     order: tuple[Any, ...] = ()
-    if type(value).__name__ == "Order" and function in _ORDERED:
+    if type(value).__name__ == "Order" and AGGREGATES[function].takes_order:
         refuse_other_parts(value, ("this", "expressions"), source)
         order, value = tuple(value.expressions), value.this  # type: ignore[union-attr]
         values = [value, *values[1:]]
@@ -91,7 +86,7 @@ def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
     if function == "string_agg":
         texts = (_constant_text(values[1], source) if len(values) > 1 else ",",)
         values = values[:1]
-    if len(values) > (2 if function in ("max_by", "min_by") else 1):
+    if len(values) > AGGREGATES[function].n_arguments:
         raise error_at(f"{function} has too many arguments", span, code="query_syntax")
     if function == "count" and (value is None or type(value).__name__ == "Star"):
         return AggregateCall(function, None, rows="")
@@ -99,7 +94,7 @@ def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
         if function != "count" or is_distinct:
             raise error_at(f"{function} of all columns has no meaning", span, code="query_invalid")
         return AggregateCall(function, None, rows=value.args["table"].this)  # type: ignore[union-attr]
-    if value is None or (function in ("max_by", "min_by") and len(values) < 2):
+    if value is None or len(values) < AGGREGATES[function].n_arguments:
         raise error_at(f"{function} needs {'two arguments' if value is not None else 'an argument'}", span, None,
                        code="query_syntax")  # fmt: skip
     key = values[1] if len(values) > 1 else None
@@ -110,7 +105,7 @@ def _within_group(node: Any, source: SqlExpression) -> AggregateCall:
     """Read a call with WITHIN GROUP (ORDER BY ...)."""
     refuse_other_parts(node, ("this", "expression"), source)
     call, order = read_aggregate(node.this, source), node.expression
-    if call.function not in _ORDERED or call.order or call.is_distinct or type(order).__name__ != "Order":
+    if not AGGREGATES[call.function].takes_order or call.order or call.is_distinct or type(order).__name__ != "Order":
         raise error_at(f"WITHIN GROUP of this {call.function} is not supported", place_of(node, source), None,
                        code="query_syntax")  # fmt: skip
     refuse_other_parts(order, ("expressions",), source)
@@ -124,7 +119,7 @@ def _arguments(node: Any, function: str, source: SqlExpression) -> list[Any]:
         refuse_other_parts(node, names, source)
         return list(node.expressions)
     names = ("this",)
-    if function in ("max_by", "min_by"):
+    if AGGREGATES[function].n_arguments == 2:
         names = ("this", "expression")
     elif function == "string_agg":
         names = ("this", "separator")

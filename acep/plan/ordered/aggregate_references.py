@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
 from acep.pattern.expressions import Span, error_at, locate_errors
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from acep.plan.ordered.clause_leaves import _Leaf
 
 __all__ = ["RowArgument", "column_of_argument", "reference_of", "resolve_aggregate"]
-
-_OF_FLOATS = ("median", "stddev", "stddev_pop", "variance", "variance_pop")
-# Aggregates of conditions, and those of numbers that DEFINE has instead.
-_CONDITIONS = {"count_if": "count", "bool_or": "max", "bool_and": "min"}
 
 
 @dataclass(frozen=True)
@@ -43,16 +40,15 @@ def resolve_aggregate(leaf: _Leaf, node: Any, is_final: bool, span: Span) -> ex.
     """Return the expression of an aggregate; an average is a sum divided by a count."""
     if leaf.defined is not None and type(node).__name__ != "Filter":
         call = read_aggregate(node, leaf.source)
-        if call.function in _CONDITIONS:
+        if AGGREGATES[call.function].as_number:
             return _condition_as_number(leaf, call, is_final, span)
         if call.function == "array_agg":
             hint = "compare it, as in array_agg(x) = ARRAY['A', 'B'], or ask cardinality, contains or element_at of it"
             raise error_at("array_agg on its own is not supported in DEFINE", span, hint, code="query_syntax")
     reference = reference_of(leaf, node, is_final)
-    if reference.function != "avg":
-        return leaf.clause.add(reference, span)
-    parts = [leaf.clause.add(replace(reference, function=function), span) for function in ("sum", "count")]
-    return ex.Binary("/", parts[0], parts[1], span)
+    entry = AGGREGATES[reference.function]
+    composition = entry.clause_expression or entry.expression or reference.function
+    return ex.compose(composition, lambda function: leaf.clause.add(replace(reference, function=function), span), span)
 
 
 def reference_of(leaf: _Leaf, node: Any, is_final: bool) -> RowAggregate:
@@ -89,7 +85,7 @@ def reference_of(leaf: _Leaf, node: Any, is_final: bool) -> RowAggregate:
         )
     if function == "string_agg":
         parts[0] = replace(parts[0], expr=_as_text(leaf, parts[0]))
-    if function in _OF_FLOATS:
+    if AGGREGATES[function].needs_float:
         with locate_errors(span):
             parts[0] = replace(parts[0], expr=_as_float(leaf, parts[0]))
     columns = [column_of_argument(leaf, part) for part in parts]
@@ -125,7 +121,8 @@ def _as_float(leaf: _Leaf, argument: RowArgument) -> ex.Expr:
 
 def _condition_as_number(leaf: _Leaf, call: AggregateCall, is_final: bool, span: Span) -> ex.Expr:
     """Return an aggregate of a condition in DEFINE: a count, a maximum or a minimum of numbers."""
-    function = _CONDITIONS[call.function]
+    function = AGGREGATES[call.function].as_number
+    assert function is not None
     argument = leaf.argument(call.value, function)
     no: tuple[ex.Expr, ...] = () if function == "count" else (ex.Unary("not", argument.expr), ex.Literal(0))
     number = ex.Call(CASE, (argument.expr, ex.Literal(1), *no, ex.Literal(None)), span)

@@ -25,7 +25,7 @@ OPEN = ""
 
 def add_open_matches(plan: OrderedPlan) -> OrderedPlan:
     """Return a plan that also gives open matches: their last row has the variable :data:`OPEN`."""
-    return replace(plan, states=add_open_row(plan.states), spelled=(*plan.spelled, (OPEN, OPEN)))
+    return replace(plan, states=add_open_row(plan.states), spellings=(*plan.spellings, (OPEN, OPEN)))
 
 
 def add_open_row(pattern: PatternStates) -> PatternStates:

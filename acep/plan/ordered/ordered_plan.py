@@ -69,7 +69,7 @@ class OrderedPlan:
     ``names`` are the columns of the table, ``computed`` those that are computed of a row, ``mapped`` those of a mapped
     row and its label, ``dates`` those of dates, ``windows`` those of
     aggregates over partitions. ``width``: the window in ticks, or in units of the first key of ORDER
-    BY. ``skip_to``: the variables of SKIP TO. ``spelled``: the variables by folded names, as CLASSIFIER gives them.
+    BY. ``skip_to``: the variables of SKIP TO. ``spellings``: the variables by folded names, as CLASSIFIER gives them.
     """
 
     clause: Clause
@@ -84,7 +84,7 @@ class OrderedPlan:
     references: tuple[RowReference, ...]
     reference_types: tuple[Typed | None, ...]
     measures: tuple[PlannedMeasure, ...]
-    spelled: tuple[tuple[str, str], ...]
+    spellings: tuple[tuple[str, str], ...]
     skip_to: frozenset[str] | None
     width: MatchSpan | None
     dates: frozenset[str]
@@ -139,15 +139,15 @@ def attribute_names(expr: ex.Expr) -> tuple[str, ...]:
 
 
 def make_plan(
-    clause: Clause, names: tuple[str, ...], schema: Schema, dates: frozenset[str] = frozenset(), called: str = ""
+    clause: Clause, names: tuple[str, ...], schema: Schema, dates: frozenset[str] = frozenset(), input_name: str = ""
 ) -> OrderedPlan:
     """Make the plan of a clause over columns ``names`` of a schema whose times are instants; ``dates`` are days.
-    ``called``: what the table is called in the clause.
+    ``input_name``: what the table is called in the clause.
 
     Raises :class:`QueryError` with the place of the first part that does not fit.
     """
     try:
-        return _plan(clause, ClauseColumns(names, schema, set(dates), called=called))
+        return _plan(clause, ClauseColumns(names, schema, set(dates), input_name=input_name))
     except QueryError as error:
         error.located(clause.text)
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from acep.errors import QueryError
+from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.plan.decimals import Typed
 from acep.plan.ordered.row_columns import ClauseColumns
@@ -18,8 +19,6 @@ from acep.plan.ordered.row_references import (
 
 __all__ = ["type_of_reference"]
 
-_AS_FLOAT = ("avg", "median", "stddev", "stddev_pop", "variance", "variance_pop")
-
 
 def type_of_reference(reference: RowReference, columns: ClauseColumns) -> Typed | None:
     """Return the type of the value of a reference; ``None`` for one that is given as it is, but not computed with."""
@@ -29,23 +28,21 @@ def type_of_reference(reference: RowReference, columns: ClauseColumns) -> Typed 
         if reference.column == LABEL:
             return Typed(ex.Literal(""), "string")
         return _column_type(reference, columns)
-    function = reference.function
-    if function == "count":
-        return Typed(ex.Literal(0), "int")
-    if function == "count_if":
-        _need_kind(reference, columns, ("bool", "null"))
-        return Typed(ex.Literal(0), "int")
-    if function in ("bool_or", "bool_and"):
-        _need_kind(reference, columns, ("bool", "null"))
-        return Typed(ex.Literal(True), "bool")
-    if function == "array_agg":
+    entry = AGGREGATES[reference.function]
+    if entry.gives == "list":
         return None
-    if function == "string_agg":
-        if reference.column != LABEL:
-            _need_kind(reference, columns, ("string", "null"))
-        return Typed(ex.Literal(""), "string")
+    if entry.takes == "condition":
+        _need_kind(reference, columns, ("bool", "null"))
+    elif entry.takes == "text" and reference.column != LABEL:
+        _need_kind(reference, columns, ("string", "null"))
+    values: dict[str, tuple[int | bool | str, str]] = {
+        "integer": (0, "int"), "condition": (True, "bool"), "text": ("", "string")
+    }  # fmt: skip
+    if entry.gives in values:
+        value, kind = values[entry.gives]
+        return Typed(ex.Literal(value), kind)
     typed = _need_kind(reference, columns, ("int", "float", "decimal", "duration", "null"))
-    if function in _AS_FLOAT:
+    if entry.gives == "float":
         return Typed(ex.Literal(0.0), "duration" if typed.kind == "duration" else "float")
     return Typed(ex.Literal(0), "int" if typed.kind == "null" else typed.kind, typed.scale)
 

@@ -25,20 +25,20 @@ class ClauseColumns:
     """The columns of a table: ``names`` as it has them, those of ``dates``, and ``computed`` ones by the text of their
     expression. Those of ``mapped`` read labels or the number of the match too, and are known of mapped rows alone.
 
-    Names are the same whatever their case, as they are in Spark and DuckDB. ``called``: what the table is called, which
-    may stand before a column. ``windows``: aggregates over partitions."""
+    Names are the same whatever their case, as they are in Spark and DuckDB. ``input_name``: what the table is called,
+    which may stand before a column. ``windows``: aggregates over partitions."""
 
     names: tuple[str, ...]
     schema: Schema
     dates: set[str] = field(default_factory=set)
     computed: dict[str, Typed] = field(default_factory=dict)
     mapped: dict[str, Typed] = field(default_factory=dict)
-    called: str = ""
+    input_name: str = ""
     windows: dict[PartitionValue, Typed] = field(default_factory=dict)
 
     def own_path(self, path: list[str]) -> list[str]:
         """Return the names of a column reference without that of the table before them."""
-        is_table = len(path) > 1 and self.called and path[0].casefold() == self.called.casefold()
+        is_table = len(path) > 1 and self.input_name and path[0].casefold() == self.input_name.casefold()
         return path[1:] if is_table else path
 
     def key_name(self, path: list[str], span: Span | None) -> str:

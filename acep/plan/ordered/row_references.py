@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from acep.functions.aggregates import AGGREGATES
+
 __all__ = [
     "CHOOSING",
     "LABEL",
@@ -23,7 +25,7 @@ LABEL = "classifier()"
 NUMBER = "match_number()"
 """The name of the column of the numbers of matches."""
 
-CHOOSING = ("min", "max", "any_value", "min_by", "max_by")
+CHOOSING = tuple(name for name, entry in AGGREGATES.items() if entry.takes == "ordered")
 """The aggregates that give one of the values, unchanged."""
 
 

@@ -21,7 +21,7 @@ from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import SheddingTable
 from acep.matches.found_columns import FoundColumns, concatenate
 from acep.shedding.recovery.cost import RecoveryCost
-from acep.shedding.recovery.pending import ALWAYS, NEVER, PendingPartition, where
+from acep.shedding.recovery.pending import ALWAYS, NEVER, PendingPartition, select_matches
 from acep.shedding.recovery.recent import Recent
 from acep.shedding.recovery.reconcile import Reconciliation
 from acep.shedding.recovery.rematch import Rematch, rematch
@@ -85,7 +85,7 @@ class Recovery:
 
     # The stream ------------------------------------------------------------------------------------
 
-    def left(self, events: int) -> int:
+    def events_left(self, events: int) -> int:
         """Return how many events remain until the next check."""
         return CUT - events % CUT
 
@@ -207,15 +207,15 @@ class Recovery:
                 pending.is_complete or not continues,
             )
             return
-        parts, exact_until, reached, is_complete = self._recovered(key, pending, begin, first, last, now, continues)
+        parts, exact_until, reached, is_complete = self._recover(key, pending, begin, first, last, now, continues)
         if not is_complete:
-            self._lost(key, pending, parts, first, max(last, min(reached, exact_until)), exact_until, continues)
+            self._give_partly(key, pending, parts, first, max(last, min(reached, exact_until)), exact_until, continues)
             return
         pending.take(exact_until)
         lowest = min((int(part.end.min()) for part in parts if len(part)), default=first)
         self._give(pending, parts, lowest, reached, continues)
         for part in parts:
-            self.reconciliation.told(key, part.end)
+            self.reconciliation.add_recovered(key, part.end)
         pending.until, pending.open, pending.is_complete = exact_until, exact_until < reached + span, True
         if not pending.open:
             self.recovered += 1
@@ -229,7 +229,7 @@ class Recovery:
             shed_before = count
         return shed_before == shed
 
-    def _recovered(
+    def _recover(
         self, key: Key, pending: PendingPartition, begin: int, first: int, last: int, now: int, continues: bool
     ) -> tuple[list[FoundColumns], int, int, bool]:
         """Return the matches of a bundle from ``begin`` on, the time up to which they are complete, the last match
@@ -247,19 +247,19 @@ class Recovery:
             self.poor = True
             return [], NEVER, last, False
         spent_before = self.spent
-        recovered = self._widened(key, pending, begin, first, last, now)
+        recovered = self._widen(key, pending, begin, first, last, now)
         parts, exact_until, _, enough = recovered
         n_recovered = sum(len(part) for part in parts)
         n_known = sum(int(np.count_nonzero(part.end <= exact_until)) for part in pending.waiting)
         self.costs.learn(events, matches, self.spent - spent_before, enough=enough, found_more=n_recovered > n_known)
         return recovered
 
-    def _widened(
+    def _widen(
         self, key: Key, pending: PendingPartition, begin: int, first: int, last: int, now: int
     ) -> tuple[list[FoundColumns], int, int, bool]:
-        """Return the matches of a bundle, as :meth:`_recovered` does, searched a window at a time."""
+        """Return the matches of a bundle, as :meth:`_recover` does, searched a window at a time."""
         span = self.span
-        run = self._again(key, begin, now, last)
+        run = self._match_again(key, begin, now, last)
         parts = [] if run.matches is None else [run.matches]
         if not run.enough or pending.open:
             return parts, run.exact_until, run.last, run.enough
@@ -271,7 +271,7 @@ class Recovery:
                 return parts, run.exact_until, run.last, False
             if start >= searched_from:
                 break
-            run_before = self._again(key, start, searched_from - 1, ALWAYS)
+            run_before = self._match_again(key, start, searched_from - 1, ALWAYS)
             if not run_before.enough:
                 return parts, run.exact_until, run.last, False
             searched_from = start
@@ -286,7 +286,7 @@ class Recovery:
             begin = max(begin, pending.until + 1)
         return begin if self.recent.floor is None else max(begin, self.recent.floor + self.span)
 
-    def _lost(
+    def _give_partly(
         self,
         key: Key,
         pending: PendingPartition,
@@ -299,10 +299,10 @@ class Recovery:
         """Give out the matches of a bundle that is not recovered: exact up to ``exact_until``,
         then those found before."""
         waiting = pending.take(max(last, exact_until))
-        inexact = [where(part, part.end > exact_until) for part in waiting]
-        exact = [where(part, part.end <= exact_until) for part in parts if exact_until > NEVER]
+        inexact = [select_matches(part, part.end > exact_until) for part in waiting]
+        exact = [select_matches(part, part.end <= exact_until) for part in parts if exact_until > NEVER]
         for part in exact:
-            self.reconciliation.told(key, part.end)
+            self.reconciliation.add_recovered(key, part.end)
         lowest = min((int(part.end.min()) for part in exact if len(part)), default=first)
         self._give(pending, exact + inexact, lowest, last, continues or pending.open)
         if not continues:
@@ -319,10 +319,10 @@ class Recovery:
                 self.n_given += len(part)
                 self.out.append(replace(part, bundle=np.full(len(part), pending.first, np.int64), in_order=False))
 
-    def _again(self, key: Key, begin: int, stop: int, last: int) -> Rematch:
+    def _match_again(self, key: Key, begin: int, stop: int, last: int) -> Rematch:
         """Return the matches that end from ``begin`` to ``stop``, exactly, but no later than a window after the
         last of them; ``last``: a known match point."""
-        events = self.recent.of(key, begin - self.span, stop)
+        events = self.recent.events_of(key, begin - self.span, stop)
         run = rematch(
             self.session, self.number, self.shedding_table, events, begin, stop, last, self.span, int(self.bank)
         )
@@ -359,5 +359,7 @@ class Recovery:
             key = tuple(int(word) for word in words)
             if len(key) != len(self.recent.keys):
                 raise ValueError("partition")
-            pending = self.partitions[key] = PendingPartition.restored(state, self.session.plans[self.number].variables)
+            pending = self.partitions[key] = PendingPartition.from_data(
+                state, self.session.plans[self.number].variables
+            )
             self._schedule(key, pending)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from acep.matches.found_columns import FoundColumns, concatenate
 from acep.matches.found_state import found_of, plain_of
 
-__all__ = ["ALWAYS", "NEVER", "PendingPartition", "where"]
+__all__ = ["ALWAYS", "NEVER", "PendingPartition", "select_matches"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -54,8 +54,8 @@ class PendingPartition:
 
     def take(self, last: int) -> list[FoundColumns]:
         """Remove and return the waiting matches up to a match point."""
-        out = [where(part, part.end <= last) for part in self.waiting]
-        remaining = [where(part, part.end > last) for part in self.waiting]
+        out = [select_matches(part, part.end <= last) for part in self.waiting]
+        remaining = [select_matches(part, part.end > last) for part in self.waiting]
         self.waiting = [part for part in remaining if len(part)]
         self.points = self.points[self.points > last]
         return [part for part in out if len(part)]
@@ -71,7 +71,7 @@ class PendingPartition:
         return [*(getattr(self, name) for name in STATE), waiting]
 
     @classmethod
-    def restored(cls, data: Any, variables: tuple[str, ...]) -> PendingPartition:
+    def from_data(cls, data: Any, variables: tuple[str, ...]) -> PendingPartition:
         """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
         name, until, first, last, is_open, is_complete, waiting = data
         times = [None if time is None else int(time) for time in (until, last)]
@@ -91,6 +91,6 @@ class PendingPartition:
         return pending
 
 
-def where(matches: FoundColumns, selected: npt.NDArray[np.bool_]) -> FoundColumns:
+def select_matches(matches: FoundColumns, selected: npt.NDArray[np.bool_]) -> FoundColumns:
     """Return the matches selected by ``selected``."""
     return matches if selected.all() else matches.take(np.flatnonzero(selected))

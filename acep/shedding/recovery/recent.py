@@ -44,16 +44,16 @@ class Recent:
         while self.pieces and int(self.pieces[0][0][-1]) < time:
             self.floor = int(self.pieces.popleft()[0][-1]) + 1
 
-    def of(self, key: tuple[int, ...], first: int, last: int) -> Pushed | None:
+    def events_of(self, key: tuple[int, ...], first: int, last: int) -> Pushed | None:
         """Return the events of a partition (words of its attributes) with ``first <= ts <= last``, or ``None``."""
-        parts = [rows_of(piece, rows) for piece, rows in self._at(key, first, last)]
+        parts = [rows_of(piece, rows) for piece, rows in self._rows_of(key, first, last)]
         return join_pushed(parts) if parts else None
 
     def count(self, key: tuple[int, ...], first: int, last: int) -> int:
-        """Return how many events :meth:`of` would return."""
-        return sum(len(rows) for _, rows in self._at(key, first, last))
+        """Return how many events :meth:`events_of` would return."""
+        return sum(len(rows) for _, rows in self._rows_of(key, first, last))
 
-    def _at(self, key: tuple[int, ...], first: int, last: int) -> Iterator[tuple[Pushed, npt.NDArray[np.intp]]]:
+    def _rows_of(self, key: tuple[int, ...], first: int, last: int) -> Iterator[tuple[Pushed, npt.NDArray[np.intp]]]:
         for piece in self.pieces:
             ts = piece[0]
             if int(ts[-1]) < first or int(ts[0]) > last:

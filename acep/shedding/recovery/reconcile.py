@@ -48,7 +48,7 @@ class Reconciliation:
             self.rows = np.concatenate([self.rows, rows])
             self.keys += self._keys(core, rows)
 
-    def told(self, key: Key, points: Ints) -> None:
+    def add_recovered(self, key: Key, points: Ints) -> None:
         """Add the match points of a recovered bundle."""
         if len(points):
             self.recovered.append((key, np.unique(points)))
@@ -57,7 +57,7 @@ class Reconciliation:
         """Remove and return the rows that are decided by now, with the time up to which all are."""
         time = clock if self.ended else clock - self.lag
         ready = self.rows[:, WHEN] <= time
-        rows = self._marked(self.rows[ready], [key for key, is_ready in zip(self.keys, ready, strict=True) if is_ready])
+        rows = self._mark(self.rows[ready], [key for key, is_ready in zip(self.keys, ready, strict=True) if is_ready])
         self.keys = [key for key, is_ready in zip(self.keys, ready, strict=True) if not is_ready]
         self.rows = self.rows[~ready]
         self.recovered = deque((key, points) for key, points in self.recovered if int(points[-1]) > time)
@@ -82,7 +82,7 @@ class Reconciliation:
         """Return the stand-in for the key of a partition that no longer exists; no point is recovered there."""
         return (NONE,) * self.width
 
-    def _marked(self, rows: Ints, keys: list[Key]) -> Ints:
+    def _mark(self, rows: Ints, keys: list[Key]) -> Ints:
         """Return the rows, with recovered points marked as kept."""
         if not len(rows) or not self.recovered:
             return rows

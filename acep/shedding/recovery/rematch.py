@@ -9,7 +9,7 @@ import numpy as np
 
 from acep.events.pushed_rows import Pushed, rows_of
 from acep.matches.found_columns import FoundColumns, concatenate
-from acep.shedding.recovery.pending import ALWAYS, NEVER, where
+from acep.shedding.recovery.pending import ALWAYS, NEVER, select_matches
 
 if TYPE_CHECKING:
     from acep.shedding.native_protocol import PlanSession
@@ -66,7 +66,7 @@ def rematch(
             enough = False
             break
         matches = session.columns(plan, core.take(0))
-        matches = where(matches, matches.end >= begin)
+        matches = select_matches(matches, matches.end >= begin)
         if len(matches):
             parts.append(matches)
             last = max(last, int(matches.end.max())) if last < ALWAYS else last
@@ -83,5 +83,5 @@ def rematch(
         exact_until = reach
     everything = concatenate(parts) if parts else None
     if everything is not None:
-        everything = where(everything, everything.end <= exact_until)
+        everything = select_matches(everything, everything.end <= exact_until)
     return Rematch(everything, exact_until, last, enough, int(core.shedding_counts(0)["spent"]))

@@ -9,10 +9,10 @@ from acep.errors import QueryError
 from acep.row_patterns.revised_clause import OP
 from acep.row_patterns.stream_time import check_time_option
 from acep.runtime.options import StreamOptions
-from acep.spark.fields import all_columns, input_schema, quoted
+from acep.spark.fields import all_columns, input_schema, quote_name
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob
-from acep.spark.job_run import over_files, over_stream
+from acep.spark.job_run import run_stream, run_stream_in_files
 from acep.spark.matching import state_in
 from acep.spark.times import first_end_tick
 from acep.spark.types import arrow_schema
@@ -59,16 +59,16 @@ def run_on_stream(
         clause, schema, options, keys=keys, buckets=buckets, end=first_end_tick(columns[ts].dataType, schema),
         latest=latest, result=arrow_schema(StructType(fields)),
     )  # fmt: skip
-    shown = list(zip(names, planned.result.names, strict=True))
+    output_names = list(zip(names, planned.result.names, strict=True))
     if job.ahead != 0:
         if OP in planned.result.names:
             raise QueryError(f"`{OP}` tells rows that come from those taken back", hint="give the measure another name",
                              code="query_name")  # fmt: skip
         fields.append(StructField(OP, LongType()))
-        shown.append((OP, OP))
+        output_names.append((OP, OP))
     sent_job = SentJob(**vars(job))
     if state is None:
-        rows = over_stream(frame, sent_job, StructType(fields), watermark)
+        rows = run_stream(frame, sent_job, StructType(fields), watermark)
     else:
-        rows = over_files(frame, sent_job, StructType(fields), watermark, state_in(frame, state))
-    return rows.select(*(sf.col(quoted(name)).alias(shown_name) for name, shown_name in shown))
+        rows = run_stream_in_files(frame, sent_job, StructType(fields), watermark, state_in(frame, state))
+    return rows.select(*(sf.col(quote_name(name)).alias(shown_name) for name, shown_name in output_names))

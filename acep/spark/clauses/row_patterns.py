@@ -16,7 +16,7 @@ from acep.row_patterns.match_rows import match_table, no_columns_error
 from acep.row_patterns.stream_time import time_column
 from acep.runtime.options import ClauseKeywords, StreamOptions
 from acep.spark.clauses.row_pattern_worker import SentClause, add_keys, match_sorted
-from acep.spark.fields import all_columns, input_schema, key_column, quoted, with_fields
+from acep.spark.fields import all_columns, input_schema, key_column, quote_name, with_fields
 from acep.spark.interpreter import check_workers
 from acep.spark.matching import frame_of
 from acep.spark.session import needs_pyspark, outside_pipelines
@@ -73,8 +73,8 @@ class SparkClause:
             raise no_columns_error()
 
 
-def plan_for_spark(columns: StructType, clause: str, called: str = "", *, is_stream: bool = False) -> SparkClause:
-    """Plan a clause for the columns of a DataFrame, and what it is ``called`` in the clause.
+def plan_for_spark(columns: StructType, clause: str, input_name: str = "", *, is_stream: bool = False) -> SparkClause:
+    """Plan a clause for the columns of a DataFrame, and what it is called (``input_name``) in the clause.
 
     Raises :class:`QueryError` for a clause that is wrong, and :class:`DataError` for columns that do not travel.
     """
@@ -85,7 +85,7 @@ def plan_for_spark(columns: StructType, clause: str, called: str = "", *, is_str
     timed = st.StructType([*columns.fields, st.StructField(_TIME, st.TimestampNTZType())])
     schema = input_schema(all_columns(timed), ts=_TIME, type=None)
     dates = frozenset(field.name for field in columns.fields if isinstance(field.dataType, st.DateType))
-    plan = make_plan(parse_clause(clause), tuple(columns.names), schema, dates, called)
+    plan = make_plan(parse_clause(clause), tuple(columns.names), schema, dates, input_name)
     _check_keys(plan)
     if is_stream:
         time_column(plan)
@@ -105,8 +105,8 @@ def plan_for_spark(columns: StructType, clause: str, called: str = "", *, is_str
         else:
             fields += spark_schema(pa.schema([(name, computed_type)])).fields
     computed = [name for name in dict.fromkeys(plan.partition) if name not in types]
-    places = [*names, *computed]
-    keys = tuple(places.index(name) for name in dict.fromkeys(plan.partition))
+    sent_names = [*names, *computed]
+    keys = tuple(sent_names.index(name) for name in dict.fromkeys(plan.partition))
     sent = SentClause(without_trees(plan), names, keys, tuple(casts))
     return SparkClause(sent, travelling, st.StructType(fields))
 
@@ -167,21 +167,21 @@ def run_clause(frame: DataFrame, planned: SparkClause, options: ClauseKeywords |
     chosen: dict[str, Any] = {**(options or {})}
     if unknown := [name for name in chosen if name not in ClauseKeywords.__annotations__]:
         raise TypeError(f"match_recognize() got an unexpected keyword argument {unknown[0]!r}")
-    places = {name: chosen.pop(name) for name in PLACES if name in chosen}
+    stream_arguments = {name: chosen.pop(name) for name in PLACES if name in chosen}
     if frame.isStreaming:
         from acep.spark.clauses.clause_streams import run_on_stream
 
-        return run_on_stream(frame, planned, StreamOptions(**chosen, lateness="inf"), **places)
-    if unused := [*places, *chosen]:
+        return run_on_stream(frame, planned, StreamOptions(**chosen, lateness="inf"), **stream_arguments)
+    if unused := [*stream_arguments, *chosen]:
         raise QueryError(f"{unused[0]}= is of a stream, and this is no stream", hint="leave it out",
                          code="option_invalid")  # fmt: skip
     check_workers(frame.sparkSession, "auto")
     sent = planned.sent
     rows = with_fields(frame, sent.columns)
-    rows = rows.select(*(sf.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(sent.columns)))
+    rows = rows.select(*(sf.col(quote_name(name)).alias(f"c{i}") for i, name in enumerate(sent.columns)))
     if max(sent.keys, default=-1) >= len(sent.columns):
         rows = rows.mapInArrow(partial(add_keys, sent), _with_keys(rows.schema, planned))
-    keys = [key_column(rows, f"c{place}") for place in sent.keys]
+    keys = [key_column(rows, f"c{index}") for index in sent.keys]
     rows = rows.repartition(*keys) if keys else rows.repartition(1)
     # The engine sorts by ORDER BY, in a tenth of the time that Spark needs for more keys.
     rows = rows.sortWithinPartitions(*(key.asc_nulls_last() for key in keys)) if keys else rows

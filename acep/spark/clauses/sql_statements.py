@@ -61,7 +61,7 @@ def _run_all(split: Statement, session: SparkSession, options: ClauseKeywords) -
 
 def _result_of(clause: ClauseInput, source: DataFrame, options: ClauseKeywords) -> DataFrame:
     try:
-        planned = plan_for_spark(source.schema, clause.clause, clause.called, is_stream=source.isStreaming)
+        planned = plan_for_spark(source.schema, clause.clause, clause.input_name, is_stream=source.isStreaming)
     except QueryError as error:
         error.text = None  # that of the clause: the place is given in the statement
         if error.start is not None and error.end is not None:

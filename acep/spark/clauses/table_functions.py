@@ -118,25 +118,29 @@ def call_columns(name: str, clause: SentClause, types: tuple[pa.DataType, ...], 
     """Return the columns that a clause reads, of the table of a call.
 
     Raises :class:`DataError` for a column that is missing or has another type."""
-    places = {column.casefold(): index for index, column in enumerate(rows.schema.names)}
+    indices = {column.casefold(): index for index, column in enumerate(rows.schema.names)}
     arrays = []
-    for column, wanted in zip(clause.columns, types, strict=True):
-        index = places.get(column.casefold())
+    for column, wanted_type in zip(clause.columns, types, strict=True):
+        index = indices.get(column.casefold())
         if index is None:
             hint = suggest(column, rows.schema.names)
             raise DataError(f"{name}: the table has no column `{column}`", hint=hint, code="data_column")
         array = rows.column(index)
-        if not _is_alike(array.type, wanted):
+        if not _is_alike(array.type, wanted_type):
             hint = "cast it, or register the clause for its type"
-            raise DataError(f"{name}: column `{column}` is {array.type}, not {wanted}", hint=hint, code="data_type")
+            raise DataError(
+                f"{name}: column `{column}` is {array.type}, not {wanted_type}", hint=hint, code="data_type"
+            )
         arrays.append(array)
     return pa.RecordBatch.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
 
 
-def _is_alike(column_type: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_alike(column_type: pa.DataType, wanted_type: pa.DataType) -> bool:
     """Return whether a type is the same but for its zone and the nullability of its parts."""
-    if pa.types.is_timestamp(column_type) and pa.types.is_timestamp(wanted):
-        return (column_type.tz is None) == (wanted.tz is None)
-    if pa.types.is_nested(wanted):
-        return bool(column_type.id == wanted.id)
-    return bool(column_type == wanted or (pa.types.is_large_string(column_type) and pa.types.is_string(wanted)))
+    if pa.types.is_timestamp(column_type) and pa.types.is_timestamp(wanted_type):
+        return (column_type.tz is None) == (wanted_type.tz is None)
+    if pa.types.is_nested(wanted_type):
+        return bool(column_type.id == wanted_type.id)
+    return bool(
+        column_type == wanted_type or (pa.types.is_large_string(column_type) and pa.types.is_string(wanted_type))
+    )

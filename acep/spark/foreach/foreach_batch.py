@@ -18,7 +18,7 @@ from acep.matches.flat import check_flat
 from acep.overload.batch_log import Decision
 from acep.pattern.tree import Query
 from acep.runtime.options import RevisedKeywords
-from acep.spark.flat_results import flattened
+from acep.spark.flat_results import flatten_result
 from acep.spark.foreach.foreach_batch_run import BatchCall, call_of
 from acep.spark.metrics import Progress
 from acep.spark.session import needs_pyspark
@@ -125,7 +125,7 @@ class ForEachBatch:
         on_driver: bool,
         flat: bool = False,
     ) -> None:
-        self._asked = (query, state, watermark, budget, dict(options), on_driver)
+        self._arguments = (query, state, watermark, budget, dict(options), on_driver)
         self._sink, self._progress, self._flat = sink, progress, flat
         self._call: BatchCall | None = None
         self._ended: float | None = None
@@ -149,7 +149,7 @@ class ForEachBatch:
         of a version may pass before the next one: a version that does not fit then stops the stream, and is not
         recorded.
         """
-        if not self._asked[4].get("dynamic"):
+        if not self._arguments[4].get("dynamic"):
             raise QueryError(
                 "these queries do not change", hint="for_each_batch(..., dynamic=True)", code="query_change"
             )
@@ -157,7 +157,7 @@ class ForEachBatch:
         with self._lock:
             waiting = [*self._waiting, (query, text)]
             if self._queries is not None:
-                copy.copy(self._queries).take(_numbered(waiting, self._queries.newest), *self._times)
+                copy.copy(self._queries).take(_number_versions(waiting, self._queries.newest), *self._times)
             self._waiting = waiting
 
     def _with_versions(self, call: BatchCall, batch: int, decision: Decision) -> Decision:
@@ -165,7 +165,7 @@ class ForEachBatch:
         with self._lock:
             if self._queries is None or self._waiting:
                 self._queries, self._times = call.queries(batch, decision)
-            new_versions = _numbered(self._waiting, self._queries.newest)
+            new_versions = _number_versions(self._waiting, self._queries.newest)
             self._waiting = []
             self._queries.take(new_versions, *self._times)
         return dataclasses.replace(decision, versions=tuple(new_versions), version=self._queries.newest)
@@ -175,55 +175,55 @@ class ForEachBatch:
         began = time.monotonic()
         if self._ended is not None:
             self._gaps = [*self._gaps, began - self._ended][-GAPS:]
-        query, run = _streaming(frame.sparkSession)
+        query, run = _ids_of_run(frame.sparkSession)
         if self._call is None or self._call.ids != (query, run):
-            self._call = call_of(frame, (query, run), *self._asked)
+            self._call = call_of(frame, (query, run), *self._arguments)
             self._gaps, fresh, self._queries = [], True, None
         else:
             fresh = False
         call = self._call
-        decision = call.log.begun(batch)
+        decision = call.log.read_begin(batch)
         if decision is None:
-            decision = (call.log.done(batch - 1) if batch else None) or Decision(admission=call.admission)
+            decision = (call.log.read_end(batch - 1) if batch else None) or Decision(admission=call.admission)
             if fresh:
-                decision = dataclasses.replace(decision, load=decision.load.restarted())
+                decision = dataclasses.replace(decision, load=decision.load.begin_run())
             if call.job.dynamic:
                 decision = self._with_versions(call, batch, decision)
-            decision = call.log.begin(batch, call.decided(decision))
+            decision = call.log.begin(batch, call.decide_admission(decision))
         sink = self._flat_sink(call) if self._flat else self._sink
         seen, metrics = call.run(frame, batch, decision, sink)
         self._ended = time.monotonic()
         seconds = self._ended - began + min(self._gaps, default=0.0)
-        done = call.log.end(batch, call.after(decision, seen, metrics, seconds))
+        outcome = call.log.end(batch, call.next_decision(decision, seen, metrics, seconds))
         with self._lock:
-            self._times = call.times(done.carried.seen)
+            self._times = call.times(outcome.carried.seen)
         if call.bound is not None:
-            self._say(call, done, seconds)
+            self._warn_if_behind(call, outcome, seconds)
         if self._progress is not None:
-            self._progress(call.progress(batch, done.carried, metrics, seen, seconds))
+            self._progress(call.progress(batch, outcome.carried, metrics, seen, seconds))
 
     def _flat_sink(self, call: BatchCall) -> Callable[[Any, int], None]:
-        return lambda matches, batch: self._sink(flattened(matches, call.job), batch)
+        return lambda matches, batch: self._sink(flatten_result(matches, call.job), batch)
 
-    def _say(self, call: BatchCall, done: Decision, seconds: float) -> None:
+    def _warn_if_behind(self, call: BatchCall, outcome: Decision, seconds: float) -> None:
         """Warn when micro-batches begin to take too long although no more can be shed; this one took ``seconds``."""
         assert call.bound is not None
-        target = call.bound.target(done.core_time)
-        behind = call.admission is not None and done.load.behind(target)
+        target = call.bound.target(outcome.core_time)
+        behind = call.admission is not None and outcome.load.is_behind(target)
         if behind and not self._behind:
             warnings.warn(
-                f"the stream falls behind {call.bound.named(done.core_time)}: a micro-batch took {seconds:.2g} s though"
-                " next to nothing could be shed any more (fewer events a micro-batch, or more cores)",
+                f"the stream falls behind {call.bound.bound_text(outcome.core_time)}: a micro-batch took {seconds:.2g}"
+                " s though next to nothing could be shed any more (fewer events a micro-batch, or more cores)",
                 stacklevel=3,
             )
         self._behind = behind
 
 
-def _numbered(waiting: Sequence[tuple[str, str]], newest: int) -> list[NewVersion]:
+def _number_versions(waiting: Sequence[tuple[str, str]], newest: int) -> list[NewVersion]:
     return [NewVersion(newest + 1 + i, name, text) for i, (name, text) in enumerate(waiting)]
 
 
-def _streaming(spark: SparkSession) -> tuple[str, str]:
+def _ids_of_run(spark: SparkSession) -> tuple[str, str]:
     """Return the ids of the streaming query and of its run. Raises :class:`EngineError` outside of foreachBatch."""
     context = getattr(spark, "sparkContext", None)
     query, run = (None if context is None else context.getLocalProperty(name) for name in PROPERTIES)

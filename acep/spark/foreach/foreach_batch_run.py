@@ -19,7 +19,7 @@ from acep.budget import Budget
 from acep.budget.pace import pace_of
 from acep.errors import DataError, EngineError, warn_caller
 from acep.learning.estimation.recall import Tally
-from acep.overload.admission import CELLS, Admission, span_of, why_not_before
+from acep.overload.admission import CELLS, Admission, span_of, why_not_shed_early
 from acep.overload.batch_log import BatchLog, Carried, Decision, decide
 from acep.overload.event_choice import Explored, Exploring
 from acep.overload.key_utility import share_of
@@ -30,17 +30,17 @@ from acep.overload.time_bound import TimeBound
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.shedding.event_utility import EventUtility, is_sheddable
-from acep.spark.bucket_rows import counted_rows
+from acep.spark.bucket_rows import count_rows
 from acep.spark.fields import with_fields
 from acep.spark.file_state_worker import StatePlace, call_name, step_in_files, versions_of
 from acep.spark.foreach.observed_batches import PATIENCE, Observed, run_whole
 from acep.spark.foreach.row_columns import TICKS, RowColumns, cell_keys, row_columns
 from acep.spark.interpreter import check_workers
-from acep.spark.job import SentJob, job_of
-from acep.spark.job_run import in_files, marks_of, place_of
+from acep.spark.job import SentJob, make_spark_job
+from acep.spark.job_run import marks_of, place_of, process_in_files
 from acep.spark.matching import state_in, warn_of
 from acep.spark.metrics import Progress, progress_of
-from acep.spark.newest_time import ANNOUNCES, announced
+from acep.spark.newest_time import ANNOUNCES, announce_newest
 from acep.spark.session import leave_unbounded
 from acep.spark.times import DELAY_KEY, delay_of
 from acep.storage.sections import read_sections
@@ -49,7 +49,7 @@ from acep.streaming.latest_time import Latest
 from acep.streaming.query_versions import RunningQueries, Times
 from acep.streaming.step import BUCKET, MicroBatch, bucket_of
 from acep.streaming.time_spent import spent_of
-from acep.streaming.times import before, begin_after, passed
+from acep.streaming.times import begin_after, first_open_tick, watermark_of
 from acep.streaming.totals import METRICS_COLUMN
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class BatchCall:
     latest: Latest | None
     on_driver: bool
 
-    def decided(self, decision: Decision) -> Decision:
+    def decide_admission(self, decision: Decision) -> Decision:
         """Decide which events are admitted from now on."""
         share, events = 1.0, dataclasses.replace(decision.events, n_cells=None)
         if self.admission is not None and self.bound is not None:
@@ -90,29 +90,29 @@ class BatchCall:
             if exploring is not None and share < 1:
                 events = decision.events if share == now else events.choose(exploring.utility, share)
             if share != now:
-                decision = dataclasses.replace(decision, load=decision.load.changed())
+                decision = dataclasses.replace(decision, load=decision.load.skip_next())
         decision = dataclasses.replace(decision, events=events)
         share = 1.0 if events.n_cells is not None else share
         decided = decide(decision, self.admission, share, _delay_ticks(self.job, self.place.delay_ms))
-        bound = None if self.latest is None else self.latest.bound(round(time.time() * 1000), self.job.tick_ms)
+        bound = None if self.latest is None else self.latest.greatest_tick(round(time.time() * 1000), self.job.tick_ms)
         return dataclasses.replace(decided, latest=bound)
 
     def queries(self, batch: int, decision: Decision) -> tuple[RunningQueries, Times]:
         """Return the queries of the stream with all versions before a micro-batch, and the times of versions that come
         with it."""
-        old_versions, seen = self.versions.before(batch), decision.carried.seen
+        old_versions, seen = self.versions.begin_batch(batch), decision.carried.seen
         micro_batch = MicroBatch(self.job, self.versions, batch, old_versions, self.place.delay_ms, None, seen)
         queries = bucket_of(micro_batch, 0).queries
         assert queries is not None
-        return queries, (micro_batch.since, None, self.job.back_to(micro_batch.final))
+        return queries, (micro_batch.since, None, self.job.earliest_since(micro_batch.final))
 
     def times(self, seen: int | None) -> Times:
         """Return the times of versions that come with a micro-batch, if ``seen`` is the greatest tick before it."""
-        final = before(passed(seen, self.place.delay_ms, self.job.tick_ms), self.job.tick_ms)
-        return begin_after(seen, self.job.tick_ms), None, self.job.back_to(final)
+        final = first_open_tick(watermark_of(seen, self.place.delay_ms, self.job.tick_ms), self.job.tick_ms)
+        return begin_after(seen, self.job.tick_ms), None, self.job.earliest_since(final)
 
     @property
-    def _once(self) -> bool:
+    def _matches_once(self) -> bool:
         """Whether a micro-batch must be matched only once, because a second time other events may be shed."""
         return self.job.timed
 
@@ -122,41 +122,41 @@ class BatchCall:
         """Match a micro-batch, and hand the matches to the sink; return the counts of rows and the metrics of
         buckets."""
         if self.on_driver:
-            return self._run_here(frame, batch, decision, sink)
-        both, observed = self._matched(frame, batch, decision)
-        if self._once:
-            both.persist()
-            run_whole(both)
+            return self._run_on_driver(frame, batch, decision, sink)
+        result, observed = self._match(frame, batch, decision)
+        if self._matches_once:
+            result.persist()
+            run_whole(result)
         try:
-            sink(self._given(both, decision), batch)
+            sink(self._matches_for_sink(result, decision), batch)
         finally:
-            if self._once:
-                both.unpersist()
-        return self._told(frame, batch, decision, observed)
+            if self._matches_once:
+                result.unpersist()
+        return self._collect_metrics(frame, batch, decision, observed)
 
-    def _run_here(
+    def _run_on_driver(
         self, frame: DataFrame, batch: int, decision: Decision, sink: Callable[[Any, int], None]
     ) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Run a micro-batch in this process; the sink gets a table."""
-        rows, sent, observed = self._going(frame, decision)
-        came = rows.select(*sent).toArrow()
-        events = came.filter(came.column(BUCKET).is_valid()) if came.column(BUCKET).null_count else came
-        seen = counted_rows(self.job, came) if observed is None else observed.counted(PATIENCE)
+        rows, sent, observed = self._travelling_rows(frame, decision)
+        arrived = rows.select(*sent).toArrow()
+        events = arrived.filter(arrived.column(BUCKET).is_valid()) if arrived.column(BUCKET).null_count else arrived
+        seen = count_rows(self.job, arrived) if observed is None else observed.read_counts(PATIENCE)
         if seen is None:
-            raise _untold(batch)
+            raise _metrics_error(batch)
         place = dataclasses.replace(self._place(batch, decision), newest=seen["seen"])
         stepped = step_in_files(self.job, place, events.to_batches(), self._cores)
-        both = pa.Table.from_batches(stepped, self.job.result.append(pa.field(METRICS_COLUMN, pa.string())))
-        is_match = pc.is_null(both.column(METRICS_COLUMN))
-        matches = both.filter(is_match).drop_columns([METRICS_COLUMN])
+        result = pa.Table.from_batches(stepped, self.job.result.append(pa.field(METRICS_COLUMN, pa.string())))
+        is_match = pc.is_null(result.column(METRICS_COLUMN))
+        matches = result.filter(is_match).drop_columns([METRICS_COLUMN])
         if self.admission is not None:
-            exact = pa.array([self._whole(decision)] * len(matches), pa.bool_())
+            exact = pa.array([self._sheds_nothing(decision)] * len(matches), pa.bool_())
             if EXACT in matches.column_names:
                 exact = pc.and_(matches.column(EXACT), exact)
                 matches = matches.drop_columns([EXACT])
             matches = matches.append_column(EXACT, exact)
         sink(matches, batch)
-        return seen, both.column(METRICS_COLUMN).drop_null().to_pylist()
+        return seen, result.column(METRICS_COLUMN).drop_null().to_pylist()
 
     @property
     def _cores(self) -> int:
@@ -167,27 +167,31 @@ class BatchCall:
 
     def _counts_itself(self, decision: Decision) -> bool:
         """Return whether all rows come to this process, each event for one bucket, so that it can count them."""
-        return self.on_driver and decision.admission is None and self.columns.every and self.columns.passes == 1
+        return self.on_driver and decision.admission is None and self.columns.needs_all and self.columns.passes == 1
 
-    def _going(self, frame: DataFrame, decision: Decision) -> tuple[DataFrame, Sequence[Column], Observed | None]:
+    def _travelling_rows(
+        self, frame: DataFrame, decision: Decision
+    ) -> tuple[DataFrame, Sequence[Column], Observed | None]:
         """Return the rows that travel, the columns that they have on the way, and the observations, unless this process
         counts the rows itself."""
         from pyspark.sql import Observation
         from pyspark.sql import functions as sf
 
         columns, observed = self.columns, Observed(Observation(), Observation(), Observation())
-        late = before(passed(decision.carried.seen, self.place.delay_ms, self.job.tick_ms), self.job.tick_ms)
+        late = first_open_tick(
+            watermark_of(decision.carried.seen, self.place.delay_ms, self.job.tick_ms), self.job.tick_ms
+        )
         frame = with_fields(frame, self.job.columns)
-        if columns.all_go(decision):
+        if columns.all_travel(decision):
             unshed = columns.unshed
             if self._counts_itself(decision):
                 return frame, unshed.sent, None
-            frame = frame.observe(observed.rows, *unshed.counted(late))
-            frame = announced(frame, unshed.ticks) if columns.announced_to else frame
+            frame = frame.observe(observed.rows, *unshed.counting_columns(late))
+            frame = announce_newest(frame, unshed.ticks) if columns.announced_to else frame
             return (frame if unshed.travels is None else frame.where(unshed.travels)), unshed.sent, observed
-        frame = columns.made(frame, self.job, decision)
-        frame = frame.observe(observed.rows, *columns.counted(late, decision.latest))
-        frame = announced(frame, sf.col(TICKS)) if columns.announced_to else frame
+        frame = columns.compute_columns(frame, self.job, decision)
+        frame = frame.observe(observed.rows, *columns.counting_columns(late, decision.latest))
+        frame = announce_newest(frame, sf.col(TICKS)) if columns.announced_to else frame
         return frame.where(columns.travels), columns.sent, observed
 
     def _place(self, batch: int, decision: Decision) -> StatePlace:
@@ -200,59 +204,63 @@ class BatchCall:
             newer=decision.versions,
         )
 
-    def _matched(self, frame: DataFrame, batch: int, decision: Decision) -> tuple[DataFrame, Observed]:
+    def _match(self, frame: DataFrame, batch: int, decision: Decision) -> tuple[DataFrame, Observed]:
         """Return the result of a micro-batch together with the metrics of buckets, and the observations of both."""
-        rows, sent, observed = self._going(frame, decision)
+        rows, sent, observed = self._travelling_rows(frame, decision)
         assert observed is not None
-        both = in_files(rows, self.job, self.result, self._place(batch, decision), sent, self.marks)
-        both = both.observe(observed.buckets, *self.columns.metrics)
-        return both.observe(observed.points, *self.columns.points), observed
+        result = process_in_files(rows, self.job, self.result, self._place(batch, decision), sent, self.marks)
+        result = result.observe(observed.buckets, *self.columns.metrics)
+        return result.observe(observed.points, *self.columns.points), observed
 
-    def _told(
+    def _collect_metrics(
         self, frame: DataFrame, batch: int, decision: Decision, observed: Observed
     ) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Return the counts of rows and the metrics of buckets. If the sink did not read all matches, some buckets have
         not been processed; the whole micro-batch is then run again."""
-        observations = observed.told(self.job.buckets, PATIENCE if self.versions.written(batch) else 0.0)
+        observations = observed.read_all(self.job.buckets, PATIENCE if self.versions.has_written(batch) else 0.0)
         if observations is None:
-            both, observed = self._matched(frame, batch, decision)
-            run_whole(both)
-            observations = observed.told(self.job.buckets, PATIENCE)
+            result, observed = self._match(frame, batch, decision)
+            run_whole(result)
+            observations = observed.read_all(self.job.buckets, PATIENCE)
         if observations is None:
-            raise _untold(batch)
+            raise _metrics_error(batch)
         return observations
 
-    def _given(self, both: DataFrame, decision: Decision) -> DataFrame:
+    def _matches_for_sink(self, result: DataFrame, decision: Decision) -> DataFrame:
         """Return the DataFrame for the sink."""
         from pyspark.sql import functions as sf
 
-        matches = both.where(sf.col(METRICS_COLUMN).isNull()).drop(METRICS_COLUMN)
+        matches = result.where(sf.col(METRICS_COLUMN).isNull()).drop(METRICS_COLUMN)
         if self.admission is None:
             return matches
-        is_exact = self._whole(decision)
+        is_exact = self._sheds_nothing(decision)
         exact = sf.lit(is_exact) & sf.col(EXACT) if EXACT in matches.columns else sf.lit(is_exact)
         return matches.withColumn(EXACT, exact)
 
-    def _whole(self, decision: Decision) -> bool:
+    def _sheds_nothing(self, decision: Decision) -> bool:
         """Return whether no event has been shed before it travelled."""
-        admits_all = decision.admission is not None and decision.admission.whole and decision.events.n_cells is None
+        admits_all = (
+            decision.admission is not None and decision.admission.admits_all and decision.events.n_cells is None
+        )
         return admits_all and decision.carried.shed == 0
 
-    def after(self, decision: Decision, seen: Mapping[str, Any], metrics: Sequence[str], seconds: float) -> Decision:
+    def next_decision(
+        self, decision: Decision, seen: Mapping[str, Any], metrics: Sequence[str], seconds: float
+    ) -> Decision:
         """Return the decision with which the next micro-batch begins."""
-        so_far, went = decision.carried, int(seen["carried"])
-        shed, greatest, late = int(seen["needed"]) - went, seen["seen"], int(seen.get("late", 0))
+        so_far, n_carried = decision.carried, int(seen["carried"])
+        shed, greatest, late = int(seen["needed"]) - n_carried, seen["seen"], int(seen.get("late", 0))
         counts, length, explored, has_points_by_key = points_in(metrics)
-        came, _, points, _ = counts
+        events_by_cell, _, points, _ = counts
         chances, single = np.ones(CELLS), decision.events.n_cells is not None
         if decision.admission is not None and greatest is not None:
             middle = greatest if so_far.seen is None else (so_far.seen + greatest) // 2
             chances = decision.admission.chances(middle)
         if single:
-            every = (float(seen["needed"]), float(points.sum()), *explored[-4:].tolist())
-            tally, inside = Tally(), Explored(*every)
+            sums = (float(seen["needed"]), float(points.sum()), *explored[-4:].tolist())
+            tally, inside = Tally(), Explored(*sums)
         else:
-            tally = tally_of(counts, chances, int(seen["needed"]), self._crossing(int(points.sum()), length))
+            tally = tally_of(counts, chances, int(seen["needed"]), self._crossing_share(int(points.sum()), length))
             inside = Explored()
         carried = Carried(
             rows=so_far.rows + int(seen["rows"]),
@@ -270,21 +278,21 @@ class BatchCall:
         if self.paced:  # the workers bound the time of matching themselves
             lines = [json.loads(text) for text in metrics if not text.startswith(POINTS)]
             carrying = spent_of(lines, seconds).carrying
-        load = decision.load.paced(seconds) if self.paced else decision.load
-        load = load.after(Measured(int(seen["rows"]), int(seen["needed"]), went, carrying))
+        load = decision.load.add_seconds(seconds) if self.paced else decision.load
+        load = load.add_batch(Measured(int(seen["rows"]), int(seen["needed"]), n_carried, carrying))
         utility = decision.utility
         if self.place.cells and not single:
-            utility = utility.after(came, points, chances)
+            utility = utility.add_batch(events_by_cell, points, chances)
         core_time = decision.core_time
         if self.bound is not None and greatest is not None:
             ticks = 0 if so_far.seen is None else max(0, greatest - so_far.seen)
-            core_time = self.bound.paid(core_time, ticks=ticks, seconds=seconds)
-        events = decision.events.after(explored)
+            core_time = self.bound.account_for(core_time, ticks=ticks, seconds=seconds)
+        events = decision.events.add_counts(explored)
         return Decision(
             decision.admission, load, carried, utility, core_time=core_time, events=events, version=decision.version
         )
 
-    def _crossing(self, points: int, length: int) -> float:
+    def _crossing_share(self, points: int, length: int) -> float:
         """Estimate the chance that a match crosses into the next sampling unit, from the sum of match lengths."""
         if self.admission is None or not points:
             return 0.0
@@ -297,7 +305,7 @@ class BatchCall:
         """Return the progress so far, including events that were shed before they travelled."""
         lines = [text for text in metrics if not text.startswith(POINTS)]
         row = {"told": "\n".join(lines), "names": json.dumps(self.job.names)}
-        done = progress_of(
+        progress = progress_of(
             {
                 "observedMetrics": {"acep_": _Row(row)},
                 "batchId": batch,
@@ -306,22 +314,22 @@ class BatchCall:
                 "durationMs": {"triggerExecution": seconds * 1000},
             }
         )
-        assert done is not None
+        assert progress is not None
         not_carried = carried.idle + carried.shed
         if not not_carried + carried.late + carried.ahead:
-            return done
+            return progress
         several = self.job.several
-        report = with_shed(done.report, carried, several=several)
+        report = with_shed(progress.report, carried, several=several)
         reports = {
-            name: with_shed(query_report, carried, several=several) for name, query_report in done.reports.items()
+            name: with_shed(query_report, carried, several=several) for name, query_report in progress.reports.items()
         }
         return dataclasses.replace(
-            done,
-            events=done.events + not_carried,
-            late=done.late + carried.late,
-            ahead=done.ahead + carried.ahead,
-            late_now=done.late_now + int(seen.get("late", 0)),
-            shed=done.shed + carried.shed,
+            progress,
+            events=progress.events + not_carried,
+            late=progress.late + carried.late,
+            ahead=progress.ahead + carried.ahead,
+            late_now=progress.late_now + int(seen.get("late", 0)),
+            shed=progress.shed + carried.shed,
             report=report,
             reports=reports,
         )
@@ -351,13 +359,13 @@ def call_of(
     """
     from pyspark.sql import functions as sf
 
-    job, result = job_of(frame.schema, query, budget=budget, **options)
+    job, result = make_spark_job(frame.schema, query, budget=budget, **options)
     plans, histories = job.plans, job.histories
     admission, bound, paced = None, None, False
     if budget is not None and (pace := pace_of(budget, job.schema.tick_ns)) is not None:
         cores = frame.sparkSession.sparkContext.defaultParallelism
         bound = TimeBound(pace.latency, pace.cpu, cores, pace.tick)
-        if why := why_not_before(plans, ids=job.schema.id is not None):
+        if why := why_not_shed_early(plans, ids=job.schema.id is not None):
             warn_caller(f"events are shed behind the shuffle, which saves less time: {why}")
         else:
             admission = Admission(span_of(plans), seed=job.seed)
@@ -366,7 +374,7 @@ def call_of(
             if not paced:  # admission keeps the bound of time; the workers have only the other bounds
                 other_bounds = dataclasses.replace(budget, latency=None, cpu=None)
                 option_names = {name for name in options if other_bounds.limited or name not in ("policy", "history")}
-                job, result = job_of(
+                job, result = make_spark_job(
                     frame.schema, query, budget=other_bounds, **{name: options[name] for name in option_names}
                 )
     warn_of(job)
@@ -381,14 +389,14 @@ def call_of(
     folder = state_in(frame, state)
     wide = with_fields(frame, job.columns)
     cells = cell_keys(wide, job)
-    exploring = None if admission is None or not cells else _exploring(job, histories, plans[0], cells, admission)
+    exploring = None if admission is None or not cells else _make_exploring(job, histories, plans[0], cells, admission)
     place = dataclasses.replace(place_of(spark, job, folder, delay), cells=cells, exploring=exploring)
     if on_driver:
         place = dataclasses.replace(place, partitions=1)
     log = BatchLog(folder_of(folder), ids[0], call_name(job))
     versions = versions_of(job, place, *ids)
-    every = job.op is not None or job.late or job.dynamic
-    uses = None if every else uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
+    needs_all = job.op is not None or job.late or job.dynamic
+    uses = None if needs_all else uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
     # One partition knows the newest time by itself if it gets all rows.
     keyless = not any(part.keys for part in job.passes)
     gets_all = place.partitions == 1 and keyless and uses is None and admission is None
@@ -399,7 +407,7 @@ def call_of(
     return BatchCall(ids, job, result, place, versions, log, admission, bound, paced, columns, marks, latest, on_driver)
 
 
-def _exploring(
+def _make_exploring(
     job: SentJob, histories: Sequence[bytes], plan: Plan, keys: tuple[str, ...], admission: Admission
 ) -> Exploring | None:
     """Return how single events may be shed by the history of the query; ``None`` if its history does not say."""
@@ -408,11 +416,11 @@ def _exploring(
     for data in histories:
         utility = EventUtility.from_sections(read_sections(data))
         if utility is not None and utility.fingerprint == plan.fingerprint:
-            return Exploring.of(utility, keys, admission)
+            return Exploring.from_admission(utility, keys, admission)
     return None
 
 
-def _untold(batch: int) -> EngineError:
+def _metrics_error(batch: int) -> EngineError:
     return EngineError(f"Spark did not tell what was counted in micro-batch {batch}", hint="start the stream again")
 
 

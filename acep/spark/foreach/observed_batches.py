@@ -26,23 +26,23 @@ class Observed:
     buckets: Observation
     points: Observation
 
-    def counted(self, patience: float) -> Mapping[str, Any] | None:
+    def read_counts(self, patience: float) -> Mapping[str, Any] | None:
         """Return the counts of rows alone; ``None`` if they do not arrive within ``patience`` seconds."""
         until = time.monotonic() + patience
-        while not _succeeded(self.rows):
+        while not _has_succeeded(self.rows):
             if time.monotonic() >= until:
                 return None
             time.sleep(PAUSE)
         return all_counts(self.rows.get)
 
-    def told(self, size: int, patience: float) -> tuple[Mapping[str, Any], Sequence[str]] | None:
+    def read_all(self, size: int, patience: float) -> tuple[Mapping[str, Any], Sequence[str]] | None:
         """Return the counts of rows and all texts, if the first action over the DataFrame has succeeded and covered all
         buckets (``size`` of them); otherwise ``None``.
 
         ``patience`` is the number of seconds to wait for Spark; ``Observation.get`` would wait without a limit.
         """
         until = time.monotonic() + patience
-        while not all(map(_succeeded, (self.rows, self.buckets, self.points))):
+        while not all(map(_has_succeeded, (self.rows, self.buckets, self.points))):
             if time.monotonic() >= until:
                 return None
             time.sleep(PAUSE)
@@ -62,7 +62,7 @@ def run_whole(frame: Any) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def _succeeded(observation: Observation) -> bool:
+def _has_succeeded(observation: Observation) -> bool:
     # PySpark does not expose the future of an observation in the JVM.
     future: Any = observation._jo.future()  # type: ignore[union-attr]
     return bool(future.isCompleted() and future.value().get().isSuccess())

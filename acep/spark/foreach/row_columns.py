@@ -12,8 +12,8 @@ from acep.overload.event_choice import EXPLORED, Exploring
 from acep.overload.key_utility import SEPARATOR
 from acep.overload.needed_events import Use
 from acep.overload.sampled_recall import POINTS
-from acep.spark.fields import quoted
-from acep.spark.foreach.unshed import UnshedColumns, added, unshed_columns, varying
+from acep.spark.fields import quote_name
+from acep.spark.foreach.unshed import UnshedColumns, add_columns, unshed_columns, varying_column
 from acep.spark.job import SentJob
 from acep.spark.job_run import bucket_numbers, codes_of, observed_columns, sent_columns
 from acep.spark.needed_rows import needed_events
@@ -39,10 +39,10 @@ class RowColumns:
 
     ``read`` are columns of each row, ``observed`` aggregates of all rows, ``sent`` columns of the rows for which
     ``travels`` is true. ``metrics`` collects those of buckets, and ``points`` the texts on match points. In each of
-    some ``passes`` a row has a bucket. ``unshed`` is for micro-batches of which nothing is shed. ``every`` tells
+    some ``passes`` a row has a bucket. ``unshed`` is for micro-batches of which nothing is shed. ``needs_all`` tells
     whether all events are needed. Rows that have the newest time go to so many partitions: ``announced_to``.
-    ``exploring`` says which single events may be shed. ``chosen`` caches the last micro-batch's expressions that select
-    rows.
+    ``exploring`` says which single events may be shed. ``selections`` caches the last micro-batch's expressions that
+    select rows.
     """
 
     read: tuple[Column, ...]
@@ -53,12 +53,12 @@ class RowColumns:
     metrics: tuple[Column, ...]
     points: tuple[Column, ...]
     unshed: UnshedColumns
-    every: bool
+    needs_all: bool
     announced_to: int
     exploring: Exploring | None = None
-    chosen: dict[str, tuple[list[Column], list[Column]]] = field(default_factory=dict, compare=False)
+    selections: dict[str, tuple[list[Column], list[Column]]] = field(default_factory=dict, compare=False)
 
-    def counted(self, before: int | None, latest: int | None) -> list[Column]:
+    def counting_columns(self, before: int | None, latest: int | None) -> list[Column]:
         """Return the aggregates of all rows. Idle rows with a time less than ``before`` (ticks) count as late, and rows
         with a time greater than ``latest`` as ahead."""
 
@@ -77,12 +77,12 @@ class RowColumns:
 
         return sf.expr(" + ".join(f"count(CASE WHEN {condition} THEN {NUMBER}{i} END)" for i in range(self.passes)))
 
-    def all_go(self, decision: Decision) -> bool:
+    def all_travel(self, decision: Decision) -> bool:
         """Return whether all needed events travel, and none is too far ahead."""
-        sheds = decision.admission is not None and not decision.admission.whole
+        sheds = decision.admission is not None and not decision.admission.admits_all
         return not sheds and decision.latest is None and (self.exploring is None or decision.events.n_cells is None)
 
-    def made(self, frame: DataFrame, job: SentJob, decision: Decision) -> DataFrame:
+    def compute_columns(self, frame: DataFrame, job: SentJob, decision: Decision) -> DataFrame:
         """Return the columns ``read`` of the rows of ``frame``, with the numbers of the buckets to which each
         travels."""
         from pyspark.sql import functions as sf
@@ -90,20 +90,20 @@ class RowColumns:
         # Separate steps, so that Spark computes columns that are used several times only once.
         rows, admission = frame.select(*self.read), decision.admission
         if decision.latest is not None:
-            latest = varying([decision.latest], sf.col(TICKS))(decision.latest)
-            near = sf.coalesce(sf.col(TICKS) <= latest, sf.lit(True))
-            near_columns = {name: sf.col(name) & near for name in (EVENT, NEEDED)}
-            rows = rows.withColumns(near_columns | {TICKS: sf.when(near, sf.col(TICKS)), AHEAD: ~near})
-        pieces = [] if admission is None or admission.whole else admission.pieces(decision.carried.seen)
+            latest = varying_column([decision.latest], sf.col(TICKS))(decision.latest)
+            is_near = sf.coalesce(sf.col(TICKS) <= latest, sf.lit(True))
+            near_columns = {name: sf.col(name) & is_near for name in (EVENT, NEEDED)}
+            rows = rows.withColumns(near_columns | {TICKS: sf.when(is_near, sf.col(TICKS)), AHEAD: ~is_near})
+        pieces = [] if admission is None or admission.admits_all else admission.pieces(decision.carried.seen)
         n_cells = None if self.exploring is None else decision.events.n_cells
         same = repr((pieces, n_cells))
         if admission is not None and pieces:
             same += repr((admission.span, admission.seed, admission.favoured))
-        if same not in self.chosen:
-            self.chosen.clear()
-            single = None if self.exploring is None or n_cells is None else _kept(job, self.exploring, n_cells)
-            self.chosen[same] = _chosen(job, admission if pieces else None, pieces, single)
-        first, going = self.chosen[same]
+        if same not in self.selections:
+            self.selections.clear()
+            single = None if self.exploring is None or n_cells is None else _is_kept(job, self.exploring, n_cells)
+            self.selections[same] = _selecting_columns(job, admission if pieces else None, pieces, single)
+        first, going = self.selections[same]
         return (rows.select("*", *first) if first else rows).select("*", *going)
 
 
@@ -121,7 +121,7 @@ def row_columns(
     """
     from pyspark.sql import functions as sf
 
-    ts, time_type = sf.col(quoted(job.schema.ts)), frame.schema[job.schema.ts].dataType
+    ts, time_type = sf.col(quote_name(job.schema.ts)), frame.schema[job.schema.ts].dataType
     event = ts.isNotNull() & ~(ts >= end_column(time_type))
     usable = needed_events(frame.schema, uses, job.schema.type)
     needed = event if usable is None else event & usable
@@ -129,18 +129,18 @@ def row_columns(
     numbers = bucket_numbers(frame, job)
     names = sorted({*job.columns, *(key for part in job.passes for key in part.keys)})
     # Only the columns that are needed: otherwise Spark would read the others for the observation, too.
-    read = [sf.col(quoted(name)) for name in names]
+    read = [sf.col(quote_name(name)) for name in names]
     read += [event.alias(EVENT), needed.alias(NEEDED), ticks.alias(TICKS)]
     read += [number.alias(f"{NUMBER}{i}") for i, number in enumerate(numbers)]
     number, going = ([sf.col(f"{name}{i}") for i in range(len(numbers))] for name in (NUMBER, GOING))
-    count = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in number]
-    wanted = [sf.count(sf.when(sf.col(NEEDED), bucket)) for bucket in number]
-    went = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in going]
+    event_counts = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in number]
+    needed_counts = [sf.count(sf.when(sf.col(NEEDED), bucket)) for bucket in number]
+    carried_counts = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in going]
     observed = (
         sf.count(sf.lit(1)).alias("rows"),
-        added(count).alias("events"),
-        added(wanted).alias("needed"),
-        added(went).alias("carried"),
+        add_columns(event_counts).alias("events"),
+        add_columns(needed_counts).alias("needed"),
+        add_columns(carried_counts).alias("carried"),
         sf.max(TICKS).alias("seen"),
     )
     travels = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()
@@ -156,7 +156,7 @@ def row_columns(
     return RowColumns(*columns, usable is None, announced_to, exploring)
 
 
-def _chosen(
+def _selecting_columns(
     job: SentJob, admission: Admission | None, pieces: Pieces, single: Column | None
 ) -> tuple[list[Column], list[Column]]:
     """Build the columns that select the rows that travel: columns to be computed first, and the numbers of the
@@ -165,11 +165,11 @@ def _chosen(
 
     first: list[Column] = []
     admitted: list[Column] = []
-    no_time = sf.col(quoted(job.schema.ts)).isNull()
+    no_time = sf.col(quote_name(job.schema.ts)).isNull()
     if admission is not None:
-        first = [_begin(admission, part.keys).alias(f"{BEGIN}{i}") for i, part in enumerate(job.passes)]
+        first = [_unit_begin(admission, part.keys).alias(f"{BEGIN}{i}") for i, part in enumerate(job.passes)]
         first += [_cell(job.passes[0].keys).alias(CELL)] if any(admission.favoured) else []
-        admitted = [_admitted(admission, pieces, part.keys, i) | no_time for i, part in enumerate(job.passes)]
+        admitted = [_is_admitted(admission, pieces, part.keys, i) | no_time for i, part in enumerate(job.passes)]
     going = []
     for i in range(len(job.passes)):
         number = sf.when(sf.col(NEEDED) | no_time, sf.col(f"{NUMBER}{i}"))
@@ -178,12 +178,12 @@ def _chosen(
     return first, going
 
 
-def _begin(admission: Admission, keys: Sequence[str]) -> Column:
+def _unit_begin(admission: Admission, keys: Sequence[str]) -> Column:
     """Return the beginning of an event's sampling unit, in ticks."""
     from pyspark.sql import functions as sf
 
     length, ticks = sf.lit(admission.length), sf.col(TICKS)
-    offset = sf.pmod(sf.xxhash64(*(sf.col(quoted(key)) for key in keys), sf.lit(admission.seed)), length)
+    offset = sf.pmod(sf.xxhash64(*(sf.col(quote_name(key)) for key in keys), sf.lit(admission.seed)), length)
     return ticks - sf.pmod(ticks - offset, length)
 
 
@@ -197,16 +197,16 @@ def _numbers(steps: Sequence[tuple[int, Sequence[int]]]) -> Iterator[int]:
         yield from (since, *values)
 
 
-def _admitted(admission: Admission, pieces: Pieces, keys: Sequence[str], number: int) -> Column:
+def _is_admitted(admission: Admission, pieces: Pieces, keys: Sequence[str], number: int) -> Column:
     """Build the column that tells whether an event is admitted in a pass, equal to :meth:`Admission.admits`."""
     from pyspark.sql import functions as sf
 
     begin, ticks = sf.col(f"{BEGIN}{number}"), sf.col(TICKS)
-    hashed = sf.xxhash64(*(sf.col(quoted(key)) for key in keys), begin, sf.lit(admission.seed))
+    hashed = sf.xxhash64(*(sf.col(quote_name(key)) for key in keys), begin, sf.lit(admission.seed))
     # The end of a unit may exceed 64 bits; `try_add` is then null, and `least` ignores it.
     last = sf.least(ticks, sf.try_add(begin, sf.lit(admission.length - admission.span - 1)))
     numbers = [bound for bound, _ in pieces] + [figure for _, steps in pieces for figure in _numbers(steps)]
-    number_of = varying(numbers, ticks)
+    number_of = varying_column(numbers, ticks)
     admitted = sf.lit(True)
     for table, favoured in enumerate(admission.favoured):
         threshold: Column | None = None
@@ -224,25 +224,25 @@ def _admitted(admission: Admission, pieces: Pieces, keys: Sequence[str], number:
     return admitted
 
 
-def _kept(job: SentJob, exploring: Exploring, n_cells: int) -> Column:
+def _is_kept(job: SentJob, exploring: Exploring, n_cells: int) -> Column:
     """Build the column that tells whether a single event is kept: its cell is among the first, or its unit explored."""
     from pyspark.sql import functions as sf
 
     utility, ticks = exploring.utility, sf.col(TICKS)
-    kind = sf.col(quoted(job.schema.type or ""))
+    kind = sf.col(quote_name(job.schema.type or ""))
     types = sf.array(*(sf.lit(type_name) for type_name in utility.types))
     position = sf.coalesce(sf.array_position(types, kind.cast("string")), sf.lit(0)).cast("int")
     cell = sf.when(position > 0, position - 1).otherwise(len(utility.types))
     for name, edges in utility.bins:
-        value = sf.col(quoted(name)).cast("double")
+        value = sf.col(quote_name(name)).cast("double")
         reached = [sf.when(~sf.isnan(value) & (value >= edge), 1).otherwise(0) for edge in edges]
         cell = cell * (len(edges) + 1) + sum(reached[1:], reached[0])
     rank = [0] * len(utility.order)
     for number, cell_number in enumerate(utility.order):
         rank[cell_number] = number
-    first = sf.get(sf.array(*map(sf.lit, rank)), cell) < varying([n_cells], ticks)(n_cells)
+    first = sf.get(sf.array(*map(sf.lit, rank)), cell) < varying_column([n_cells], ticks)(n_cells)
     begin = ticks - sf.pmod(ticks, sf.lit(exploring.length))
-    texts = [*(sf.col(quoted(key)).cast("string") for key in exploring.keys), begin.cast("string")]
+    texts = [*(sf.col(quote_name(key)).cast("string") for key in exploring.keys), begin.cast("string")]
     hashed = sf.crc32(sf.concat_ws(SEPARATOR, *texts, sf.lit(str(exploring.seed))))
     return first | (sf.pmod(hashed, sf.lit(EXPLORED)) == 0)
 
@@ -262,5 +262,5 @@ def cell_keys(frame: DataFrame, job: SentJob) -> tuple[str, ...]:
 def _cell(keys: Sequence[str]) -> Column:
     from pyspark.sql import functions as sf
 
-    text = sf.concat_ws(SEPARATOR, *(sf.col(quoted(key)).cast("string") for key in keys))
+    text = sf.concat_ws(SEPARATOR, *(sf.col(quote_name(key)).cast("string") for key in keys))
     return sf.pmod(sf.crc32(text), sf.lit(CELLS))

@@ -14,7 +14,7 @@ from acep.spark.times import ticks_of_row
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["UnshedColumns", "added", "unshed_columns", "varying"]
+__all__ = ["UnshedColumns", "add_columns", "unshed_columns", "varying_column"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class UnshedColumns:
     create first.
 
     ``observed`` are aggregates of all rows; a count that equals another is left out
-    (:meth:`acep.spark.foreach.observed_batches.Observed.told` adds it). ``ticks`` is the time of an event, and
+    (:meth:`acep.spark.foreach.observed_batches.Observed.read_all` adds it). ``ticks`` is the time of an event, and
     ``nought`` is 0, which only the row tells. ``idle`` tells for each pass whether an event has a bucket, but no use.
     ``sent`` are columns of the rows for which ``travels`` is true, or of all rows.
     """
@@ -35,7 +35,7 @@ class UnshedColumns:
     travels: Column | None
     sent: tuple[Column, ...]
 
-    def counted(self, before: int | None) -> list[Column]:
+    def counting_columns(self, before: int | None) -> list[Column]:
         """Return the aggregates of all rows. Idle rows with a time less than ``before`` (ticks) count as late."""
         from pyspark.sql import functions as sf
 
@@ -43,7 +43,7 @@ class UnshedColumns:
             return list(self.observed)
         # As for `varying`, but with few calls of the JVM, since each micro-batch has another number.
         late = self.ticks < sf.get(sf.expr(f"array(CAST('{before}' AS BIGINT))"), self.nought)
-        return [*self.observed, added([sf.count_if(is_idle & late) for is_idle in self.idle]).alias("late")]
+        return [*self.observed, add_columns([sf.count_if(is_idle & late) for is_idle in self.idle]).alias("late")]
 
 
 def unshed_columns(
@@ -61,7 +61,7 @@ def unshed_columns(
     nought = sf.pmod(ticks, sf.lit(1))
     observed = (
         sf.count(sf.lit(1)).alias("rows"),
-        added([sf.count_if(in_bucket) for in_bucket in in_buckets]).alias("events"),
+        add_columns([sf.count_if(in_bucket) for in_bucket in in_buckets]).alias("events"),
         sf.max(ticks).alias("seen"),
     )
     codes = codes_of(frame, job, bucket_numbers(frame, job))
@@ -72,17 +72,17 @@ def unshed_columns(
     sent = tuple(sent_columns(frame, job, codes))
     if usable is None:
         return UnshedColumns(observed, ticks, nought, (), None, sent)
-    needed = added([sf.count_if(in_bucket & usable) for in_bucket in in_buckets]).alias("needed")
+    needed = add_columns([sf.count_if(in_bucket & usable) for in_bucket in in_buckets]).alias("needed")
     idle = tuple(in_bucket & ~usable for in_bucket in in_buckets)
     return UnshedColumns((*observed, needed), ticks, nought, idle, travels, sent)
 
 
-def added(parts: Sequence[Column]) -> Column:
+def add_columns(parts: Sequence[Column]) -> Column:
     """Return the sum of some columns."""
     return sum(parts[1:], parts[0])
 
 
-def varying(numbers: Sequence[int], ticks: Column) -> Callable[[int], Column]:
+def varying_column(numbers: Sequence[int], ticks: Column) -> Callable[[int], Column]:
     """Return a function from each of these numbers, which change with each micro-batch, to its column. ``ticks`` is the
     time of a row.
 
@@ -92,6 +92,6 @@ def varying(numbers: Sequence[int], ticks: Column) -> Callable[[int], Column]:
     from pyspark.sql import functions as sf
 
     distinct = sorted(set(numbers))
-    every = sf.array(*(sf.lit(number).cast("long") for number in distinct))
+    literals = sf.array(*(sf.lit(number).cast("long") for number in distinct))
     nought = sf.pmod(ticks, sf.lit(1))
-    return lambda number: sf.get(every, nought + sf.lit(distinct.index(number)))
+    return lambda number: sf.get(literals, nought + sf.lit(distinct.index(number)))
