@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "common/columns.hpp"
@@ -278,6 +279,11 @@ struct Tables {
     }
     // Return whether there is a window in time.
     bool timed() const { return span >= 0 && !counted; }
+    // Return the time when a partial match that began at `start` leaves the window; there must be one.
+    int64_t expiry(int64_t start) const {
+        int64_t end;
+        return __builtin_add_overflow(start, span, &end) ? std::numeric_limits<int64_t>::max() : end;
+    }
     bool contiguous() const { return strategy == Strategy::partition || strategy == Strategy::strict; }
 };
 

@@ -16,11 +16,11 @@ struct Mark {
     uint8_t feature = 128;  // 128 plus the buckets that its registers add
     uint8_t chance = 0;  // a random number, 0 .. most_chance
     bool decided = false;  // it was admitted before it was made
-    bool put_off = false;  // the buckets that its registers add are not computed yet
+    bool deferred = false;  // `feature` is not computed yet
 
     int64_t word() const {
         return static_cast<int64_t>(uint64_t{trajectory} | uint64_t{birth} << 32 | uint64_t{feature} << 48 |
-                                    uint64_t{chance} << 56 | uint64_t{decided} << 62 | uint64_t{put_off} << 63);
+                                    uint64_t{chance} << 56 | uint64_t{decided} << 62 | uint64_t{deferred} << 63);
     }
     static Mark of(int64_t word) {
         const auto w = static_cast<uint64_t>(word);

@@ -19,19 +19,19 @@ struct Term {
     uint32_t a = 0, b = 0;  // slots
     bool a_floats = false, b_floats = false;
     std::vector<double> bounds;  // rising; unused for hashed values
-    std::vector<float> worth;  // utility buckets by bin; the last one: no number; empty: the number is only logged
+    std::vector<float> utility;  // utility buckets by bin; the last one: no number; empty: the number is only logged
 
     // Return the utility buckets that a number (NaN: none) adds.
     float of(double x) const {
-        if (std::isnan(x)) return worth.back();
-        if (kind >= hashed) return worth[static_cast<size_t>(x)];
+        if (std::isnan(x)) return utility.back();
+        if (kind >= hashed) return utility[static_cast<size_t>(x)];
         size_t bin = 0;
         if (bounds.size() > few) {
             bin = static_cast<size_t>(std::upper_bound(bounds.begin(), bounds.end(), x) - bounds.begin());
         } else {  // without branches
             for (const double bound : bounds) bin += bound <= x ? size_t{1} : size_t{0};
         }
-        return worth[bin];
+        return utility[bin];
     }
 };
 
@@ -52,7 +52,7 @@ struct SheddingTable {
     int64_t places = 1;  // bins of the time since the oldest start of the partition
     Ties ties = newest;  // which partial matches of one bucket stay
     int64_t noise = 0;  // random buckets added to each partial match and event: 0 .. noise - 1
-    double first_price = 0;  // utility threshold before the first event
+    double first_threshold = 0;  // utility threshold before the first event
     bool clears = false;  // a match point removes all partial matches of its partition that began before it
     uint64_t sample = 0;  // how many starts of 2^32 are logged with all their descendants
     uint64_t shadow = 0;  // how many sampling units of 2^32 are in the shadow sample
