@@ -91,7 +91,7 @@ nb::dict units_counts(Engine& engine) {
     found["dropped"] = held.dropped();
     found["passed_over"] = held.skipped();
     found["withheld"] = held.withheld();
-    found["let_in"] = held.let_in();
+    found["let_in"] = held.admitted();
     found["points"] = held.points();
     found["certain"] = held.certain();
     found["units"] = sums.units;

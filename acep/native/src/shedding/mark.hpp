@@ -5,6 +5,7 @@
 
 namespace acep {
 
+// What shedding knows of a partial match, in its last slot.
 struct Mark {
     // Values in place of a trajectory number: the partial match is not logged; it is to be logged without a parent.
     static constexpr uint32_t unlogged = 0xFFFFFFFFu, fresh = 0xFFFFFFFEu;
@@ -18,10 +19,12 @@ struct Mark {
     bool decided = false;  // it was admitted before it was made
     bool deferred = false;  // `feature` is not computed yet
 
+    // Return the mark as a word.
     int64_t word() const {
         return static_cast<int64_t>(uint64_t{trajectory} | uint64_t{birth} << 32 | uint64_t{feature} << 48 |
                                     uint64_t{chance} << 56 | uint64_t{decided} << 62 | uint64_t{deferred} << 63);
     }
+    // Return the mark of a word that `word` returned.
     static Mark of(int64_t word) {
         const auto w = static_cast<uint64_t>(word);
         return {static_cast<uint32_t>(w),
@@ -31,6 +34,7 @@ struct Mark {
                 (w >> 62 & 1) != 0,
                 (w >> 63) != 0};
     }
+    // Return whether the partial match has a trajectory in the log.
     bool logged() const { return trajectory < fresh; }
 };
 

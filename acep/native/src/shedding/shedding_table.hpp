@@ -12,6 +12,8 @@ namespace acep {
 // A term of a new partial match's utility: a number computed from its registers, and the utility buckets that are added
 // to the bucket of its match vector, by bin of that number.
 struct Term {
+    // What its number is: a register, the ratio or the difference of two, or a hash: of a register, of the partition's
+    // key, or of a text.
     enum Kind : int64_t { held = 0, ratio = 1, difference = 2, hashed = 3, partition = 4, text = 5 };
     static constexpr uint32_t buckets = 1024;  // of hashed values
     static constexpr size_t few = 16;  // up to so many bounds are searched linearly
@@ -35,7 +37,9 @@ struct Term {
     }
 };
 
+// What a policy decides: a bucket for each match vector, and how the partial matches of a list are ranked.
 struct SheddingTable {
+    // Which partial matches of one bucket come first.
     enum Ties : int64_t { newest = 0, oldest = 1, random = 2 };
     static constexpr size_t ages = 16;  // bins of the number of later partial matches: 0, 1, 2 to 3, 4 to 7, ...
     static constexpr int64_t most_level = 254;  // the highest utility bucket of a partial match
