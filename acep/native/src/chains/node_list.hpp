@@ -40,10 +40,10 @@ public:
     std::vector<RegisterIndex> by_registers;  // by number of an arc's key (register_keys.hpp)
     // For shedding (shedding.hpp): how often each node was evaluated, and when the list was last pruned.
     int64_t touched = 0;
-    int64_t tended = 0;
+    int64_t pruned_at = 0;
     uint32_t births = 0;  // nodes made in it, modulo 2^16
     uint32_t popped = 0;  // `births` when the first node was last checked
-    double price = 0;  // utility threshold when it was last pruned
+    double pruned_threshold = 0;  // utility threshold when it was last pruned
     uint32_t limit = 0;  // number of nodes at which it is pruned again
     uint32_t patience = 0;  // the higher, the less often it is pruned for its age alone
     uint32_t room = 0;  // size at which expired nodes are removed; not the capacity, which a restart changes

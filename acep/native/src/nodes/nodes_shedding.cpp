@@ -97,10 +97,10 @@ void NodeEngine::widen(NodeList& list, uint32_t state, int64_t low, int64_t now)
         list.slot(slots + 1)[i] = Mark().word();
         for (uint32_t k = slots; k < slots + admission_.hidden; ++k) list.tags(k, slots + admission_.hidden)[i] = value;
     }
-    list.touched = list.tended = 0;
+    list.touched = list.pruned_at = 0;
     list.births = list.limit = list.room = 0;
     list.popped = 1;
-    list.price = 0;
+    list.pruned_threshold = 0;
 }
 
 bool NodeEngine::expire(NodeList& list, uint32_t state, int64_t low) {

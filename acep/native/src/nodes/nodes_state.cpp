@@ -160,8 +160,8 @@ void NodeEngine::list_fields(auto& self, Archive& archive, NodeList& list, uint3
     bool sorted = list.sorted;
     if (self.shed_) {
         archive.within(0, most_positions, list.touched);
-        archive.words(list.tended);
-        archive.finite("price", list.price);
+        archive.words(list.pruned_at);
+        archive.finite("price", list.pruned_threshold);
         archive.within(0, int64_t{1} << 32, list.limit);
         archive.within(0, int64_t{1} << 16, list.births, list.popped);
         archive.within(0, int64_t{1} << 32, list.room);

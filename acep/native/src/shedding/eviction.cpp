@@ -20,8 +20,9 @@ void Eviction::evict(NodeList& list, uint32_t state, uint32_t partition, int64_t
         drop_oldest(list, state, partition, now, low);
         if (list.empty()) return list.clear();
         const bool old =
-            tables_.span >= 0 && apart(now, list.tended) > tables_.span / looks * (int64_t{1} << list.patience);
-        const bool grown = list.size() > std::max(list.limit, least_limit) || budget_.threshold() > list.price + 2;
+            tables_.span >= 0 && apart(now, list.pruned_at) > tables_.span / looks * (int64_t{1} << list.patience);
+        const bool grown =
+            list.size() > std::max(list.limit, least_limit) || budget_.threshold() > list.pruned_threshold + 2;
         if (grown || old) prune(list, state, partition, now, low, grown);
     }
     if (!budget_.affords(list.size() * arcs + 1)) drop_unaffordable(list, state, partition, now, arcs);
@@ -157,8 +158,8 @@ void Eviction::prune(NodeList& list, uint32_t state, uint32_t partition, int64_t
     const uint32_t n = list.size();
     if (budget_.tokens() < static_cast<double>(n) / TouchBudget::decisions_a_touch + 1) return;
     budget_.count_decisions(n);
-    list.tended = now;
-    list.price = budget_.threshold();
+    list.pruned_at = now;
+    list.pruned_threshold = budget_.threshold();
     look_up(list, state, partition, now, low);
     const uint32_t kept = choose(list, state);
     // If pruning for age removed few nodes, the next one is later.
