@@ -270,7 +270,7 @@ bool NodeEngine::may_replace_all(Part& part, uint32_t partition, const Event& ev
     if (!resting_) return !shed_;
     admission_.nodes_before = work_.nodes;
     resting_->arrive(partition, arrived, work_.touches, again);
-    if (resting_->changed()) look_at_allowance();
+    if (resting_->budget.take_changed()) look_at_allowance();
     size_t touches = 0;
     for (const Turn& turn : turns(event.pattern)) {
         const size_t nodes = turn.state == 0 ? 1 : part.lists.empty() ? 0 : part.lists[turn.state].size();
@@ -298,12 +298,12 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
     admission_.nodes_before = work_.nodes;
     memory_.given_before = output_.given();
     if (shedding() != nullptr) shedding()->arrive(partition, arrived, work_.touches, again);
-    if (shed_ && !bounded() && !again && shed_->calm()) rest(key(event));
+    if (shed_ && !bounded() && !again && shed_->sufficient_again()) rest(key(event));
     if (resting_) {
-        if (resting_->changed()) look_at_allowance();
+        if (resting_->budget.take_changed()) look_at_allowance();
         if (!suffices(0)) wake(key(event));
     }
-    const bool watched = shed_ && !again && (shed_->limited() || bounded()) && shed_->sample().any,
+    const bool watched = shed_ && !again && (shed_->budget.limited() || bounded()) && shed_->sample.any(),
                begins = watched && is_shadow(partition, event);
     if (!shed_ || admits(part, event)) take_in(part, partition, event);
     if (watched) shadow_sample(part, partition, event, begins);
@@ -324,7 +324,7 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
     const int64_t low = oldest_start(event);
     for (const Turn& turn : turns(event.pattern)) {
         if (turn.state == 0) {
-            admission_.mark = shed_ ? shed_->begin(partition, event) : Mark();
+            admission_.mark = shed_ ? shed_->first_mark(partition, event) : Mark();
             begin(turn, event);
         } else {
             step(part, turn, event, low);
@@ -337,7 +337,7 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
         // Nodes that began before a match point would end in the same bundle.
         for (uint32_t s = 0; s < part.lists.size(); ++s) {
             NodeList& list = part.lists[s];
-            shed_->dropped += list.living(low) - list.living(key(event));
+            shed_->eviction.dropped += list.living(low) - list.living(key(event));
             keep(list, s, key(event), EndReason::cleared, [&](uint32_t i) { return list.starts()[i] >= key(event); });
         }
         admission_.clears = false;
@@ -372,7 +372,7 @@ void NodeEngine::end_broken(Part& part, const Event& event) {
             }
             if (resting_ && !suffices(list.size())) wake(key(event));
             work_.touches += list.size();
-            if (shed_) shed_->touched(work_.touches);
+            if (shed_) shed_->budget.touched(work_.touches);
             taken_.assign(list.end, 0);
             size_t many = 0;
             for (uint32_t at = list.head; at < list.end; at += static_cast<uint32_t>(block_rows)) {
@@ -460,7 +460,7 @@ bool NodeEngine::idle(uint32_t partition, int64_t soonest) {
     }
     if (shadow) return false;
     // If another key got its number, the record of starts that were not fully followed would be lost.
-    if (shed_ && !bounded() && shed_->sample().blind_since(partition, low)) return false;
+    if (shed_ && !bounded() && shed_->sample.blind_since(partition, low)) return false;
     if (completion_ && !completion_->idle(partition, low)) return false;
     return part.bundle.closed(low, tables_.counted);
 }
@@ -483,7 +483,7 @@ void NodeEngine::restart(uint32_t partition) {
         part.each([&](NodeList& list, uint32_t s) { drop_all(list, s, now, EndReason::cleared); });
         part.shadow.clear();
         if (bounded()) memory_.held += held(part);
-        shed_->give_up_unit(partition, now);
+        shed_->sample.give_up_unit(partition, now);
     }
     forget(partition);
 }

@@ -85,8 +85,8 @@ public:
     }
     void used_ids(std::vector<int64_t>& ids) const override;
     void passed_over() override {
-        ++shed().passed_over;
-        ++shed().turned_away;
+        ++shed().admission.skipped;
+        ++shed().admission.keyless;
     }
     bool unfinished() const override { return endings_.left(); }
     int64_t seen(uint32_t partition) const override { return partition < parts_.size() ? parts_[partition].seen : -1; }
@@ -310,9 +310,9 @@ private:
     void make_room(NodeList& list, uint32_t state, int64_t low);
     template <class Wanted>
     void keep(NodeList& list, uint32_t state, int64_t when, EndReason how, Wanted&& wanted) {
-        if (shed_ && shed_->logs()) {
+        if (shed_ && shed_->log.logs()) {
             for (uint32_t i = list.head; i < list.end; ++i) {
-                if (!wanted(i)) shed_->died(list, i, state, when, how);
+                if (!wanted(i)) shed_->log.log_end(list, i, state, when, how);
             }
         }
         list.keep(tables_.states[state].slots, wanted);
@@ -321,7 +321,7 @@ private:
         keep(list, state, when, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
     }
     void drop_all(NodeList& list, uint32_t state, int64_t when, EndReason how) {
-        if (shed_ && shed_->logs()) {
+        if (shed_ && shed_->log.logs()) {
             keep(list, state, when, how, [](uint32_t) { return false; });
         } else {
             list.clear();
@@ -334,7 +334,7 @@ private:
         if (arc.source == 0) return admission_.mark;
         Mark mark = Mark::of(list.slot(tables_.states[arc.source].slots - 1)[row]);
         mark.birth = static_cast<uint16_t>(list.births - mark.birth);
-        mark.decided = mark.put_off = false;
+        mark.decided = mark.deferred = false;
         return mark;
     }
     bool foreseen(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error);

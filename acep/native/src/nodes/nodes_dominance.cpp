@@ -241,22 +241,24 @@ Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint
 
 void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, int64_t low) {
     int64_t best = tables_.budget + 1;
-    const bool logs = shed_ && shed_->logs();
+    const bool logs = shed_ && shed_->log.logs();
     for (uint32_t state : touched_) {
         if (tables_.states[state].accepts.empty()) continue;
         const auto wanted = [&](uint32_t, int64_t error) { return error < (logs ? tables_.budget + 1 : best); };
         endings(state, event, wanted, [&](uint32_t i, int64_t error) {
             best = std::min(best, error);
-            if (logs) shed_->found(shed_->mark(made_[state].nodes, i, state), partition, key(event), event.ts, error);
+            if (logs)
+                shed_->log_match(shed_->slots.mark(made_[state].nodes, i, state), partition, key(event), event.ts,
+                                 error);
         });
     }
-    if (best <= tables_.budget && !(shed_ && shed_->shadow)) {
+    if (best <= tables_.budget && !(shed_ && shed_->budget.in_sample())) {
         const int64_t bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
         output_.add(event.ts, event.ts, best, bundle, partitions_.key(partition), partitions_.width());
         output_.offsets.push_back(0);
         output_.at.push_back(arrived);
         ++work_.matches;
-        if (shed_) shed_->hit();
+        if (shed_) shed_->log.count_match_point();
         if (shed_ && shed_->clears()) admission_.clears = true;
     }
     Dominance& dominance = *dominance_;
@@ -271,24 +273,25 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
             NodeList& list = part.lists[state];
             dominance.state = state;
             for (uint32_t i = 0; i < made.nodes.end; ++i) {
-                if (shed_ && !shed_->admit(made.nodes, i, state, partition, key(event))) continue;
+                if (shed_ && !shed_->admission.admit(made.nodes, i, state, partition, key(event))) continue;
                 if (shed_) make_room(list, state, low);
-                if (shed_ && shed_->limited()) {
+                if (shed_ && shed_->budget.limited()) {
                     // Comparisons count as touches.
-                    shed_->touched(work_.touches + compared);
-                    const double room = shed_->afforded() - static_cast<double>(dominance_margin);
+                    shed_->budget.touched(work_.touches + compared);
+                    const double room = shed_->budget.afforded() - static_cast<double>(dominance_margin);
                     if (room < 0) {
-                        if (shed_->shadow) shed_->lose(key(event));
-                        ++shed_->refused;
+                        if (shed_->budget.in_sample()) shed_->record_loss(key(event));
+                        ++shed_->admission.refused;
                         continue;
                     }
                     if (room < static_cast<double>(dominance.credit)) dominance.credit = static_cast<int64_t>(room);
                 }
                 if (resting_) {
-                    resting_->touched(work_.touches + compared);
+                    resting_->budget.touched(work_.touches + compared);
                     const double others =
                         static_cast<double>(dominance_margin * (work_.nodes - admission_.nodes_before));
-                    if (const double room = resting_->tokens() - others; room < static_cast<double>(dominance.credit)) {
+                    if (const double room = resting_->budget.tokens() - others;
+                        room < static_cast<double>(dominance.credit)) {
                         dominance.credit = static_cast<int64_t>(room);
                     }
                 }
@@ -299,14 +302,14 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
                 if (const uint32_t equal = some ? earlier(list, made, i, state, low) : NIL; equal != NIL) {
                     if (list.starts()[equal] < made.nodes.starts()[i]) {
                         to = equal;
-                        if (shed_) shed_->died(list, to, state, key(event), EndReason::taken);
+                        if (shed_) shed_->log.log_end(list, to, state, key(event), EndReason::taken);
                     }
                 } else {
                     to = dominance.place(ranking, list, made.nodes, i, s.slots, {low, shed_ ? NEVER : low}, compared);
                 }
                 if (to == NIL) continue;
                 list.take(to, made.nodes, i, s.slots, made.nodes.starts()[i], NIL);
-                if (shed_) shed_->born(list, to, state, partition);
+                if (shed_) shed_->log.log_new(list, to, state, partition);
             }
         }
         made.nodes.clear();

@@ -74,7 +74,7 @@ private:
     Met scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared);
     Met probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared);
     void gone_from(NodeList& list, uint32_t row) const {
-        if (log != nullptr) log->died(list, row, state, now, EndReason::taken);
+        if (log != nullptr) log->log.log_end(list, row, state, now, EndReason::taken);
     }
     bool positions_;  // a later last position is better, as a longer gap may cost more errors
 };

@@ -18,7 +18,7 @@ ListedColumns NodeEngine::list_partial_matches(const ListingRequest& request) co
             auto& list = const_cast<NodeList&>(part.lists[s]);  // only read
             for (uint32_t i = list.head; i < list.end; ++i) {
                 if (list.starts()[i] < low || !may_go_on(list, i, s, last)) continue;
-                const int64_t utility = shed_ ? shed_->utility(list, i, s, p, now) : -1;
+                const int64_t utility = shed_ ? shed_->utilities.bucket_to_show(list, i, s, p, now) : -1;
                 listed.add({p, s, list.cells()[i], list.errors()[i], list.starts()[i], low, utility});
             }
         }

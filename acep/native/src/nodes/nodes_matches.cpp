@@ -49,9 +49,9 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
     };
     const auto complete_row = [&](uint32_t i, int64_t error) {
         if (shed_) {
-            shed_->found(shed_->mark(made.nodes, i, state), partition, key(event), event.ts, error);
-            if (shed_->shadow) return;
-            shed_->hit();
+            shed_->log_match(shed_->slots.mark(made.nodes, i, state), partition, key(event), event.ts, error);
+            if (shed_->budget.in_sample()) return;
+            shed_->log.count_match_point();
             if (shed_->clears()) admission_.clears = true;
         }
         const Arc& arc = *made.arcs[i];
@@ -95,7 +95,7 @@ void NodeEngine::tell(NodeList& nodes, uint32_t row, uint32_t state) {
 // Whether one more sequence may be walked out.
 bool NodeEngine::may_walk() {
     if (walks.may()) return true;
-    if (walks.lacks_first()) ++shed().withheld;
+    if (walks.lacks_first()) ++shed().log.withheld;
     return false;
 }
 

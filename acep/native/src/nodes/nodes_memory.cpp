@@ -57,7 +57,7 @@ int64_t NodeEngine::charged() const {
 
 int64_t NodeEngine::least_memory() const {
     int64_t fixed =
-        small * static_cast<int64_t>(sizeof(Cell) + sizeof(BoundEvent) + sizeof(Frame)) + shed_->order_bytes() + 4096;
+        small * static_cast<int64_t>(sizeof(Cell) + sizeof(BoundEvent) + sizeof(Frame)) + shed_->table_bytes() + 4096;
     for (uint32_t s = 0; s < tables_.states.size(); ++s)
         fixed += 2 * least * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList));
     return fixed;
@@ -89,7 +89,7 @@ void NodeEngine::make_way(int64_t clock) {
         memory_.given = 0;
     }
     memory_.coming = 0;
-    const int64_t copies = shed_->sample().any ? 2 : 1;
+    const int64_t copies = shed_->sample.any() ? 2 : 1;
     for (uint32_t s = 0; s < tables_.states.size(); ++s)
         memory_.coming += copies * (least * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList)));
 }
@@ -114,7 +114,7 @@ bool NodeEngine::may_give(size_t length) {
     const auto size = static_cast<int64_t>(5 * sizeof(int64_t) + partitions_.width() * sizeof(int64_t) +
                                            length * (sizeof(int64_t) + sizeof(uint16_t)));
     if (memory_.given + size > memory_.most_given && output_.given() > memory_.given_before) {
-        if (walks.lacks_first()) ++shed_->withheld;
+        if (walks.lacks_first()) ++shed_->log.withheld;
         return false;
     }
     memory_.given += size;
@@ -168,12 +168,12 @@ void NodeEngine::give_up_partition(uint32_t partition, int64_t clock) {
     memory_.held.charged -= held(part).charged;
     const int64_t now = tables_.counted ? part.last : clock;
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
-        shed_->dropped += part.lists[s].size();
+        shed_->eviction.dropped += part.lists[s].size();
         drop_all(part.lists[s], s, now, EndReason::shed);
     }
     if (!part.shadow.empty()) {
         stop_sparing(part, now);
-        shed_->lose(partition, now);
+        shed_->sample.record_loss(partition, now);
     }
     memory_.held.charged += held(part).charged;
     memory_.next = 0;  // its memory is freed before the next event
@@ -185,7 +185,7 @@ void NodeEngine::keep_best(double share, int64_t clock) {
     for (Part& part : parts_) {
         for (uint32_t s = 0; s < part.lists.size(); ++s) {
             if (!part.lists[s].empty())
-                shed_->score(part.lists[s], s, tables_.counted ? part.last : clock, memory_.scores);
+                shed_->eviction.score(part.lists[s], s, tables_.counted ? part.last : clock, memory_.scores);
         }
     }
     const size_t n = memory_.scores.size(), wanted = static_cast<size_t>(static_cast<double>(n) * share);
@@ -199,7 +199,7 @@ void NodeEngine::keep_best(double share, int64_t clock) {
         }
         const int64_t now = tables_.counted ? parts_[p].last : clock;
         stop_sparing(parts_[p], now);
-        shed_->lose(p, now);
+        shed_->sample.record_loss(p, now);
     }
     float bound = 0;
     size_t equal = 0;  // how many nodes at the bound stay
@@ -222,7 +222,7 @@ void NodeEngine::keep_best(double share, int64_t clock) {
                 if (stays && memory_.scores[at] == bound) --equal;
                 if (stays) continue;
                 taken_[i] = 1;
-                ++shed_->dropped;
+                ++shed_->eviction.dropped;
             }
             keep(list, s, tables_.counted ? part.last : clock, EndReason::shed,
                  [&](uint32_t i) { return taken_[i] == 0; });
@@ -265,7 +265,7 @@ void NodeEngine::squeeze() {
     std::vector<uint8_t>().swap(taken_);
     std::vector<float>().swap(memory_.scores);
     std::vector<float>().swap(memory_.best);
-    shed_->shrink();
+    shed_->eviction.shrink();
     recount();
 }
 

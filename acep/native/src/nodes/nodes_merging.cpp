@@ -37,11 +37,11 @@ void NodeEngine::unite(Made& made, uint32_t this_state) {
         made.united = true;
         if (merges) {
             if (shed_) {
-                const Mark own = shed_->mark(nodes, i, this_state);
-                if (Mark first = shed_->mark(nodes, leader, this_state);
+                const Mark own = shed_->slots.mark(nodes, i, this_state);
+                if (Mark first = shed_->slots.mark(nodes, leader, this_state);
                     !first.logged() && own.trajectory != first.trajectory) {
                     first.trajectory = std::min(first.trajectory, own.trajectory);
-                    shed_->set_mark(nodes, leader, this_state, first);
+                    shed_->slots.set_mark(nodes, leader, this_state, first);
                 }
             }
             if (int64_t* first = nodes.slot(first_slot); tables_.firsts)
@@ -177,11 +177,11 @@ void NodeEngine::store(Made& made, Part& part, uint32_t partition, uint32_t stat
         if (merging_.unites) {
             into = earlier(list, made, i, state, low);
             if (shed_ && into != NIL && merging_.unions[state].seen < Trial::size) ++merging_.unions[state].met;
-            if (shed_ && into == NIL && !shed_->admit(made.nodes, i, state, partition, own)) continue;
+            if (shed_ && into == NIL && !shed_->admission.admit(made.nodes, i, state, partition, own)) continue;
             if (into != NIL) chain = arena_.chain(list.cells()[into]);
             chain = bind_all(made, i, event, chain);
         } else {
-            if (shed_ && !shed_->admit(made.nodes, i, state, partition, own)) continue;
+            if (shed_ && !shed_->admission.admit(made.nodes, i, state, partition, own)) continue;
             chain = bind_one(made, made.nodes.cells()[i], i, event);
         }
         if (into != NIL) {
@@ -189,9 +189,9 @@ void NodeEngine::store(Made& made, Part& part, uint32_t partition, uint32_t stat
             list.starts()[into] = chain.latest;
             if (into + 1 != list.end && list.starts()[into + 1] < chain.latest) list.sorted = false;
             if (shed_) {
-                const Mark mark = shed_->mark(made.nodes, i, state);
+                const Mark mark = shed_->slots.mark(made.nodes, i, state);
                 list.slot(s.slots - 2)[into] = own;
-                shed_->joined(list, into, state, partition, mark, own);
+                shed_->log.log_united(list, into, state, partition, mark, own);
             }
             if (tables_.firsts) {
                 const uint32_t first = common(s);
@@ -202,7 +202,7 @@ void NodeEngine::store(Made& made, Part& part, uint32_t partition, uint32_t stat
         if (shed_) make_room(list, state, low);
         const uint32_t to = list.add(s.slots, shed_ ? NEVER : low);
         list.take(to, made.nodes, i, s.slots, chain.latest, chain.cell);
-        if (shed_) shed_->born(list, to, state, partition);
+        if (shed_) shed_->log.log_new(list, to, state, partition);
     }
 }
 

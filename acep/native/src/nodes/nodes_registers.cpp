@@ -218,7 +218,7 @@ void NodeEngine::simplify(Put& put) {
 void NodeEngine::make(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, const Event& event, int64_t price,
                       bool early) {
     if (bounded() && !has_room(arc)) {
-        ++shed_->refused;
+        ++shed_->admission.refused;
         return;
     }
     Made& made = made_[arc.target];

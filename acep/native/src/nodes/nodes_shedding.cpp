@@ -19,9 +19,9 @@ void NodeEngine::order(SheddingTable table) {
 
 // Compute utilities that were put off by the shedding table under which the nodes were made.
 void NodeEngine::catch_up() {
-    if (!shed_ || !shed_->puts_off()) return;
+    if (!shed_ || !shed_->utilities.take_deferred()) return;
     for (uint32_t p = 0; p < parts_.size(); ++p) {
-        parts_[p].each([&](NodeList& list, uint32_t s) { shed_->catch_up(list, s, p); });
+        parts_[p].each([&](NodeList& list, uint32_t s) { shed_->utilities.complete_marks(list, s, p); });
     }
 }
 
@@ -30,26 +30,27 @@ double NodeEngine::each_touch() const { return dominance_ ? 20 : 1; }
 
 // Update `admission_.sufficient`. While nothing else changes, the budget only grows, so this bound stays safe.
 void NodeEngine::look_at_allowance() {
-    const double room = (resting_->tokens() - resting_->kept_for_learning()) / each_touch();
+    const double room = (resting_->budget.tokens() - resting_->budget.kept_for_learning()) / each_touch();
     admission_.sufficient =
         resting_->may_rest() && room > 0 ? work_.touches + static_cast<int64_t>(std::min(room, most_room)) : -1;
 }
 
 bool NodeEngine::suffices_still(size_t touches) {
-    resting_->touched(work_.touches);
+    resting_->budget.touched(work_.touches);
     look_at_allowance();
     const auto made = static_cast<double>(work_.nodes - admission_.nodes_before);
-    return resting_->may_rest() &&
-           resting_->tokens() - resting_->kept_for_learning() >= each_touch() * (static_cast<double>(touches) + made);
+    return resting_->may_rest() && resting_->budget.tokens() - resting_->budget.kept_for_learning() >=
+                                       each_touch() * (static_cast<double>(touches) + made);
 }
 
 // Start shedding, as the budget may be insufficient: nodes get the extra slots. Existing ones get default values there.
 void NodeEngine::wake(int64_t now) {
     shed_ = std::move(resting_);
-    shed_->alert();
+    shed_->start_watching();
     admission_.hidden = Shedding::hidden;
     admission_.woke = true;
-    for (uint32_t p = 0; p < parts_.size(); ++p) shed_->note_unwatched(p, tables_.counted ? parts_[p].last : now);
+    for (uint32_t p = 0; p < parts_.size(); ++p)
+        shed_->sample.note_unwatched(p, tables_.counted ? parts_[p].last : now);
     for (uint32_t s = 1; s < tables_.states.size(); ++s) {
         for (Part& part : parts_) {
             if (!part.lists.empty())
@@ -67,11 +68,11 @@ void NodeEngine::rest(int64_t now) {
         Part& part = parts_[p];
         const int64_t last = tables_.counted ? part.last : now;
         if (!part.shadow.empty()) stop_sparing(part, last);
-        shed_->lose(p, last);
+        shed_->sample.record_loss(p, last);
         for (uint32_t s = 0; s < part.lists.size(); ++s)
             drop_expired(part.lists[s], s, earliest(last, tables_.span), last);
     }
-    shed_->rest();
+    shed_->stop_watching();
     for (uint32_t s = 1; s < tables_.states.size(); ++s) {
         const uint32_t slots = tables_.states[s].slots;
         for (Part& part : parts_) {
@@ -96,16 +97,16 @@ void NodeEngine::widen(NodeList& list, uint32_t state, int64_t low, int64_t now)
         list.slot(slots + 1)[i] = Mark().word();
         for (uint32_t k = slots; k < slots + admission_.hidden; ++k) list.tags(k, slots + admission_.hidden)[i] = value;
     }
-    list.touched = list.tended = 0;
+    list.touched = list.pruned_at = 0;
     list.births = list.limit = list.room = 0;
     list.popped = 1;
-    list.price = 0;
+    list.pruned_threshold = 0;
 }
 
 bool NodeEngine::expire(NodeList& list, uint32_t state, int64_t low) {
-    if (shed_ && list.sorted && shed_->logs()) {
+    if (shed_ && list.sorted && shed_->log.logs()) {
         for (uint32_t i = list.head; i < list.end && list.starts()[i] < low; ++i) {
-            shed_->died(list, i, state, shed_->expiry(list.starts()[i]), EndReason::expired);
+            shed_->log.log_end(list, i, state, tables_.expiry(list.starts()[i]), EndReason::expired);
         }
     }
     return list.expire(low);
@@ -122,8 +123,8 @@ void NodeEngine::make_room(NodeList& list, uint32_t state, int64_t low) {
 bool NodeEngine::foreseen(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error) {
     admission_.own_mark = inherited(arc, list, row);
     const int64_t now = key(event), start = arc.source == 0 ? now : list.starts()[row];
-    if (shed_->foresee(arc, {list, row, tables_.states[arc.source].slots, event, start, error, now},
-                       admission_.own_mark))
+    if (shed_->admit_unmade(arc, {list, row, tables_.states[arc.source].slots, event, start, error, now},
+                            admission_.own_mark))
         return true;
     ++work_.nodes;
     return false;
@@ -133,7 +134,7 @@ bool NodeEngine::foreseen(const Arc& arc, NodeList& list, uint32_t row, const Ev
 // before all are made.
 void NodeEngine::apart(const Made& made, uint32_t state) {
     Trial& all = merging_.unions[state];
-    if (all.rest > 0 || all.seen >= Trial::size || shed_->shadow) return;
+    if (all.rest > 0 || all.seen >= Trial::size || shed_->budget.in_sample()) return;
     all.seen += made.nodes.end;
     all.met += static_cast<uint32_t>(std::count(made.gone.begin(), made.gone.end(), 1));
 }
@@ -149,7 +150,7 @@ bool NodeEngine::separate(uint32_t state) {
 // Whether an event begins nodes in a shadow-sampled unit.
 bool NodeEngine::is_shadow(uint32_t partition, const Event& event) {
     const std::vector<Turn>& all = turns(event.pattern);
-    return !all.empty() && all[0].state == 0 && shed_->is_shadow(partition, key(event));
+    return !all.empty() && all[0].state == 0 && shed_->sample.samples(partition, key(event));
 }
 
 // Process an event in the lists of the shadow sample. Nothing is dropped or output there, and other lists are not
@@ -160,22 +161,22 @@ void NodeEngine::shadow_sample(Part& part, uint32_t partition, const Event& even
         part.shadow.resize(tables_.states.size());
         for (NodeList& list : part.shadow) list.tight = bounded();
     }
-    if (shed_->sample().hopeless(partition)) return stop_sparing(part, key(event));
+    if (shed_->sample.hopeless(partition)) return stop_sparing(part, key(event));
     const int64_t low = oldest_start(event);
     std::swap(part.lists, part.shadow);
-    shed_->enter(work_.touches);
+    shed_->budget.enter_sample(work_.touches);
     for (const Turn& turn : turns(event.pattern)) {
         if (turn.state != 0) {
             step(part, turn, event, low);
         } else if (begins) {
-            admission_.mark = shed_->begin(partition, event);
+            admission_.mark = shed_->first_mark(partition, event);
             begin(turn, event);
         }
     }
     if (tables_.contiguous()) contiguous_end(part, event);
     if (!ended_.empty()) end_broken(part, event);
     if (!touched_.empty()) finish(part, partition, event, low);
-    shed_->leave(work_.touches);
+    shed_->budget.leave_sample(work_.touches);
     std::swap(part.lists, part.shadow);
 }
 
@@ -209,7 +210,7 @@ bool NodeEngine::admits(const Part& part, const Event& event) {
     for (const NodeList& list : part.lists) {
         if (!list.empty()) oldest = std::min(oldest, const_cast<NodeList&>(list).starts()[list.head]);
     }
-    return shed_->admits(admission_.classes[event.pattern], key(event), oldest);
+    return shed_->admission.admit_event(admission_.classes[event.pattern], key(event), oldest);
 }
 
 }  // namespace acep

@@ -160,8 +160,8 @@ void NodeEngine::list_fields(auto& self, Archive& archive, NodeList& list, uint3
     bool sorted = list.sorted;
     if (self.shed_) {
         archive.within(0, most_positions, list.touched);
-        archive.words(list.tended);
-        archive.finite("price", list.price);
+        archive.words(list.pruned_at);
+        archive.finite("price", list.pruned_threshold);
         archive.within(0, int64_t{1} << 32, list.limit);
         archive.within(0, int64_t{1} << 16, list.births, list.popped);
         archive.within(0, int64_t{1} << 32, list.room);
@@ -218,7 +218,7 @@ void NodeEngine::fields(auto& self, Archive& archive) {
         archive.within(0, most_positions, next, memory.peak, memory.given, memory.given_since);
         if constexpr (Archive::reads) memory.next = std::min(memory.next, next);
         archive.within(0, int64_t{1} << 32, self.kept_cells_, self.kept_frames_);
-        archive.within(0, most_positions, self.shedding()->withheld);
+        archive.within(0, most_positions, self.shedding()->log.withheld);
         for (auto& one : self.merging_.unions) Trial::fields(one, archive, 1 << 30);
     }
     for (auto& one : self.merging_.likes) Likes::fields(one, archive);
@@ -251,7 +251,7 @@ void NodeEngine::fields(auto& self, Archive& archive) {
             if constexpr (Archive::reads) {
                 list.tight = self.bounded();
             } else if (self.shed_) {
-                self.shed_->catch_up(list, s, p);
+                self.shed_->utilities.complete_marks(list, s, p);
             }
             list_fields(self, archive, list, s, end);
         });

@@ -34,23 +34,23 @@ void NodeEngine::begin(const Turn& turn, const Event& event) {
             future->spare(0, true);
             continue;
         }
-        if (shed_ && shed_->limited() && !shed_->affords()) {
-            if (shed_->shadow) {
-                shed_->lose(key(event));
+        if (shed_ && shed_->budget.limited() && !shed_->budget.affords()) {
+            if (shed_->budget.in_sample()) {
+                shed_->record_loss(key(event));
             } else {
-                ++shed_->refused;
+                ++shed_->admission.refused;
             }
-            return shed_->deny();
+            return shed_->budget.count_shortfall();
         }
         // A node that is refused by the event alone costs no touch.
-        const bool early = shed_ && separate(arc->target) && shed_->foresees(*arc);
+        const bool early = shed_ && separate(arc->target) && shed_->admission.scores_unmade(*arc);
         const bool hindered = !arc->leaving.empty() || !arc->binding.empty();
         const auto error = static_cast<int32_t>(arc->weight);
         const uint32_t first = 0;
         const bool possible = arc->weight + tables_.states[arc->target].rest <= tables_.budget;
         if (early && !hindered && possible && !foreseen(*arc, nothing_, 0, event, error)) continue;
         ++work_.touches;
-        if (shed_) shed_->touched(work_.touches);
+        if (shed_) shed_->budget.touched(work_.touches);
         if (!possible) continue;
         block_.rows[0] = 0;
         block_.contiguous = true;
@@ -164,7 +164,7 @@ void NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const E
     if (all.size == 0) return;
     list.touched += charge(all.size, list.size(), work_.touches);
     work_.touches += static_cast<int64_t>(all.size);
-    if (shed_) shed_->touched(work_.touches);
+    if (shed_) shed_->budget.touched(work_.touches);
     const int64_t same = cost(arc, 0);  // for all rows where they are uniform
     if (uniform && same + rest > 0 && !decides) return;
     for (size_t at = 0; at < all.size;) {
@@ -178,7 +178,7 @@ void NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const E
             if (count != 0) make(arc, list, std::span(block_.rows.data(), count), event, same, false);
             continue;
         }
-        const bool scored = shed_ && count != 0 && separate(arc.target) && shed_->foresees(arc);
+        const bool scored = shed_ && count != 0 && separate(arc.target) && shed_->admission.scores_unmade(arc);
         for (size_t i = 0; i < count; ++i) {
             const uint32_t row = block_.rows[i];
             if (decides) {
@@ -215,7 +215,7 @@ void NodeEngine::end_blocked(NodeList& list, uint32_t state, const Event& event)
 void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t low) {
     NodeList& list = part.lists[turn.state];
     if (list.empty()) return;
-    if (shed_) shed_->tend(list, turn.state, key(event), low, static_cast<int64_t>(turn.arcs.size()));
+    if (shed_) shed_->evict(list, turn.state, key(event), low, static_cast<int64_t>(turn.arcs.size()));
     const Living living = find_living(list, turn, event, low);
     if (list.empty()) return;
     if (resting_ && !suffices(list.size() * turn.arcs.size()) && !suffices(list.living(low) * turn.arcs.size())) {

@@ -293,7 +293,7 @@ nb::tuple work(const BoundSession& self, size_t engine) {
 // Return the number of events received by match windows, and of those passed on.
 nb::tuple windowed(const BoundSession& self, size_t engine) {
     const auto& found = engine_as<WindowedEngine>(*self.engines.at(engine), "it has no match windows");
-    return nb::make_tuple(found.came(), found.handed());
+    return nb::make_tuple(found.received(), found.passed_on());
 }
 
 // Return the paths of a search: the error of each, its last variable, and by step the variable that is looked for, with the
