@@ -26,14 +26,14 @@ FUNCTIONS = {
         *("event", "turns", "begin", "step", "load", "contiguous_end", "cost", "bound"),
         *("replace", "may_replace", "replace_by", "meet"),
     ),
-    "nodes: predicates": ("passing", "few_passing", "all_frames"),
-    "nodes: make": ("make", "fill", "put", "unite", "like", "earlier", "same", "hashed"),
+    "nodes: predicates": ("keep_passing", "keep_few_passing", "holds_for_all_frames"),
+    "nodes: make": ("make", "write", "write_one", "unite", "like", "earlier", "same", "hashed"),
     "nodes: bind": (
         *("finish", "bind_all", "bind_one", "takes_over", "succeed", "exchange"),
         *("store", "complete", "give", "distinct"),
     ),
 }
-"""Layers of ``nodes*.cpp`` by function; its others: ``nodes: look``."""
+"""Layers of the folder ``nodes`` by function; its others: ``nodes: look``."""
 FILES = {
     "columns in": (
         *("columns", "texts", "tables", "bind_session", "session"),
@@ -52,7 +52,9 @@ FILES = {
         "nodes_merging",
         "bound_cells",
         "prefetch",
-        "nodes_registers",
+        "check_evaluator",
+        "register_writer",
+        "frames",
         "nodes_dominance",
         "nodes_shedding",
         "nodes_step",
@@ -134,7 +136,7 @@ def layer_of(library: str, frames: Sequence[tuple[str, str]] = ()) -> str:
         path = Path(file)
         if path.parent.parent.parts[-2:] != ("native", "src"):
             continue
-        if path.stem.startswith("nodes"):
+        if path.stem.startswith("nodes") or path.parent.name == "nodes":
             name = function.partition("(")[0].rpartition("::")[2]
             return next((layer for layer, known in FUNCTIONS.items() if name in known), "nodes: look")
         return next((layer for layer, known in FILES.items() if path.stem in known), "other")

@@ -1,6 +1,6 @@
 // The node engine. An event is processed as in acep/reference/engine.py: first all transitions of existing nodes, then
-// new beginnings; only then are the new nodes stored for later events. Other parts: nodes_registers.cpp (predicates and
-// registers of new nodes), nodes_contiguity.cpp (what contiguity ends), nodes_merging.cpp (union of equal nodes,
+// new beginnings; only then are the new nodes stored for later events. Other parts: check_evaluator.cpp (predicates),
+// register_writer.cpp (registers of new nodes), nodes_contiguity.cpp (what contiguity ends), nodes_merging.cpp (union of equal nodes,
 // storage), nodes_dominance.cpp (match points only), nodes_matches.cpp (complete runs), nodes_shedding.cpp,
 // nodes_memory.cpp and nodes_state.cpp.
 #include "nodes/nodes.hpp"
@@ -30,7 +30,6 @@ NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& p
             if (merging_.unites && !tables_.contiguous() && !fresh) merging_.likes[arc.target].possible = true;
         }
     }
-    find_frames();
     find_replacing();
     find_ended();
     if (KnownFuture::serves(tables_)) {
@@ -47,26 +46,6 @@ void NodeEngine::expect(const Batch& batch, size_t from, int64_t stream_row, boo
     if (!future_) return;
     if (stream_row < 0 || bounded()) return future_->forget();
     future_->look(batch, from, stream_row, last, work_, sifted);
-}
-
-// Find the slots that hold lists of frames, including copies; repeat until no new one is found.
-void NodeEngine::find_frames() {
-    for (size_t s = framed_.size(); s < tables_.states.size(); ++s) {
-        framed_.emplace_back(tables_.states[s].slots, uint8_t{0});
-    }
-    for (bool more = true; more;) {
-        more = false;
-        for (const State& s : tables_.states) {
-            for (const Arc& arc : s.arcs) {
-                for (const Put& p : arc.puts) {
-                    const bool copied =
-                        p.write == Write::copy && p.from >= 0 && framed_[arc.source][static_cast<size_t>(p.from)] != 0;
-                    uint8_t& known = framed_[arc.target][static_cast<size_t>(p.slot)];
-                    if (known == 0 && (p.write == Write::frames || copied)) known = 1, more = true;
-                }
-            }
-        }
-    }
 }
 
 // Return whether partial matches can go on with other tables.
@@ -92,7 +71,7 @@ void NodeEngine::change(Tables tables) {
     made_.resize(after);
     merging_.likes.resize(after);
     merging_.unions.resize(after);
-    find_frames();
+    frames_.find_slots();
     if (completion_) {
         completion_->change();
     } else if (tables_.completes()) {
@@ -185,7 +164,7 @@ const std::vector<NodeEngine::Turn>& NodeEngine::turns(uint32_t pattern) {
             Turn turn{s, {}, {}, false, {}, 0, true};
             for (Arc& arc : tables_.states[s].arcs) {
                 if (!classifier_.has(next, arc.event_class)) continue;
-                for (Put& put : arc.puts) simplify(put);  // here, as programs come after the arcs that use them
+                for (Put& put : arc.puts) writer_.simplify(put);  // here, as programs come after the arcs that use them
                 turn.arcs.push_back(&arc);
                 turn.keys.push_back(s == 0 ? RegisterKey{} : key_of(arc));
                 turn.blocks = turn.blocks || (arc.blocking && tables_.strategy == Strategy::next);
@@ -375,14 +354,10 @@ void NodeEngine::end_broken(Part& part, const Event& event) {
             if (shed_) shed_->touched(work_.touches);
             taken_.assign(list.end, 0);
             size_t many = 0;
-            for (uint32_t at = list.head; at < list.end; at += static_cast<uint32_t>(block_rows)) {
-                const uint32_t stop = std::min(list.end, at + static_cast<uint32_t>(block_rows));
-                for (uint32_t i = at; i < stop; ++i) block_.rows[i - at] = i;
-                block_.contiguous = true;
-                const size_t count = passing(one.checks, list, tables_.states[s].slots, event, stop - at);
-                for (size_t k = 0; k < count; ++k) taken_[block_.rows[k]] = 1;
-                many += count;
-            }
+            evaluator_.visit_passing(one.checks, list, tables_.states[s].slots, event, [&](uint32_t row) {
+                taken_[row] = 1;
+                ++many;
+            });
             if (many == 0) continue;
             keep(list, s, key(event), EndReason::taken, [&](uint32_t i) { return taken_[i] == 0; });
         }
@@ -434,14 +409,14 @@ void NodeEngine::free_expired(int64_t clock) {
         // An event whose runs all end with it leaves no cell, so events may outnumber cells.
         const uint32_t cells = arena_.cells.size(), events = arena_.events.size();
         if (cells / 2 > kept_cells_ + 2048 || events / 2 > cells + 2048) compact();
-        if (frames_.size() / 2 > kept_frames_ + 2048) compact_frames();
+        if (frames_.has_doubled()) compact_frames();
         return;
     }
     const int64_t low = earliest(clock, tables_.span);
     while (!arena_.cells.empty() && arena_.events[arena_.cells[arena_.cells.tail()].event].ts < low)
         arena_.cells.drop();
     while (!arena_.events.empty() && arena_.events[arena_.events.tail()].ts < low) arena_.events.drop();
-    while (!frames_.empty() && frames_[frames_.tail()].when < low) frames_.drop();
+    frames_.drop_before(low);
 }
 
 bool NodeEngine::idle(uint32_t partition, int64_t soonest) {
@@ -520,8 +495,8 @@ int64_t NodeEngine::partial_matches_in(const std::vector<uint32_t>& states, int6
 }
 
 int64_t NodeEngine::bytes() const {
-    int64_t total =
-        arena_.bytes() + arena_.kept.bytes() + heap_bytes(frames_, parts_, live_, block_.rows, all_, taken_, blocked_);
+    int64_t total = arena_.bytes() + arena_.kept.bytes() + frames_.bytes() + evaluator_.bytes() +
+                    heap_bytes(parts_, live_, all_, taken_, blocked_);
     total += since_.bytes() + alike_.bytes() + blocked_rows_.bytes();
     total += heap_bytes(memory_.scores, memory_.best);
     for (const Made& made : made_) total += made.nodes.bytes() + heap_bytes(made.arcs, made.also, made.gone);

@@ -12,14 +12,16 @@
 #include "common/arena.hpp"
 #include "completion/completion.hpp"
 #include "nodes/bound_cells.hpp"
+#include "nodes/check_evaluator.hpp"
+#include "nodes/frames.hpp"
 #include "nodes/known_future.hpp"
 #include "nodes/nodes_dominance.hpp"
 #include "nodes/nodes_matches.hpp"
 #include "nodes/nodes_memory.hpp"
 #include "nodes/nodes_merging.hpp"
-#include "nodes/nodes_registers.hpp"
 #include "nodes/nodes_shedding.hpp"
 #include "nodes/register_keys.hpp"
+#include "nodes/register_writer.hpp"
 #include "session/engine.hpp"
 
 namespace acep {
@@ -136,12 +138,6 @@ private:
         uint32_t sharing;       // how many numbers the ways have in `shared`
         bool distinct;          // new nodes with the same cell are in different states
     };
-    struct Frame {
-        int64_t when;  // time or position of its event
-        uint32_t previous;
-        uint32_t nulls;  // a bit for each value
-        int64_t values[most_of_frame];
-    };
     // What an event wants a register to be: equal to a word, or (of a band) from `low` to `high`, in one of some cells.
     struct Wanted {
         int64_t word;
@@ -172,7 +168,6 @@ private:
     };
 
     static constexpr size_t most_fetched = 8;  // lists of a partition
-    static constexpr int64_t frame_bytes = 2 * sizeof(Frame) + sizeof(uint32_t);
     static constexpr int64_t part_bytes = 2 * sizeof(Part) + 2 + Shedding::unit_bytes;
 
     const std::vector<Turn>& turns(uint32_t pattern);
@@ -201,9 +196,9 @@ private:
     void give_up(int64_t clock);
     void keep_best(double share, int64_t clock);
     void squeeze();
+    // Free the frames that no list reaches.
     void compact_frames();
     void check_arena();
-    void check_frames();
     void check_list(NodeList& list, uint32_t state, int64_t end);
     template <class Archive>
     static void list_fields(auto& self, Archive& archive, NodeList& list, uint32_t state, int64_t end);
@@ -248,25 +243,11 @@ private:
     void replace_by(const Turn& turn, NodeList& list, const Event& event);
     void succeed(const Arc& arc, uint32_t shared, NodeList& list, std::span<const uint32_t> rows, const Event& event);
     void exchange(Part& part);
-    void find_frames();
     void ignore(NodeList& list, uint32_t state, const Event& event);
-    // Keep those of block_.rows[0 .. count) in `list` that pass the checks, and return their number.
-    size_t passing(const std::vector<Check>& checks, NodeList& list, uint32_t slots, const Event& event, size_t count);
-    bool few_passing(const Check& check, NodeList& list, const Event& event, size_t& count);
-    void load(const Source& source, NodeList& list, uint32_t slots, const Event& event, size_t count, size_t leaf);
-    uint8_t load_one(const Source& source, NodeList& list, uint32_t slots, const Event& event, uint32_t row,
-                     size_t leaf);
-    void run(uint32_t program, size_t count, uint8_t* pass);
-    bool all_frames(const Check& check, NodeList& list, uint32_t slots, const Event& event, uint32_t row);
-    void simplify(Put& put);
     // Make a node from each of some rows, whose error grows by `price`; under a budget, from one row. `early`: the node
     // was scored before, and `admission_.own_mark` is its mark.
     void make(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, const Event& event, int64_t price,
               bool early);
-    void fill(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, const Event& event, NodeList& to,
-              uint32_t first);
-    void put(const Put& p, NodeList& from, uint32_t row, uint32_t before, NodeList& to, uint32_t made, uint32_t after,
-             const Event& event);
     void finish(Part& part, uint32_t partition, const Event& event, int64_t low);
     Chain bind_one(const Made& made, uint32_t past, uint32_t i, const Event& event);
     bool takes_over(Made& made, NodeList& list, const Event& event);
@@ -281,11 +262,14 @@ private:
             size_t count = 0;
             const uint32_t stop = std::min(nodes.end, at + most);
             for (uint32_t i = at; i < stop; ++i) {
-                if (wanted(i, nodes.errors()[i] + s.ends)) block_.rows[count++] = i;
+                if (wanted(i, nodes.errors()[i] + s.ends)) evaluator_.rows()[count++] = i;
             }
-            block_.contiguous = count == stop - at;
-            count = passing(s.ending, nodes, s.slots, event, count);
-            for (size_t k = 0; k < count; ++k) found(block_.rows[k], nodes.errors()[block_.rows[k]] + s.ends);
+            evaluator_.set_contiguous(count == stop - at);
+            count = evaluator_.keep_passing(s.ending, nodes, s.slots, event, count);
+            for (size_t k = 0; k < count; ++k) {
+                const uint32_t i = evaluator_.rows()[k];
+                found(i, nodes.errors()[i] + s.ends);
+            }
         }
     }
     void unite(Made& made, uint32_t this_state);
@@ -381,12 +365,12 @@ private:
     std::vector<uint32_t> all_rows_; // 0, 1, and so on
     std::vector<uint32_t> cells_of_; // by number of sharing arcs and row: the cell that binds the current event
     Arena arena_;
-    Ring<Frame> frames_;
-    uint32_t kept_cells_ = 0, kept_frames_ = 0;  // left by the last compaction
+    FrameStore frames_{tables_};
+    CheckEvaluator evaluator_{classifier_, frames_};
+    RegisterWriter writer_{tables_, classifier_, evaluator_, frames_};
+    uint32_t kept_cells_ = 0;  // left by the last compaction
     int64_t holds_ = 0;  // how often older events were matched again
-    std::vector<std::vector<uint8_t>> framed_;  // by state and slot: whether it holds a list of frames
     NodeList nothing_;  // the start state: one node without registers
-    CandidateBlock block_;
     std::vector<int64_t> told_;  // values of the match that is written, if the last node has them
     std::vector<uint8_t> told_valid_;
     std::vector<uint32_t> all_;  // rows of equal nodes

@@ -41,13 +41,7 @@ void NodeEngine::ignore(NodeList& list, uint32_t state, const Event& event) {
     taken_.assign(list.end, 0);
     for (const Ignore& arc : tables_.states[state].ignoring) {
         if (!classifier_.has(event.pattern, arc.event_class) || !arc.lifetime.has(event.ts)) continue;
-        for (uint32_t at = list.head; at < list.end; at += static_cast<uint32_t>(block_rows)) {
-            const uint32_t stop = std::min(list.end, at + static_cast<uint32_t>(block_rows));
-            for (uint32_t i = at; i < stop; ++i) block_.rows[i - at] = i;
-            block_.contiguous = true;
-            const size_t count = passing(arc.checks, list, slots, event, stop - at);
-            for (size_t k = 0; k < count; ++k) taken_[block_.rows[k]] = 1;
-        }
+        evaluator_.visit_passing(arc.checks, list, slots, event, [&](uint32_t row) { taken_[row] = 1; });
     }
     for (uint32_t i = list.head; i < list.end; ++i) {
         if (event.position - list.positions()[i] != 1) taken_[i] = 0;
@@ -145,12 +139,11 @@ void NodeEngine::replace_by(const Turn& turn, NodeList& list, const Event& event
             if (!way.checked) {
                 while (all_rows_.size() < at + count) all_rows_.push_back(static_cast<uint32_t>(all_rows_.size()));
             } else {
-                for (size_t i = 0; i < count; ++i) block_.rows[i] = at + static_cast<uint32_t>(i);
-                block_.contiguous = true;
-                if (!arc.leaving.empty()) count = passing(arc.leaving, list, slots, event, count);
-                if (!arc.binding.empty()) count = passing(arc.binding, list, slots, event, count);
+                evaluator_.select(at, count);
+                if (!arc.leaving.empty()) count = evaluator_.keep_passing(arc.leaving, list, slots, event, count);
+                if (!arc.binding.empty()) count = evaluator_.keep_passing(arc.binding, list, slots, event, count);
             }
-            const std::span rows((way.checked ? block_.rows.data() : all_rows_.data() + at), count);
+            const std::span rows((way.checked ? evaluator_.rows() : all_rows_.data() + at), count);
             at += static_cast<uint32_t>(block_rows);
             if (count == 0) continue;
             if (way.ends) {
@@ -168,7 +161,7 @@ void NodeEngine::succeed(const Arc& arc, uint32_t shared, NodeList& list, std::s
     NodeList& to = made_[arc.target].nodes;
     if (to.empty()) replaced_.push_back(arc.target);
     const uint32_t first = to.extend(tables_.states[arc.target].slots, rows.size());
-    fill(arc, list, rows, event, to, first);
+    writer_.write(arc, list, rows, event, to, first, admission_.hidden);
     int64_t *starts = to.starts() + first, *positions = to.positions() + first;
     uint32_t* cells = to.cells() + first;
     int32_t* errors = to.errors() + first;

@@ -52,7 +52,7 @@ void NodeEngine::recount() {
 int64_t NodeEngine::charged() const {
     return memory_.held.charged + static_cast<int64_t>(parts_.size()) * part_bytes +
            int64_t{partitions_.size()} * partitions_.bytes_each() + int64_t{arena_.cells.size()} * cell_bytes +
-           int64_t{arena_.events.size()} * event_bytes + int64_t{frames_.size()} * frame_bytes;
+           int64_t{arena_.events.size()} * event_bytes + int64_t{frames_.size()} * FrameStore::bytes_each;
 }
 
 int64_t NodeEngine::least_memory() const {
@@ -102,7 +102,7 @@ bool NodeEngine::has_room(const Arc& arc) {
     if (!tables_.states[arc.target].arcs.empty()) {
         coming = 2 * node_bytes(arc.target) + row_bytes + 40 + (dominance_ ? 0 : cells_each * cell_bytes);
     }
-    for (const Put& p : arc.puts) coming += p.write == Write::frames ? frame_bytes : 0;
+    for (const Put& p : arc.puts) coming += p.write == Write::frames ? FrameStore::bytes_each : 0;
     if (coming > 0 && charged() + memory_.coming + event_bytes + coming > memory_.pool) return false;
     memory_.coming_made += made;
     memory_.coming += coming;
@@ -238,7 +238,7 @@ void NodeEngine::used_texts(UsedTexts& used) const {
             }
         });
     }
-    for (uint32_t i = frames_.tail(); i != frames_.head(); ++i) used.add(frames_[i].values);
+    frames_.used_texts(used);
     output_.used_texts(used);
     if (completion_) completion_->used_texts(used);
 }

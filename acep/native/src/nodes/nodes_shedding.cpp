@@ -57,7 +57,7 @@ void NodeEngine::wake(int64_t now) {
         }
         widen(made_[s].nodes, s, NEVER, now);
         tables_.states[s].slots += admission_.hidden;
-        framed_[s].resize(tables_.states[s].slots, 0);
+        frames_.resize_slots(s);
     }
 }
 
@@ -79,7 +79,7 @@ void NodeEngine::rest(int64_t now) {
         }
         made_[s].nodes.narrow(slots, admission_.hidden);
         tables_.states[s].slots -= admission_.hidden;
-        framed_[s].resize(tables_.states[s].slots);
+        frames_.resize_slots(s);
     }
     admission_.hidden = 0;
     resting_ = std::move(shed_);

@@ -22,42 +22,12 @@ void NodeEngine::compact(int64_t oldest) {
 }
 
 void NodeEngine::compact_frames() {
-    const uint32_t tail = frames_.tail(), many = frames_.size();
-    std::vector<uint32_t> moved(many, NIL);
-    auto each = [&](auto&& visit) {
-        for (Part& part : parts_) {
-            part.each([&](NodeList& list, uint32_t s) {
-                const uint32_t slots = tables_.states[s].slots;
-                for (uint32_t k = 0; k < slots; ++k) {
-                    if (framed_[s][k] == 0) continue;
-                    list.moved();
-                    for (uint32_t i = list.head; i < list.end; ++i) {
-                        if (list.tags(k, slots)[i] == value) visit(list.slot(k)[i]);
-                    }
-                }
-            });
-        }
-    };
-    each([&](int64_t& head) {
-        for (auto f = static_cast<uint32_t>(head); f != NIL && moved[f - tail] == NIL; f = frames_[f].previous)
-            moved[f - tail] = f;
+    frames_.compact([&](auto&& visit) {
+        for (Part& part : parts_) part.each(visit);
     });
-    uint32_t to = tail;
-    for (uint32_t i = 0; i < many; ++i) {
-        const uint32_t from = tail + i;
-        if (from == NIL || moved[i] == NIL) continue;
-        if (to == NIL) ++to;
-        Frame frame = frames_[from];
-        if (frame.previous != NIL) frame.previous = moved[frame.previous - tail];
-        frames_[to] = frame;
-        moved[i] = to++;
-    }
-    each([&](int64_t& head) { head = moved[static_cast<uint32_t>(head) - tail]; });
-    frames_.truncate(to);
-    kept_frames_ = frames_.size();
 }
 
-// Check cells, events and frames. Links must lead to older elements, so every walk ends; links to freed ones are cut. No
+// Check cells and events. Links must lead to older elements, so every walk ends; links to freed ones are cut. No
 // link may claim a later start than it reaches: once those cells are freed and their numbers used again, walks may not end.
 void NodeEngine::check_arena() {
     auto& cells = arena_.cells;
@@ -86,39 +56,6 @@ void NodeEngine::check_arena() {
         if (!begins) c.latest = std::min(c.latest, arena_.chain(c.past).latest);
         c.below = std::min(c.below, arena_.chain(c.next).latest);
     }
-    for (uint32_t i = frames_.tail(); i != frames_.head(); ++i) {
-        if (i == NIL) continue;
-        Frame& f = frames_[i];
-        if (f.previous == NIL) continue;
-        const uint32_t age = i - f.previous;
-        if (age == 0 || age > (uint32_t{1} << 31)) bad_state("frame");
-        if (age > i - frames_.tail()) f.previous = NIL;
-    }
-}
-
-// Frames are freed by their age too: none in a list is older than the start of a node that holds it.
-void NodeEngine::check_frames() {
-    if (!tables_.timed()) return;
-    const uint32_t tail = frames_.tail();
-    std::vector<int64_t> oldest(frames_.size(), NEVER);  // by frame: the earliest time in its list
-    for (uint32_t i = tail; i != frames_.head(); ++i) {
-        const Frame& f = frames_[i];
-        if (i != NIL) oldest[i - tail] = f.previous == NIL ? f.when : std::min(f.when, oldest[f.previous - tail]);
-    }
-    const int64_t expired = earliest(clock_, tables_.span);
-    for (Part& part : parts_) {
-        part.each([&](NodeList& list, uint32_t s) {
-            const uint32_t slots = tables_.states[s].slots;
-            for (uint32_t k = 0; k < slots; ++k) {
-                if (framed_[s][k] == 0) continue;
-                for (uint32_t i = list.head; i < list.end; ++i) {
-                    if (list.tags(k, slots)[i] != value || list.starts()[i] < expired) continue;
-                    const auto frame = static_cast<uint32_t>(list.slot(k)[i]);
-                    if (oldest[frame - tail] < list.starts()[i]) bad_state("frame");
-                }
-            }
-        });
-    }
 }
 
 // Keep the rows that were read in a list if their references are valid; those of expired ones may not be. `end`: the
@@ -139,10 +76,7 @@ void NodeEngine::check_list(NodeList& list, uint32_t state, int64_t end) {
         for (uint32_t k = 0; k < slots; ++k) {
             const uint8_t tag = list.tags(k, slots)[i];
             if (tag > value) bad_state("tag");
-            if (framed_[state][k] == 0 || tag != value) continue;
-            const int64_t frame = list.slot(k)[i];
-            alive =
-                alive && frame >= 0 && frame < NIL && static_cast<uint32_t>(frame) - frames_.tail() < frames_.size();
+            if (frames_.is_list(state, k) && tag == value) alive = alive && frames_.holds(list.slot(k)[i]);
         }
         // With shedding an expired one counts until the list is pruned.
         return alive || (shed_ && start < expired);
@@ -217,18 +151,17 @@ void NodeEngine::fields(auto& self, Archive& archive) {
         int64_t next = memory.next;
         archive.within(0, most_positions, next, memory.peak, memory.given, memory.given_since);
         if constexpr (Archive::reads) memory.next = std::min(memory.next, next);
-        archive.within(0, int64_t{1} << 32, self.kept_cells_, self.kept_frames_);
+        archive.within(0, int64_t{1} << 32, self.kept_cells_, self.frames_.compacted_size());
         archive.within(0, most_positions, self.shedding()->withheld);
         for (auto& one : self.merging_.unions) Trial::fields(one, archive, 1 << 30);
     }
     for (auto& one : self.merging_.likes) Likes::fields(one, archive);
     Arena::fields(self.arena_, archive);
-    Ring<Frame>::fields(self.frames_, archive);
+    FrameStore::fields(self.frames_, archive);
     if constexpr (Archive::reads) {
         self.check_arena();
-        for (uint32_t i = self.frames_.tail(); i != self.frames_.head() && self.tables_.timed(); ++i) {
-            if (i != NIL) archive.saw(self.frames_[i].when);
-        }
+        self.frames_.check_links();
+        if (self.tables_.timed()) self.frames_.note_times(archive);
     }
     archive.size(self.parts_, static_cast<int64_t>(self.partitions_.size()) + 1);
     for (uint32_t p = 0; p < self.parts_.size(); ++p) {
@@ -256,7 +189,13 @@ void NodeEngine::fields(auto& self, Archive& archive) {
             list_fields(self, archive, list, s, end);
         });
     }
-    if constexpr (Archive::reads) self.check_frames();
+    if constexpr (Archive::reads) {
+        if (self.tables_.timed()) {
+            self.frames_.check_ages([&](auto&& visit) {
+                for (Part& part : self.parts_) part.each(visit);
+            }, earliest(self.clock_, self.tables_.span));
+        }
+    }
     archive.items(self.live_);
     if (Archive::reads && self.live_.size() > self.parts_.size()) bad_state("partitions");
     if (self.completion_) self.completion_->fields(archive);

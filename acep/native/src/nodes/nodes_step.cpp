@@ -52,10 +52,9 @@ void NodeEngine::begin(const Turn& turn, const Event& event) {
         ++work_.touches;
         if (shed_) shed_->touched(work_.touches);
         if (!possible) continue;
-        block_.rows[0] = 0;
-        block_.contiguous = true;
-        if (passing(arc->leaving, nothing_, 0, event, 1) == 0) continue;
-        if (passing(arc->binding, nothing_, 0, event, 1) == 0) continue;
+        evaluator_.select(0, 1);
+        if (evaluator_.keep_passing(arc->leaving, nothing_, 0, event, 1) == 0) continue;
+        if (evaluator_.keep_passing(arc->binding, nothing_, 0, event, 1) == 0) continue;
         if (early && hindered && !foreseen(*arc, nothing_, 0, event, error)) continue;
         make(*arc, nothing_, std::span(&first, 1), event, error, early);
     }
@@ -108,18 +107,19 @@ NodeEngine::Candidates NodeEngine::candidates(const RegisterKey& key, NodeList& 
     return {since_.begin(), since_.size(), list.head};
 }
 
-// Put the next candidates into `block_`: all of them where they are uniform, else those that can pay for the arc, and
+// Put the next candidates into the block of the evaluator: all of them where they are uniform, else those that can pay for the arc, and
 // those that it may take for good (`decides`). Return how many.
 size_t NodeEngine::next_block(const Candidates& all, bool uniform, const Arc& arc, NodeList& list, const Event& event,
                               bool decides, size_t& at) {
     size_t count = 0;
-    block_.contiguous = uniform && all.rows == nullptr;
+    uint32_t* const rows = evaluator_.rows();
+    evaluator_.set_contiguous(uniform && all.rows == nullptr);
     const auto row_at = [&](size_t i) {
         return all.rows == nullptr ? all.head + static_cast<uint32_t>(i) : all.rows[i];
     };
     if (uniform) {
         count = std::min(all.size - at, block_rows);
-        for (size_t i = 0; i < count; ++i) block_.rows[i] = row_at(at + i);
+        for (size_t i = 0; i < count; ++i) rows[i] = row_at(at + i);
         at += count;
         return count;
     }
@@ -127,19 +127,20 @@ size_t NodeEngine::next_block(const Candidates& all, bool uniform, const Arc& ar
     for (; at < all.size && count < block_rows; ++at) {
         const uint32_t row = row_at(at);
         const int64_t paid = list.errors()[row] + price(arc, list, row, event);
-        if (paid + rest <= tables_.budget || (decides && blocked_[row] == 0)) block_.rows[count++] = row;
+        if (paid + rest <= tables_.budget || (decides && blocked_[row] == 0)) rows[count++] = row;
     }
     return count;
 }
 
-// Keep those of block_.rows[0 .. count) whose new node can be followed, and return their number.
+// Keep those of the first `count` rows of the block whose new node can be followed, and return their number.
 size_t NodeEngine::leading(KnownFuture& future, const Arc& arc, NodeList& list, uint32_t slots, const Event& event,
                            size_t count) {
+    uint32_t* const rows = evaluator_.rows();
     size_t kept = 0;
     for (size_t i = 0; i < count; ++i) {
-        const uint32_t row = block_.rows[i];
+        const uint32_t row = rows[i];
         const int64_t paid = list.errors()[row] + price(arc, list, row, event);
-        block_.rows[kept] = row;
+        rows[kept] = row;
         kept += future.leads(arc, list, slots, row, event, list.starts()[row], paid) ? 1 : 0;
     }
     return kept;
@@ -171,16 +172,16 @@ void NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const E
         size_t count = next_block(all, uniform, arc, list, event, decides, at);
         const auto &leaving = equal.empty() ? arc.leaving : equal.leaving,
                    &binding = equal.empty() ? arc.binding : equal.binding;
-        if (!leaving.empty()) count = passing(leaving, list, slots, event, count);
-        if (!binding.empty()) count = passing(binding, list, slots, event, count);
+        if (!leaving.empty()) count = evaluator_.keep_passing(leaving, list, slots, event, count);
+        if (!binding.empty()) count = evaluator_.keep_passing(binding, list, slots, event, count);
         if (future != nullptr && !decides) count = leading(*future, arc, list, slots, event, count);
         if (uniform && !shed_ && !decides) {
-            if (count != 0) make(arc, list, std::span(block_.rows.data(), count), event, same, false);
+            if (count != 0) make(arc, list, std::span(evaluator_.rows(), count), event, same, false);
             continue;
         }
         const bool scored = shed_ && count != 0 && separate(arc.target) && shed_->foresees(arc);
         for (size_t i = 0; i < count; ++i) {
-            const uint32_t row = block_.rows[i];
+            const uint32_t row = evaluator_.rows()[i];
             if (decides) {
                 blocked_rows_.add_if(row, blocked_[row] == 0);
                 blocked_[row] = 1;
@@ -195,6 +196,51 @@ void NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const E
             make(arc, list, std::span(&row, 1), event, paid - list.errors()[row], scored);
         }
     }
+}
+
+void NodeEngine::make(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, const Event& event, int64_t price,
+                      bool early) {
+    if (bounded() && !has_room(arc)) {
+        ++shed_->refused;
+        return;
+    }
+    Made& made = made_[arc.target];
+    if (made.arcs.empty()) touched_.push_back(arc.target);
+    const uint32_t slots = tables_.states[arc.target].slots;
+    const uint32_t i = made.nodes.extend(slots, rows.size());
+    const size_t n = rows.size(), width = made.nodes.capacity();
+    // Set rows [i, i + n) of a column.
+    const auto each = [&](auto* column, auto&& content) {
+        for (size_t k = 0; k < n; ++k) column[i + k] = content(rows[k]);
+    };
+    const int64_t now = key(event);
+    {
+        int64_t *starts = made.nodes.starts() + i, *positions = made.nodes.positions() + i;
+        uint32_t* cells = made.nodes.cells() + i;
+        int32_t* errors = made.nodes.errors() + i;
+        const int64_t* begun = list.starts();
+        const uint32_t* pasts = list.cells();
+        const int32_t* paid = list.errors();
+        for (size_t k = 0; k < n; ++k) {
+            const uint32_t row = rows[k];
+            starts[k] = arc.source == 0 ? now : begun[row];
+            positions[k] = event.position;
+            cells[k] = pasts[row];
+            errors[k] = paid[row] + static_cast<int32_t>(price);
+        }
+    }
+    writer_.write(arc, list, rows, event, made.nodes, i, admission_.hidden);
+    if (shed_) {
+        const size_t made_at = (slots - 2) * width, mark_at = made_at + width;
+        int64_t* words = made.nodes.slot(0);
+        uint8_t* tags = made.nodes.tags(0, slots);
+        each(words + made_at, [&](uint32_t) { return now; });
+        each(words + mark_at,
+             [&](uint32_t row) { return (early ? admission_.own_mark : inherited(arc, list, row)).word(); });
+        for (const size_t at : {made_at, mark_at}) each(tags + at, [](uint32_t) { return value; });
+    }
+    made.arcs.insert(made.arcs.end(), n, &arc);
+    work_.nodes += static_cast<int64_t>(n);
 }
 
 // End the nodes of a list that the event took for good. Where they are few of many, they are only marked as expired, so
