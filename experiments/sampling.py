@@ -23,7 +23,7 @@ __all__ = ["INSIDE", "layer_of", "sampled", "why_not_sampled"]
 FREQUENCY = 3_999  # samples a second; no multiple of what the system does by the clock
 FUNCTIONS = {
     "nodes: look": (
-        *("event", "turns", "begin", "step", "load", "contiguous_end", "cost", "bound"),
+        *("event", "find_alike", "begin", "step", "load", "contiguous_end", "gap_cost", "bound"),
         *("replace", "may_replace", "replace_by", "meet"),
     ),
     "nodes: predicates": ("keep_passing", "keep_few_passing", "holds_for_all_frames"),
@@ -58,7 +58,9 @@ FILES = {
         "nodes_dominance",
         "nodes_shedding",
         "nodes_step",
-        "nodes_keys",
+        "candidates",
+        "pattern_arcs",
+        "gap_cost",
         "register_keys",
         "register_index",
         "known_future",

@@ -38,7 +38,7 @@ NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& p
 }
 
 void NodeEngine::take_ways(Taking index, Taking future) {
-    index_ = index;
+    finder_.set_index_use(index);
     if (future_) future_->taking = future;
 }
 
@@ -156,41 +156,6 @@ void NodeEngine::find_places() {
     places_ = std::move(found);
 }
 
-const std::vector<NodeEngine::Turn>& NodeEngine::turns(uint32_t pattern) {
-    while (turns_.size() <= pattern) {
-        auto next = static_cast<uint32_t>(turns_.size());
-        std::vector<Turn> found;
-        for (uint32_t s = 0; s < tables_.states.size(); ++s) {
-            Turn turn{s, {}, {}, false, {}, 0, true};
-            for (Arc& arc : tables_.states[s].arcs) {
-                if (!classifier_.has(next, arc.event_class)) continue;
-                for (Put& put : arc.puts) writer_.simplify(put);  // here, as programs come after the arcs that use them
-                turn.arcs.push_back(&arc);
-                turn.keys.push_back(s == 0 ? RegisterKey{} : key_of(arc));
-                turn.blocks = turn.blocks || (arc.blocking && tables_.strategy == Strategy::next);
-            }
-            if (turn.arcs.empty()) continue;
-            find_ways(turn);
-            found.push_back(std::move(turn));
-        }
-        turns_.push_back(std::move(found));
-    }
-    return turns_[pattern];
-}
-
-int64_t NodeEngine::cost(const Arc& arc, int64_t between) const {
-    if (!tables_.contiguous()) return arc.weight;
-    int64_t least = tables_.budget + 1;
-    for (const Gap& gap : arc.gaps) {
-        if (between <= gap.letters) {
-            least = std::min(least, gap.weight);
-        } else if (tables_.surplus > 0 && between - gap.letters <= tables_.budget / tables_.surplus) {
-            least = std::min(least, gap.weight + tables_.surplus * (between - gap.letters));
-        }
-    }
-    return least;
-}
-
 uint32_t NodeEngine::bound(const Event& event) {
     if (current_ == NIL) {
         current_ = arena_.events.push({event.ts, event.position, event.id});
@@ -251,7 +216,7 @@ bool NodeEngine::may_replace_all(Part& part, uint32_t partition, const Event& ev
     resting_->arrive(partition, arrived, work_.touches, again);
     if (resting_->changed()) look_at_allowance();
     size_t touches = 0;
-    for (const Turn& turn : turns(event.pattern)) {
+    for (const StateArcs& turn : pattern_arcs_.of(event.pattern)) {
         const size_t nodes = turn.state == 0 ? 1 : part.lists.empty() ? 0 : part.lists[turn.state].size();
         touches += nodes * turn.arcs.size();
     }
@@ -301,7 +266,7 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
         completion_->before(partition, event);
     }
     const int64_t low = oldest_start(event);
-    for (const Turn& turn : turns(event.pattern)) {
+    for (const StateArcs& turn : pattern_arcs_.of(event.pattern)) {
         if (turn.state == 0) {
             admission_.mark = shed_ ? shed_->begin(partition, event) : Mark();
             begin(turn, event);
@@ -497,7 +462,7 @@ int64_t NodeEngine::partial_matches_in(const std::vector<uint32_t>& states, int6
 int64_t NodeEngine::bytes() const {
     int64_t total = arena_.bytes() + arena_.kept.bytes() + frames_.bytes() + evaluator_.bytes() +
                     heap_bytes(parts_, live_, all_, taken_, blocked_);
-    total += since_.bytes() + alike_.bytes() + blocked_rows_.bytes();
+    total += finder_.bytes() + blocked_rows_.bytes();
     total += heap_bytes(memory_.scores, memory_.best);
     for (const Made& made : made_) total += made.nodes.bytes() + heap_bytes(made.arcs, made.also, made.gone);
     if (bounded()) {

@@ -12,14 +12,17 @@
 #include "common/arena.hpp"
 #include "completion/completion.hpp"
 #include "nodes/bound_cells.hpp"
+#include "nodes/candidates.hpp"
 #include "nodes/check_evaluator.hpp"
 #include "nodes/frames.hpp"
+#include "nodes/gap_cost.hpp"
 #include "nodes/known_future.hpp"
 #include "nodes/nodes_dominance.hpp"
 #include "nodes/nodes_matches.hpp"
 #include "nodes/nodes_memory.hpp"
 #include "nodes/nodes_merging.hpp"
 #include "nodes/nodes_shedding.hpp"
+#include "nodes/pattern_arcs.hpp"
 #include "nodes/register_keys.hpp"
 #include "nodes/register_writer.hpp"
 #include "session/engine.hpp"
@@ -43,13 +46,8 @@ public:
     void begin_again() override;
     void expect(const Batch& batch, size_t from, int64_t stream_row, bool last) override;
     void take_ways(Taking index, Taking future) override;
-    // What an arc compares for equality: its states, and the slots of the registers (register_keys.hpp).
-    struct ArcKey {
-        uint32_t source, target;
-        std::vector<uint32_t> slots;
-    };
-    // Return those of all arcs that have such a comparison.
-    std::vector<ArcKey> arc_keys() const;
+    // Return what its arcs compare for equality, without those that compare nothing.
+    std::vector<ArcKey> arc_keys() const { return acep::arc_keys(tables_, classifier_.programs()); }
     // Return whether it can ask what a batch tells of the events after one.
     bool foresees() const { return future_ != nullptr && !bounded(); }
     bool knows(const Event& event) const override { return future_ && future_->knows(event); }
@@ -83,7 +81,7 @@ public:
     bool changes() const override { return tables_.dynamic; }
     void forget_patterns() override {
         Engine::forget_patterns();
-        turns_.clear();
+        pattern_arcs_.forget();
     }
     void used_ids(std::vector<int64_t>& ids) const override;
     void passed_over() override {
@@ -121,42 +119,11 @@ private:
             for (uint32_t s = 0; s < shadow.size(); ++s) visit(shadow[s], s);
         }
     };
-    // How nodes under contiguity take an arc (nodes_contiguity.cpp).
-    struct Way {
-        bool free;        // the event that follows the last one costs nothing
-        bool checked;     // it has predicates on registers
-        bool ends;        // it completes a run, and the new node is not kept
-        uint32_t shared;  // other arcs bind the event to the same cells: the number of these arcs, or NIL
-    };
-    // The arcs from one state that events of a pattern may take.
-    struct Turn {
-        uint32_t state;
-        std::vector<const Arc*> arcs;
-        std::vector<RegisterKey> keys;  // by arc
-        bool blocks;  // for some arc, a node that can take the event must not ignore it
-        std::vector<Way> ways;  // by arc
-        uint32_t sharing;       // how many numbers the ways have in `shared`
-        bool distinct;          // new nodes with the same cell are in different states
-    };
-    // What an event wants a register to be: equal to a word, or (of a band) from `low` to `high`, in one of some cells.
-    struct Wanted {
-        int64_t word;
-        bool null;
-        RegisterKey::Cells cells;
-        double low, high;
-    };
-    enum class Answer : uint8_t;
     // The nodes of a list that are alive.
     struct Living {
         int64_t low = NEVER;  // they began then or later
         bool all = false;  // surely all of the list
         bool uniform = false;  // none has errors, and each pays the same for an arc
-    };
-    // Nodes of a list that an arc may extend, in the order of the list: some rows, or those from `head` on.
-    struct Candidates {
-        const uint32_t* rows;
-        size_t size;
-        uint32_t head;
     };
     // Nodes made by the current event in one state, before they are united and get cells.
     struct Made {
@@ -170,7 +137,6 @@ private:
     static constexpr size_t most_fetched = 8;  // lists of a partition
     static constexpr int64_t part_bytes = 2 * sizeof(Part) + 2 + Shedding::unit_bytes;
 
-    const std::vector<Turn>& turns(uint32_t pattern);
     bool goes_on_as(const Tables& tables) const;
     void find_places();
     void add_arc(Arc arc);
@@ -205,42 +171,26 @@ private:
     template <class Archive>
     static void fields(auto& self, Archive& archive);
     int64_t key(const Event& event) const { return tables_.key(event); }
-    int64_t cost(const Arc& arc, int64_t between) const;
     void check_has_events() const;
     bool may_go_on(NodeList& list, uint32_t row, uint32_t state, int64_t position) const;
-    void step(Part& part, const Turn& turn, const Event& event, int64_t low);
-    Living find_living(NodeList& list, const Turn& turn, const Event& event, int64_t low);
-    Candidates candidates(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event,
-                          const Living& living, int64_t least);
-    void find_since(NodeList& list, int64_t low);
+    void step(Part& part, const StateArcs& turn, const Event& event, int64_t low);
+    Living find_living(NodeList& list, const StateArcs& turn, const Event& event, int64_t low);
     size_t next_block(const Candidates& all, bool uniform, const Arc& arc, NodeList& list, const Event& event,
                       bool decides, size_t& at);
     size_t leading(KnownFuture& future, const Arc& arc, NodeList& list, uint32_t slots, const Event& event,
                    size_t count);
     void end_blocked(NodeList& list, uint32_t state, const Event& event);
-    void extend(const Turn& turn, size_t number, NodeList& list, const Event& event, const Living& living);
-    // Return what an event costs a node of a list by an arc.
-    int64_t price(const Arc& arc, NodeList& list, uint32_t row, const Event& event) const {
-        return tables_.contiguous() ? cost(arc, event.position - list.positions()[row] - 1) : arc.weight;
-    }
+    void extend(const StateArcs& turn, size_t number, NodeList& list, const Event& event, const Living& living);
     // Return the known future, if it is that of the event.
     KnownFuture* future_of(const Event& event) const { return knows(event) ? future_.get() : nullptr; }
-    RegisterKey key_of(const Arc& arc);
-    void find_alike(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event, int64_t low,
-                    bool alive);
-    Answer answer(const RegisterKey& key, NodeList& list, uint32_t slots, uint32_t row) const;
-    bool want(const RegisterKey& key, const Event& event);
-    void index_rows(const RegisterKey& key, NodeList& list, uint32_t slots, RegisterIndex& index);
-    void compare_all(const RegisterKey& key, NodeList& list, uint32_t slots, int64_t low, bool alive);
-    void begin(const Turn& turn, const Event& event);
+    void begin(const StateArcs& turn, const Event& event);
     void contiguous_end(Part& part, const Event& event);
     void find_ended();
     void end_broken(Part& part, const Event& event);
     void find_replacing();
-    void find_ways(Turn& turn) const;
     bool replace(Part& part, uint32_t partition, const Event& event);
-    bool may_replace(Part& part, const std::vector<Turn>& all, const Event& event) const;
-    void replace_by(const Turn& turn, NodeList& list, const Event& event);
+    bool may_replace(Part& part, const std::vector<StateArcs>& all, const Event& event) const;
+    void replace_by(const StateArcs& turn, NodeList& list, const Event& event);
     void succeed(const Arc& arc, uint32_t shared, NodeList& list, std::span<const uint32_t> rows, const Event& event);
     void exchange(Part& part);
     void ignore(NodeList& list, uint32_t state, const Event& event);
@@ -351,7 +301,6 @@ private:
     uint32_t earlier(NodeList& list, Made& made, uint32_t i, uint32_t state, int64_t low);
     uint32_t bound(const Event& event);
 
-    std::vector<std::vector<Turn>> turns_;  // by pattern
     std::vector<std::pair<uint32_t, uint32_t>>
         places_;  // by number of an arc, once asked for: its state, and its place
     std::vector<Part> parts_;
@@ -374,12 +323,8 @@ private:
     std::vector<int64_t> told_;  // values of the match that is written, if the last node has them
     std::vector<uint8_t> told_valid_;
     std::vector<uint32_t> all_;  // rows of equal nodes
-    RowBuffer since_;  // rows of a list that began at some time or later
-    Taking index_ = Taking::where_it_pays;
-    RowBuffer alike_;  // those of them whose registers are equal to the event's attributes
-    std::vector<size_t> buckets_;  // of an index, where these may be
-    std::vector<Wanted> wanted_;  // what these must be
-    std::vector<std::vector<std::vector<RegisterKey::Part>>> keys_;  // by state and number: a key without columns
+    CandidateFinder finder_{classifier_};
+    PatternArcs pattern_arcs_{tables_, classifier_, finder_, writer_};
     std::vector<uint8_t> taken_;
     std::vector<uint8_t> blocked_;  // by row of a list: whether the event took it for good; all 0 between steps
     RowBuffer blocked_rows_;

@@ -3,10 +3,6 @@
 // Without an error budget, an event replaces all nodes by the new ones, which then are the lists of their states at
 // once (`replace`). This needs no search for equal nodes, as long as no two nodes that take the event have the same
 // sequence of events, that is the same cell.
-#include <map>
-#include <set>
-#include <tuple>
-
 #include "nodes/nodes.hpp"
 
 namespace acep {
@@ -26,12 +22,8 @@ void NodeEngine::contiguous_end(Part& part, const Event& event) {
             drop_all(list, s, key(event), EndReason::taken);
             continue;
         }
-        keep(list, s, key(event), EndReason::taken, [&](uint32_t i) {
-            int64_t between = event.position - list.positions()[i];
-            return std::any_of(state.arcs.begin(), state.arcs.end(), [&](const Arc& arc) {
-                return list.errors()[i] + cost(arc, between) + tables_.states[arc.target].rest <= tables_.budget;
-            });
-        });
+        keep(list, s, key(event), EndReason::taken,
+             [&](uint32_t i) { return has_arc_left(tables_, state, list, i, event.position - list.positions()[i]); });
     }
 }
 
@@ -58,32 +50,10 @@ void NodeEngine::find_replacing() {
                 !completion_ && std::ranges::all_of(tables_.states, [](const State& s) { return s.ignoring.empty(); });
 }
 
-// Find how nodes that are replaced take the arcs of a turn.
-void NodeEngine::find_ways(Turn& turn) const {
-    std::map<std::tuple<uint16_t, uint32_t>, std::pair<uint32_t, uint32_t>> binding;  // how many arcs, and their number
-    std::set<std::tuple<uint32_t, uint16_t, uint32_t>> known;
-    for (const Arc* arc : turn.arcs) {
-        const State& target = tables_.states[arc->target];
-        const bool kept = !target.arcs.empty() || tables_.dynamic, ends = !target.accepts.empty();
-        if (kept && ends) turn.distinct = false;
-        if (!known.emplace(arc->target, arc->var, arc->history).second) turn.distinct = false;
-        ++binding[{arc->var, arc->history}].first;
-        const int64_t price = arc->source == 0 ? arc->weight : cost(*arc, 0);
-        turn.ways.push_back({price + target.rest <= 0, !arc->leaving.empty() || !arc->binding.empty(), !kept, NIL});
-    }
-    for (auto& [how, of] : binding) {
-        if (of.first > 1) of.second = turn.sharing++;
-    }
-    for (size_t k = 0; k < turn.arcs.size(); ++k) {
-        const auto& [arcs, number] = binding.at({turn.arcs[k]->var, turn.arcs[k]->history});
-        if (arcs > 1) turn.ways[k].shared = number;
-    }
-}
-
 // Return whether no two nodes that take an event have the same cell, and no two new ones of a state will have it.
-bool NodeEngine::may_replace(Part& part, const std::vector<Turn>& all, const Event& event) const {
+bool NodeEngine::may_replace(Part& part, const std::vector<StateArcs>& all, const Event& event) const {
     uint32_t lists = 0;
-    for (const Turn& turn : all) {
+    for (const StateArcs& turn : all) {
         NodeList& list = part.lists[turn.state];
         if (turn.state != 0 && (list.empty() || event.position - list.positions()[list.head] != 1)) continue;
         if (!turn.distinct) return false;
@@ -96,13 +66,13 @@ bool NodeEngine::may_replace(Part& part, const std::vector<Turn>& all, const Eve
 
 // Replace all nodes of a partition by those that an event makes. Return false if they have to be compared.
 bool NodeEngine::replace(Part& part, uint32_t partition, const Event& event) {
-    const std::vector<Turn>& all = turns(event.pattern);
+    const std::vector<StateArcs>& all = pattern_arcs_.of(event.pattern);
     if (part.lists.empty()) part.lists.resize(tables_.states.size());
     if (!may_replace(part, all, event)) return false;
     meet(part, event);
     shares_ = false;
     const int64_t low = oldest_start(event);
-    for (const Turn& turn : all) {
+    for (const StateArcs& turn : all) {
         NodeList& list = turn.state == 0 ? nothing_ : part.lists[turn.state];
         if (turn.state != 0) {
             if (list.empty()) continue;
@@ -124,32 +94,32 @@ bool NodeEngine::replace(Part& part, uint32_t partition, const Event& event) {
 }
 
 // Make the nodes that follow those of a list, or begin, by the arcs of a turn.
-void NodeEngine::replace_by(const Turn& turn, NodeList& list, const Event& event) {
+void NodeEngine::replace_by(const StateArcs& turn, NodeList& list, const Event& event) {
     const uint32_t slots = tables_.states[turn.state].slots;
     const bool follows = turn.state == 0 || event.position - list.positions()[list.head] == 1;
-    if (turn.sharing != 0) cells_of_.assign(size_t{turn.sharing} * list.size(), NIL);
+    if (turn.cell_groups != 0) cells_of_.assign(size_t{turn.cell_groups} * list.size(), NIL);
     for (size_t k = 0; k < turn.arcs.size(); ++k) {
         const Arc& arc = *turn.arcs[k];
-        const Way& way = turn.ways[k];
+        const ReplacingArc& way = turn.replacing[k];
         if (!arc.lifetime.has(event.ts)) continue;
         work_.touches += list.size();
-        if (!follows || !way.free) continue;
+        if (!follows || !way.is_free) continue;
         for (uint32_t at = list.head; at < list.end;) {
             auto count = std::min<size_t>(list.end - at, block_rows);
-            if (!way.checked) {
+            if (!way.has_checks) {
                 while (all_rows_.size() < at + count) all_rows_.push_back(static_cast<uint32_t>(all_rows_.size()));
             } else {
                 evaluator_.select(at, count);
                 if (!arc.leaving.empty()) count = evaluator_.keep_passing(arc.leaving, list, slots, event, count);
                 if (!arc.binding.empty()) count = evaluator_.keep_passing(arc.binding, list, slots, event, count);
             }
-            const std::span rows((way.checked ? evaluator_.rows() : all_rows_.data() + at), count);
+            const std::span rows((way.has_checks ? evaluator_.rows() : all_rows_.data() + at), count);
             at += static_cast<uint32_t>(block_rows);
             if (count == 0) continue;
-            if (way.ends) {
+            if (way.only_ends) {
                 make(arc, list, rows, event, 0, false);
             } else {
-                succeed(arc, way.shared, list, rows, event);
+                succeed(arc, way.cell_group, list, rows, event);
             }
         }
     }

@@ -46,9 +46,7 @@ bool NodeEngine::may_go_on(NodeList& list, uint32_t row, uint32_t state, int64_t
     const int64_t between = position - list.positions()[row];
     if (!tables_.contiguous() || between <= 0) return true;
     const State& from = tables_.states[state];
-    return from.ignoring.empty() && std::ranges::any_of(from.arcs, [&](const Arc& arc) {
-        return list.errors()[row] + cost(arc, between) + tables_.states[arc.target].rest <= tables_.budget;
-    });
+    return from.ignoring.empty() && has_arc_left(tables_, from, list, row, between);
 }
 
 }  // namespace acep

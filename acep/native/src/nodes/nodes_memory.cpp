@@ -69,6 +69,7 @@ void NodeEngine::bound_memory(int64_t bytes) {
     rouse();
     catch_up();
     memory_.most = bytes;
+    finder_.forbid_index();
     shed().bound_log(bytes / 8);
     memory_.most_made = bytes / 8;
     memory_.most_given = bytes / 2;
@@ -258,10 +259,9 @@ void NodeEngine::squeeze() {
     frames_.shrink();
     for (Made& made : made_) made = Made{};
     std::vector<uint32_t>().swap(all_);
-    since_.release();
     blocked_rows_.release();
     std::vector<uint8_t>().swap(blocked_);
-    alike_.release();
+    finder_.release();
     std::vector<uint8_t>().swap(taken_);
     std::vector<float>().swap(memory_.scores);
     std::vector<float>().swap(memory_.best);

@@ -148,8 +148,7 @@ bool NodeEngine::separate(uint32_t state) {
 
 // Whether an event begins nodes in a shadow-sampled unit.
 bool NodeEngine::is_shadow(uint32_t partition, const Event& event) {
-    const std::vector<Turn>& all = turns(event.pattern);
-    return !all.empty() && all[0].state == 0 && shed_->is_shadow(partition, key(event));
+    return pattern_arcs_.begins(event.pattern) && shed_->is_shadow(partition, key(event));
 }
 
 // Process an event in the lists of the shadow sample. Nothing is dropped or output there, and other lists are not
@@ -164,7 +163,7 @@ void NodeEngine::shadow_sample(Part& part, uint32_t partition, const Event& even
     const int64_t low = oldest_start(event);
     std::swap(part.lists, part.shadow);
     shed_->enter(work_.touches);
-    for (const Turn& turn : turns(event.pattern)) {
+    for (const StateArcs& turn : pattern_arcs_.of(event.pattern)) {
         if (turn.state != 0) {
             step(part, turn, event, low);
         } else if (begins) {

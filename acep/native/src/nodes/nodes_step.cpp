@@ -25,7 +25,7 @@ int64_t charge(uint64_t evaluated, uint64_t nodes, int64_t touches) {
 
 }  // namespace
 
-void NodeEngine::begin(const Turn& turn, const Event& event) {
+void NodeEngine::begin(const StateArcs& turn, const Event& event) {
     if (resting_ && !suffices(turn.arcs.size())) wake(key(event));
     KnownFuture* const future = future_of(event);
     for (const Arc* arc : turn.arcs) {
@@ -62,7 +62,7 @@ void NodeEngine::begin(const Turn& turn, const Event& event) {
 
 // Remove what has expired, where it is cheap to find. Looking at all nodes of a list for it is paid for by what was spent
 // since on looking at some: only where nodes are shed, which depends on how many there are, it is done each time.
-NodeEngine::Living NodeEngine::find_living(NodeList& list, const Turn& turn, const Event& event, int64_t low) {
+NodeEngine::Living NodeEngine::find_living(NodeList& list, const StateArcs& turn, const Event& event, int64_t low) {
     bool all = expire(list, turn.state, low) || list.oldest >= low;
     if (!all) {
         list.unsure += step_costs;
@@ -79,34 +79,6 @@ NodeEngine::Living NodeEngine::find_living(NodeList& list, const Turn& turn, con
     return {low, all, tables_.budget == 0 && adjacent};
 }
 
-// Set `since_` to the nodes that began at `low` or later.
-void NodeEngine::find_since(NodeList& list, int64_t low) {
-    since_.begin(list.size() + size_t{1});
-    const int64_t* const starts = list.starts();
-    for (uint32_t row = list.head; row < list.end; ++row) since_.add_if(row, starts[row] >= low);
-    list.unsure += list.size();
-}
-
-// Find the nodes that an arc may extend: those that are alive, that began at `least` or later, and whose registers are
-// equal to the attributes that its key compares with them.
-NodeEngine::Candidates NodeEngine::candidates(const RegisterKey& key, NodeList& list, uint32_t slots,
-                                              const Event& event, const Living& living, int64_t least) {
-    const int64_t low = std::max(living.low, least);
-    const bool all = living.all && least <= living.low;
-    if (!key.empty()) {
-        find_alike(key, list, slots, event, low, all);
-        return {alike_.begin(), alike_.size(), list.head};
-    }
-    if (all) return {nullptr, list.size(), list.head};
-    if (list.sorted) {
-        const int64_t *first = list.starts() + list.head, *last = list.starts() + list.end;
-        const auto head = static_cast<uint32_t>(std::lower_bound(first, last, low) - list.starts());
-        return {nullptr, list.end - head, head};
-    }
-    find_since(list, low);
-    return {since_.begin(), since_.size(), list.head};
-}
-
 // Put the next candidates into the block of the evaluator: all of them where they are uniform, else those that can pay for the arc, and
 // those that it may take for good (`decides`). Return how many.
 size_t NodeEngine::next_block(const Candidates& all, bool uniform, const Arc& arc, NodeList& list, const Event& event,
@@ -114,19 +86,16 @@ size_t NodeEngine::next_block(const Candidates& all, bool uniform, const Arc& ar
     size_t count = 0;
     uint32_t* const rows = evaluator_.rows();
     evaluator_.set_contiguous(uniform && all.rows == nullptr);
-    const auto row_at = [&](size_t i) {
-        return all.rows == nullptr ? all.head + static_cast<uint32_t>(i) : all.rows[i];
-    };
     if (uniform) {
         count = std::min(all.size - at, block_rows);
-        for (size_t i = 0; i < count; ++i) rows[i] = row_at(at + i);
+        for (size_t i = 0; i < count; ++i) rows[i] = all.row(at + i);
         at += count;
         return count;
     }
     const int64_t rest = tables_.states[arc.target].rest;
     for (; at < all.size && count < block_rows; ++at) {
-        const uint32_t row = row_at(at);
-        const int64_t paid = list.errors()[row] + price(arc, list, row, event);
+        const uint32_t row = all.row(at);
+        const int64_t paid = list.errors()[row] + error_growth(tables_, arc, list, row, event);
         if (paid + rest <= tables_.budget || (decides && blocked_[row] == 0)) rows[count++] = row;
     }
     return count;
@@ -139,7 +108,7 @@ size_t NodeEngine::leading(KnownFuture& future, const Arc& arc, NodeList& list, 
     size_t kept = 0;
     for (size_t i = 0; i < count; ++i) {
         const uint32_t row = rows[i];
-        const int64_t paid = list.errors()[row] + price(arc, list, row, event);
+        const int64_t paid = list.errors()[row] + error_growth(tables_, arc, list, row, event);
         rows[kept] = row;
         kept += future.leads(arc, list, slots, row, event, list.starts()[row], paid) ? 1 : 0;
     }
@@ -147,7 +116,8 @@ size_t NodeEngine::leading(KnownFuture& future, const Arc& arc, NodeList& list, 
 }
 
 // Let an event extend nodes of a list by an arc. Those that it takes for good are in `blocked_rows_`.
-void NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const Event& event, const Living& living) {
+void NodeEngine::extend(const StateArcs& turn, size_t number, NodeList& list, const Event& event,
+                        const Living& living) {
     const Arc& arc = *turn.arcs[number];
     const RegisterKey& equal = turn.keys[number];
     const uint32_t slots = tables_.states[turn.state].slots;
@@ -160,13 +130,14 @@ void NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const E
         future->spare(equal.empty() ? list.size() : look_up_costs);
         return;
     }
-    const Candidates all = candidates(equal, list, slots, event, living, least);
+    const Candidates all =
+        finder_.find(equal, list, slots, event, std::max(living.low, least), living.all && least <= living.low);
     if (least > living.low && equal.empty()) future->spare(list.size() - all.size);
     if (all.size == 0) return;
     list.touched += charge(all.size, list.size(), work_.touches);
     work_.touches += static_cast<int64_t>(all.size);
     if (shed_) shed_->touched(work_.touches);
-    const int64_t same = cost(arc, 0);  // for all rows where they are uniform
+    const int64_t same = gap_cost(tables_, arc, 0);  // for all rows where they are uniform
     if (uniform && same + rest > 0 && !decides) return;
     for (size_t at = 0; at < all.size;) {
         size_t count = next_block(all, uniform, arc, list, event, decides, at);
@@ -186,7 +157,7 @@ void NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const E
                 blocked_rows_.add_if(row, blocked_[row] == 0);
                 blocked_[row] = 1;
             }
-            const int64_t paid = list.errors()[row] + price(arc, list, row, event);
+            const int64_t paid = list.errors()[row] + error_growth(tables_, arc, list, row, event);
             if (paid + rest > tables_.budget) continue;
             if (decides && future != nullptr &&
                 !future->leads(arc, list, slots, row, event, list.starts()[row], paid)) {
@@ -258,7 +229,7 @@ void NodeEngine::end_blocked(NodeList& list, uint32_t state, const Event& event)
     for (const uint32_t row : blocked_rows_) blocked_[row] = 0;
 }
 
-void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t low) {
+void NodeEngine::step(Part& part, const StateArcs& turn, const Event& event, int64_t low) {
     NodeList& list = part.lists[turn.state];
     if (list.empty()) return;
     if (shed_) shed_->tend(list, turn.state, key(event), low, static_cast<int64_t>(turn.arcs.size()));

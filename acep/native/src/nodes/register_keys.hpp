@@ -104,4 +104,12 @@ struct RegisterKey {
 // Return the key of an arc; the number of its index is not set.
 RegisterKey register_key(const Arc& arc, const std::vector<BlockProgram>& programs);
 
+// What an arc compares for equality: its states, and the slots of the registers.
+struct ArcKey {
+    uint32_t source, target;
+    std::vector<uint32_t> slots;
+};
+// Return what the arcs from all states but the first one compare, without those that compare nothing.
+std::vector<ArcKey> arc_keys(const Tables& tables, const std::vector<BlockProgram>& programs);
+
 }  // namespace acep
