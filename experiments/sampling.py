@@ -27,9 +27,9 @@ FUNCTIONS = {
         *("replace", "may_replace", "replace_by", "meet"),
     ),
     "nodes: predicates": ("keep_passing", "keep_few_passing", "holds_for_all_frames"),
-    "nodes: make": ("make", "write", "write_one", "unite", "like", "earlier", "same", "hashed"),
+    "nodes: make": ("make", "write", "write_one", "unite", "look_up", "find_equal", "same", "hashed"),
     "nodes: bind": (
-        *("finish", "bind_all", "bind_one", "takes_over", "succeed", "exchange"),
+        *("finish", "bind_group", "bind_after", "takes_over", "succeed", "exchange"),
         *("store", "complete", "give", "distinct"),
     ),
 }
@@ -49,7 +49,15 @@ FILES = {
         "nodes_contiguity",
         "nodes_matches",
         "nodes_memory",
-        "nodes_merging",
+        "equal_nodes",
+        "event_binder",
+        "memory_guard",
+        "new_nodes",
+        "node_maker",
+        "node_merging",
+        "node_shedding",
+        "node_store",
+        "nodes_storing",
         "bound_cells",
         "prefetch",
         "check_evaluator",
@@ -100,7 +108,7 @@ APART = frozenset(
         *("ordered_search", "bind_ordered", "bound_rows", "earliest_ends", "failures", "open_walk"),
         *("bound_walk", "bind_walks", "bound_search", "tied_conditions"),
         *("pattern_graph", "polling", "reachable", "row_conditions", "slopes", "start_pass", "state_masks"),
-        *("interval_follow", "interval_search", "bind_intervals", "signal_polling"),
+        *("interval_follow", "interval_search", "bind_intervals", "signal_polling", "node_store_state"),
     }
 )
 """Files that no workload spends time in: state as bytes, revisions, lists of partial matches, row patterns, and what

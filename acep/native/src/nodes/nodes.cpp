@@ -6,30 +6,29 @@
 #include "nodes/nodes.hpp"
 
 namespace acep {
+namespace {
+
+// With dominance, each evaluated node may make a new one, which may be compared with a few others.
+constexpr double touches_with_dominance = 20;
+
+}  // namespace
 
 NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& partitions,
                        std::unique_ptr<Dominance> dominance)
     : Engine(std::move(tables), classifier, partitions),
-      made_(tables_.states.size()),
-      dominance_(std::move(dominance)) {
+      dominance_(std::move(dominance)),
+      shedding_(tables_, classifier_, work_, dominance_ ? touches_with_dominance : 1),
+      store_(tables_, arena_, frames_, shedding_, dominance_.get()),
+      merging_(tables_, store_, shedding_, dominance_ != nullptr),
+      memory_(tables_, store_, arena_, frames_, partitions_, shedding_, merging_, dominance_.get()),
+      maker_(tables_, writer_, shedding_, memory_, work_),
+      binder_(tables_, arena_, completion_) {
     nothing_.add(0, NEVER);
     nothing_.starts()[0] = nothing_.positions()[0] = 0;
     nothing_.cells()[0] = NIL;
     nothing_.errors()[0] = 0;
-    // The choice among all matches needs the beginning of each run, which united nodes do not keep.
-    merging_.unites = tables_.unambiguous && tables_.choice == Choice::all;
     tells_live_ = true;
     if (tables_.completes() && !dominance_) complete_in_steps();
-    // Nodes of different events are not equal under contiguity (last positions differ), or with new lists of frames.
-    merging_.likes.resize(tables_.states.size());
-    merging_.unions.resize(tables_.states.size());
-    for (const State& s : tables_.states) {
-        for (const Arc& arc : s.arcs) {
-            const bool fresh =
-                std::any_of(arc.puts.begin(), arc.puts.end(), [](const Put& p) { return p.write == Write::frames; });
-            if (merging_.unites && !tables_.contiguous() && !fresh) merging_.likes[arc.target].possible = true;
-        }
-    }
     find_replacing();
     find_ended();
     if (KnownFuture::serves(tables_)) {
@@ -53,10 +52,10 @@ bool NodeEngine::goes_on_as(const Tables& tables) const {
     bool same = tables_.dynamic && tables.dynamic && tables.states.size() >= tables_.states.size() &&
                 tables.variables >= tables_.variables && tables.span == tables_.span &&
                 tables.counted == tables_.counted && tables.strict == tables_.strict && tables.told == tables_.told &&
-                tables.partitions == tables_.partitions && !unfinished() && !shed_ && !resting_ &&
-                tables.choice == tables_.choice && tables.skip == tables_.skip && tables.firsts == tables_.firsts &&
-                tables.kept.size() >= tables_.kept.size() && tables.negations.size() >= tables_.negations.size() &&
-                tables.returns.size() == tables_.returns.size();
+                tables.partitions == tables_.partitions && !unfinished() && !shedding_.active() &&
+                !shedding_.resting() && tables.choice == tables_.choice && tables.skip == tables_.skip &&
+                tables.firsts == tables_.firsts && tables.kept.size() >= tables_.kept.size() &&
+                tables.negations.size() >= tables_.negations.size() && tables.returns.size() == tables_.returns.size();
     for (size_t s = 0; same && s < tables_.states.size(); ++s) {
         same = tables.states[s].slots == tables_.states[s].slots;
     }
@@ -68,19 +67,19 @@ void NodeEngine::change(Tables tables) {
     const size_t after = tables.states.size();
     places_.clear();
     tables_ = std::move(tables);
-    made_.resize(after);
-    merging_.likes.resize(after);
-    merging_.unions.resize(after);
+    maker_.add_states();
+    merging_.add_states();
     frames_.find_slots();
     if (completion_) {
         completion_->change();
     } else if (tables_.completes()) {
         complete_in_steps();
-        for (uint32_t p = 0; p < parts_.size(); ++p) completion_->begin(p, parts_[p].bundle, parts_[p].last);
+        for (uint32_t p = 0; p < store_.partitions().size(); ++p)
+            completion_->begin(p, store_.partitions()[p].bundle, store_.partitions()[p].last_position);
     }
     find_replacing();
     find_ended();
-    for (Part& part : parts_) {
+    for (PartitionNodes& part : store_.partitions()) {
         for (auto* lists : {&part.lists, &part.shadow}) {
             if (!lists->empty()) lists->resize(after);
         }
@@ -156,18 +155,10 @@ void NodeEngine::find_places() {
     places_ = std::move(found);
 }
 
-uint32_t NodeEngine::bound(const Event& event) {
-    if (current_ == NIL) {
-        current_ = arena_.events.push({event.ts, event.position, event.id});
-        if (completion_) completion_->keep(current_, event);
-    }
-    return current_;
-}
-
 void NodeEngine::fetch(uint32_t partition, uint32_t hop) const {
-    if (partition >= parts_.size()) return;
-    const Part& part = parts_[partition];
-    if (hop == 0) return prefetch(&part, sizeof(Part));
+    if (partition >= store_.partitions().size()) return;
+    const PartitionNodes& part = store_.partitions()[partition];
+    if (hop == 0) return prefetch(&part, sizeof(PartitionNodes));
     const size_t most = std::min<size_t>(part.lists.size(), most_fetched);
     if (hop == 1) return prefetch(part.lists.data(), most * sizeof(NodeList));
     if (hop > 2 && arena_.cells.empty()) return;
@@ -187,72 +178,69 @@ void NodeEngine::fetch(uint32_t partition, uint32_t hop) const {
 void NodeEngine::event(uint32_t partition, const Event& event) {
     if (unfinished()) return go_on(partition, event);
     if (!bounded()) {
-        if (!tables_.timed()) free_expired(event.ts);
-        if (parts_.size() <= partition) parts_.resize(partition + 1);
-        Part& part = parts_[partition];
+        if (!tables_.timed()) store_.free_unreached();
+        PartitionNodes& part = store_.make(partition);
         if (!replaces_ || !may_replace_all(part, partition, event) || !replace(part, partition, event)) {
             look(part, partition, event);
         }
         return;
     }
-    make_way(event.ts);
-    if (parts_.size() <= partition) parts_.resize(partition + 1);
-    Part& part = parts_[partition];
-    const HeldBytes before = held(part);
+    memory_.free_for_event(event.ts, arrived);
+    PartitionNodes& part = store_.make(partition);
+    const StoredBytes before = memory_.bytes_of(part);
     look(part, partition, event);
-    memory_.held += held(part) - before;
-    if (memory_.coming_made > memory_.most_made / 8) {
-        for (Made& made : made_) made = Made{};
-    }
-    memory_.coming = memory_.coming_made = 0;
-    if (bytes() + partitions_.bytes() > memory_.most) squeeze();
-    memory_.peak = std::max(memory_.peak, bytes() + partitions_.bytes());
+    memory_.update(part, before);
+    if (memory_.end_event()) maker_.release();
+    limit_bytes();
+}
+
+// Shrink all to its content if more than the bound is reserved, and note how much is.
+void NodeEngine::limit_bytes() {
+    if (memory_.exceeds(bytes() + partitions_.bytes())) squeeze();
+    memory_.note(bytes() + partitions_.bytes());
+}
+
+void NodeEngine::begin_event(PartitionNodes& part, const Event& event) {
+    store_.note_event(part, event, arrived, again);
+    binder_.begin_event();
+    walks.begin();
 }
 
 // Return whether the budget allows an event to replace all nodes of a partition.
-bool NodeEngine::may_replace_all(Part& part, uint32_t partition, const Event& event) {
-    if (!resting_) return !shed_;
-    admission_.nodes_before = work_.nodes;
-    resting_->arrive(partition, arrived, work_.touches, again);
-    if (resting_->changed()) look_at_allowance();
+bool NodeEngine::may_replace_all(PartitionNodes& part, uint32_t partition, const Event& event) {
+    if (!shedding_.resting()) return !shedding_.active();
+    shedding_.begin_event();
+    shedding_.resting()->arrive(partition, arrived, work_.touches, again);
+    shedding_.update_if_changed();
     size_t touches = 0;
     for (const StateArcs& turn : pattern_arcs_.of(event.pattern)) {
         const size_t nodes = turn.state == 0 ? 1 : part.lists.empty() ? 0 : part.lists[turn.state].size();
         touches += nodes * turn.arcs.size();
     }
-    return suffices(touches);
+    return shedding_.suffices(touches);
 }
 
-// Note the event as the last one of its partition.
-void NodeEngine::meet(Part& part, const Event& event) {
-    part.last = event.position;
-    part.seen = arrived;
-    if (again) part.again = holds_;
-    current_ = NIL;
-    walks.begin();
-}
-
-void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
+void NodeEngine::look(PartitionNodes& part, uint32_t partition, const Event& event) {
     if (part.lists.empty()) {
-        part.lists.resize(tables_.states.size());
-        for (NodeList& list : part.lists) list.tight = bounded();
+        store_.make_lists(part.lists, bounded());
     }
-    meet(part, event);
+    begin_event(part, event);
     part.shared = true;
-    admission_.nodes_before = work_.nodes;
-    memory_.given_before = output_.given();
-    if (shedding() != nullptr) shedding()->arrive(partition, arrived, work_.touches, again);
-    if (shed_ && !bounded() && !again && shed_->calm()) rest(key(event));
-    if (resting_) {
-        if (resting_->changed()) look_at_allowance();
-        if (!suffices(0)) wake(key(event));
+    shedding_.begin_event();
+    memory_.begin_matches(output_.given());
+    if (shedding_.any() != nullptr) shedding_.any()->arrive(partition, arrived, work_.touches, again);
+    if (shedding_.active() && !bounded() && !again && shedding_.active()->calm()) rest(key(event));
+    if (shedding_.resting()) {
+        shedding_.update_if_changed();
+        if (!shedding_.suffices(0)) wake(key(event));
     }
-    const bool watched = shed_ && !again && (shed_->limited() || bounded()) && shed_->sample().any,
+    const bool watched = shedding_.active() && !again && (shedding_.active()->limited() || bounded()) &&
+                         shedding_.active()->sample().any,
                begins = watched && is_shadow(partition, event);
-    if (!shed_ || admits(part, event)) take_in(part, partition, event);
+    if (!shedding_.active() || admits(part, event)) take_in(part, partition, event);
     if (watched) shadow_sample(part, partition, event, begins);
     if (tells_live_) {
-        if (live_.size() <= partition) live_.resize(parts_.size());
+        if (live_.size() <= partition) live_.resize(store_.partitions().size());
         const auto full = [](const NodeList& list) { return !list.empty(); };
         live_[partition] = std::any_of(part.lists.rbegin(), part.lists.rend(), full) ||
                            std::any_of(part.shadow.rbegin(), part.shadow.rend(), full);
@@ -260,7 +248,7 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
 }
 
 // Let an event extend the existing nodes, and begin new ones.
-void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
+void NodeEngine::take_in(PartitionNodes& part, uint32_t partition, const Event& event) {
     if (completion_) {
         completion_->arrived = arrived;
         completion_->before(partition, event);
@@ -268,7 +256,7 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
     const int64_t low = oldest_start(event);
     for (const StateArcs& turn : pattern_arcs_.of(event.pattern)) {
         if (turn.state == 0) {
-            admission_.mark = shed_ ? shed_->begin(partition, event) : Mark();
+            shedding_.set_first_mark(shedding_.active() ? shedding_.active()->begin(partition, event) : Mark());
             begin(turn, event);
         } else {
             step(part, turn, event, low);
@@ -276,15 +264,15 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
     }
     if (tables_.contiguous()) contiguous_end(part, event);
     if (!ended_.empty()) end_broken(part, event);
-    if (!touched_.empty()) finish(part, partition, event, low);
-    if (admission_.clears) {
+    if (!maker_.states().empty()) finish(part, partition, event, low);
+    if (shedding_.take_clears()) {
         // Nodes that began before a match point would end in the same bundle.
         for (uint32_t s = 0; s < part.lists.size(); ++s) {
             NodeList& list = part.lists[s];
-            shed_->dropped += list.living(low) - list.living(key(event));
-            keep(list, s, key(event), EndReason::cleared, [&](uint32_t i) { return list.starts()[i] >= key(event); });
+            shedding_.active()->dropped += list.living(low) - list.living(key(event));
+            store_.keep(list, s, key(event), EndReason::cleared,
+                        [&](uint32_t i) { return list.starts()[i] >= key(event); });
         }
-        admission_.clears = false;
     }
     if (!endings_.all.empty()) return go_on(partition, event);
     if (completion_) completion_->after(partition, event);
@@ -293,7 +281,8 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
 int64_t NodeEngine::oldest_start(const Event& event) const {
     const int64_t low = earliest(key(event), tables_.span);
     // Older cells may be freed, unless they are made again.
-    return shed_ && !tables_.counted && !again ? std::max(low, earliest(clock_, tables_.span)) : low;
+    return shedding_.active() && !tables_.counted && !again ? std::max(low, earliest(store_.clock(), tables_.span))
+                                                            : low;
 }
 
 // Find the states in which events may end nodes by breaking a negation.
@@ -305,18 +294,18 @@ void NodeEngine::find_ended() {
 }
 
 // End the nodes from before the event that cannot go on, as it breaks a negation that all their arcs go past.
-void NodeEngine::end_broken(Part& part, const Event& event) {
+void NodeEngine::end_broken(PartitionNodes& part, const Event& event) {
     for (const uint32_t s : ended_) {
         NodeList& list = part.lists[s];
         for (const Ended& one : tables_.states[s].ended) {
             if (list.empty() || !classifier_.has(event.pattern, one.event_class)) continue;
             if (one.checks.empty()) {
-                drop_all(list, s, key(event), EndReason::taken);
+                store_.drop_all(list, s, key(event), EndReason::taken);
                 continue;
             }
-            if (resting_ && !suffices(list.size())) wake(key(event));
+            if (shedding_.resting() && !shedding_.suffices(list.size())) wake(key(event));
             work_.touches += list.size();
-            if (shed_) shed_->touched(work_.touches);
+            if (shedding_.active()) shedding_.active()->touched(work_.touches);
             taken_.assign(list.end, 0);
             size_t many = 0;
             evaluator_.visit_passing(one.checks, list, tables_.states[s].slots, event, [&](uint32_t row) {
@@ -324,22 +313,22 @@ void NodeEngine::end_broken(Part& part, const Event& event) {
                 ++many;
             });
             if (many == 0) continue;
-            keep(list, s, key(event), EndReason::taken, [&](uint32_t i) { return taken_[i] == 0; });
+            store_.keep(list, s, key(event), EndReason::taken, [&](uint32_t i) { return taken_[i] == 0; });
         }
     }
 }
 
 // New nodes, time and memory ---------------------------------------------------------------------
 
-void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int64_t low) {
+void NodeEngine::finish(PartitionNodes& part, uint32_t partition, const Event& event, int64_t low) {
     if (dominance_) return dominate(part, partition, event, low);
     const size_t given = output_.given();
     const size_t written = output_.size();
-    for (uint32_t state : touched_) {
-        Made& made = made_[state];
+    for (uint32_t state : maker_.states()) {
+        NewNodes& made = maker_.of(state);
         const State& s = tables_.states[state];
-        unite(made, state);
-        if (shed_) apart(made, state);
+        merging_.unite(made, state);
+        if (shedding_.active()) merging_.count_united(made, state);
         if (!s.accepts.empty()) complete(part, partition, state, made, event, low);
     }
     if (!completion_) {
@@ -349,81 +338,64 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
         }
         work_.matches += static_cast<int64_t>(output_.given() - given);
     }
-    bound_to_.clear();
-    for (uint32_t state : touched_) {
-        Made& made = made_[state];
+    binder_.forget_cells();
+    for (uint32_t state : maker_.states()) {
+        NewNodes& made = maker_.of(state);
         if (!tables_.states[state].arcs.empty() || tables_.dynamic) {
             if (!takes_over(made, part.lists[state], event)) store(made, part, partition, state, event, low);
         }
-        made.nodes.clear();
-        made.arcs.clear();
+        made.clear();
     }
-    touched_.clear();
+    maker_.forget_states();
 }
 
 void NodeEngine::advance(int64_t clock) {
-    clock_ = clock;
+    store_.clock() = clock;
     if (completion_) completion_->settle(clock);
     // Otherwise done before each event, so that it does not depend on batches, as it shortens lists.
-    if (!bounded() && tables_.timed()) free_expired(clock);
-}
-
-void NodeEngine::free_expired(int64_t clock) {
-    if (!tables_.timed()) {
-        if (bounded()) return;  // done when memory is short
-        // An event whose runs all end with it leaves no cell, so events may outnumber cells.
-        const uint32_t cells = arena_.cells.size(), events = arena_.events.size();
-        if (cells / 2 > kept_cells_ + 2048 || events / 2 > cells + 2048) compact();
-        if (frames_.has_doubled()) compact_frames();
-        return;
-    }
-    const int64_t low = earliest(clock, tables_.span);
-    while (!arena_.cells.empty() && arena_.events[arena_.cells[arena_.cells.tail()].event].ts < low)
-        arena_.cells.drop();
-    while (!arena_.events.empty() && arena_.events[arena_.events.tail()].ts < low) arena_.events.drop();
-    frames_.drop_before(low);
+    if (!bounded() && tables_.timed()) store_.free_by_age(clock);
 }
 
 bool NodeEngine::idle(uint32_t partition, int64_t soonest) {
-    if (partition >= parts_.size()) return true;
-    Part& part = parts_[partition];
+    if (partition >= store_.partitions().size()) return true;
+    PartitionNodes& part = store_.partitions()[partition];
     const int64_t low = earliest(soonest, tables_.span);
-    if (bounded()) memory_.held.charged -= held(part).charged;  // empty lists keep their room
+    const StoredBytes before = bounded() ? memory_.bytes_of(part) : StoredBytes{};
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         NodeList& list = part.lists[s];
-        if (!expire(list, s, low)) drop_expired(list, s, low, soonest);
+        if (!store_.expire_head(list, s, low)) store_.drop_expired(list, s, low, soonest);
     }
-    const bool shadow = !idle_shadow(part, low, soonest);
-    if (bounded()) memory_.held.charged += held(part).charged;
+    const bool shadow = !store_.expire_shadow(part, low, soonest);
+    if (bounded()) memory_.update_charged(part, before);
     for (const NodeList& list : part.lists) {
         if (!list.empty()) return false;
     }
     if (shadow) return false;
     // If another key got its number, the record of starts that were not fully followed would be lost.
-    if (shed_ && !bounded() && shed_->sample().blind_since(partition, low)) return false;
+    if (shedding_.active() && !bounded() && shedding_.active()->sample().blind_since(partition, low)) return false;
     if (completion_ && !completion_->idle(partition, low)) return false;
     return part.bundle.closed(low, tables_.counted);
 }
 
 void NodeEngine::forget(uint32_t partition) {
-    if (partition < parts_.size()) {
-        if (bounded()) memory_.held = memory_.held - held(parts_[partition]);
-        parts_[partition] = Part{};
+    if (partition < store_.partitions().size()) {
+        if (bounded()) memory_.remove(store_.partitions()[partition]);
+        store_.partitions()[partition] = PartitionNodes{};
     }
-    if (shedding() != nullptr) shedding()->forget(partition);
+    if (shedding_.any() != nullptr) shedding_.any()->forget(partition);
     if (completion_) completion_->forget(partition);
 }
 
 // The end of partial matches that are forgotten is not known, so their shadow-sampled unit is given up.
 void NodeEngine::restart(uint32_t partition) {
-    if (shed_ && partition < parts_.size()) {
-        Part& part = parts_[partition];
-        const int64_t now = tables_.counted ? part.last : clock_;
-        if (bounded()) memory_.held = memory_.held - held(part);
-        part.each([&](NodeList& list, uint32_t s) { drop_all(list, s, now, EndReason::cleared); });
+    if (shedding_.active() && partition < store_.partitions().size()) {
+        PartitionNodes& part = store_.partitions()[partition];
+        const int64_t now = tables_.counted ? part.last_position : store_.clock();
+        const StoredBytes before = bounded() ? memory_.bytes_of(part) : StoredBytes{};
+        part.each([&](NodeList& list, uint32_t s) { store_.drop_all(list, s, now, EndReason::cleared); });
         part.shadow.clear();
-        if (bounded()) memory_.held += held(part);
-        shed_->give_up_unit(partition, now);
+        if (bounded()) memory_.update(part, before);
+        shedding_.active()->give_up_unit(partition, now);
     }
     forget(partition);
 }
@@ -431,15 +403,15 @@ void NodeEngine::restart(uint32_t partition) {
 // Remove what has expired, since while older events are matched again, the time alone does not tell which cells may be
 // freed already.
 void NodeEngine::begin_again() {
-    ++holds_;
+    store_.begin_rematch();
     if (!bounded() || !tables_.timed()) return;
-    const int64_t low = earliest(clock_, tables_.span);
-    for (Part& part : parts_) {
+    const int64_t low = earliest(store_.clock(), tables_.span);
+    for (PartitionNodes& part : store_.partitions()) {
         part.each([&](NodeList& list, uint32_t s) {
-            if (!list.empty()) drop_expired(list, s, low, clock_);
+            if (!list.empty()) store_.drop_expired(list, s, low, store_.clock());
         });
     }
-    recount();
+    memory_.recount();
 }
 
 // Count the partial matches without those of the shadow sample.
@@ -447,11 +419,12 @@ int64_t NodeEngine::partial_matches_in(const std::vector<uint32_t>& states, int6
     std::vector<uint8_t> wanted(tables_.states.size(), states.empty() ? 1 : 0);
     for (uint32_t state : states) wanted.at(state) = 1;
     int64_t found = 0;
-    for (uint32_t p = 0; p < parts_.size(); ++p) {
-        const Part& part = parts_[p];
+    for (uint32_t p = 0; p < store_.partitions().size(); ++p) {
+        const PartitionNodes& part = store_.partitions()[p];
         int64_t low = NEVER;
         if (tables_.timed()) low = earliest(clock, tables_.span);
-        if (tables_.counted) low = earliest(tables_.strict ? part.last : partitions_.positions[p] - 1, tables_.span);
+        if (tables_.counted)
+            low = earliest(tables_.strict ? part.last_position : partitions_.positions[p] - 1, tables_.span);
         for (size_t s = 0; s < part.lists.size(); ++s) {
             if (wanted[s] != 0) found += const_cast<NodeList&>(part.lists[s]).living(low);  // only read
         }
@@ -460,19 +433,17 @@ int64_t NodeEngine::partial_matches_in(const std::vector<uint32_t>& states, int6
 }
 
 int64_t NodeEngine::bytes() const {
-    int64_t total = arena_.bytes() + arena_.kept.bytes() + frames_.bytes() + evaluator_.bytes() +
-                    heap_bytes(parts_, live_, all_, taken_, blocked_);
-    total += finder_.bytes() + blocked_rows_.bytes();
-    total += heap_bytes(memory_.scores, memory_.best);
-    for (const Made& made : made_) total += made.nodes.bytes() + heap_bytes(made.arcs, made.also, made.gone);
+    int64_t total = arena_.bytes() + arena_.kept.bytes() + frames_.bytes() + evaluator_.bytes() + finder_.bytes() +
+                    merging_.bytes() + memory_.bytes() + maker_.bytes() + blocked_rows_.bytes();
+    total += heap_bytes(store_.partitions(), live_, taken_, blocked_);
     if (bounded()) {
-        total += memory_.held.reserved;
+        total += memory_.stored().reserved;
     } else {
-        for (const Part& part : parts_) total += held(part).reserved;
+        for (const PartitionNodes& part : store_.partitions()) total += memory_.bytes_of(part).reserved;
     }
     if (completion_) total += completion_->bytes();
     if (future_) total += future_->bytes();
-    return total + (shedding() != nullptr ? shedding()->bytes() : 0);
+    return total + (shedding_.any() != nullptr ? shedding_.any()->bytes() : 0);
 }
 
 }  // namespace acep

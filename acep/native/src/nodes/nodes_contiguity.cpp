@@ -8,7 +8,7 @@
 namespace acep {
 
 // Under contiguity, remove the nodes whose error budget does not suffice for the event that they did not bind.
-void NodeEngine::contiguous_end(Part& part, const Event& event) {
+void NodeEngine::contiguous_end(PartitionNodes& part, const Event& event) {
     const auto states = static_cast<uint32_t>(part.lists.size());
     for (uint32_t s = 0; s < states; ++s) {
         NodeList& list = part.lists[s];
@@ -19,11 +19,12 @@ void NodeEngine::contiguous_end(Part& part, const Event& event) {
             continue;
         }
         if (tables_.budget == 0) {
-            drop_all(list, s, key(event), EndReason::taken);
+            store_.drop_all(list, s, key(event), EndReason::taken);
             continue;
         }
-        keep(list, s, key(event), EndReason::taken,
-             [&](uint32_t i) { return has_arc_left(tables_, state, list, i, event.position - list.positions()[i]); });
+        store_.keep(list, s, key(event), EndReason::taken, [&](uint32_t i) {
+            return has_arc_left(tables_, state, list, i, event.position - list.positions()[i]);
+        });
     }
 }
 
@@ -38,7 +39,7 @@ void NodeEngine::ignore(NodeList& list, uint32_t state, const Event& event) {
     for (uint32_t i = list.head; i < list.end; ++i) {
         if (event.position - list.positions()[i] != 1) taken_[i] = 0;
     }
-    keep(list, state, key(event), EndReason::taken, [&](uint32_t i) { return taken_[i] != 0; });
+    store_.keep(list, state, key(event), EndReason::taken, [&](uint32_t i) { return taken_[i] != 0; });
     for (uint32_t i = list.head; i < list.end; ++i) list.positions()[i] = event.position;
 }
 
@@ -46,12 +47,12 @@ void NodeEngine::ignore(NodeList& list, uint32_t state, const Event& event) {
 
 // Find whether each event replaces all nodes.
 void NodeEngine::find_replacing() {
-    replaces_ = tables_.contiguous() && tables_.budget == 0 && !merging_.unites && !tables_.firsts && !dominance_ &&
+    replaces_ = tables_.contiguous() && tables_.budget == 0 && !merging_.unites() && !tables_.firsts && !dominance_ &&
                 !completion_ && std::ranges::all_of(tables_.states, [](const State& s) { return s.ignoring.empty(); });
 }
 
 // Return whether no two nodes that take an event have the same cell, and no two new ones of a state will have it.
-bool NodeEngine::may_replace(Part& part, const std::vector<StateArcs>& all, const Event& event) const {
+bool NodeEngine::may_replace(PartitionNodes& part, const std::vector<StateArcs>& all, const Event& event) const {
     uint32_t lists = 0;
     for (const StateArcs& turn : all) {
         NodeList& list = part.lists[turn.state];
@@ -65,28 +66,28 @@ bool NodeEngine::may_replace(Part& part, const std::vector<StateArcs>& all, cons
 }
 
 // Replace all nodes of a partition by those that an event makes. Return false if they have to be compared.
-bool NodeEngine::replace(Part& part, uint32_t partition, const Event& event) {
+bool NodeEngine::replace(PartitionNodes& part, uint32_t partition, const Event& event) {
     const std::vector<StateArcs>& all = pattern_arcs_.of(event.pattern);
     if (part.lists.empty()) part.lists.resize(tables_.states.size());
     if (!may_replace(part, all, event)) return false;
-    meet(part, event);
+    begin_event(part, event);
     shares_ = false;
     const int64_t low = oldest_start(event);
     for (const StateArcs& turn : all) {
         NodeList& list = turn.state == 0 ? nothing_ : part.lists[turn.state];
         if (turn.state != 0) {
             if (list.empty()) continue;
-            if (!list.expire(low)) drop_expired(list, turn.state, low, low);
+            if (!list.expire(low)) store_.drop_expired(list, turn.state, low, low);
             if (list.empty()) continue;
             list.touched += static_cast<int64_t>(turn.arcs.size());
         }
         replace_by(turn, list, event);
     }
-    if (!touched_.empty()) finish(part, partition, event, low);
+    if (!maker_.states().empty()) finish(part, partition, event, low);
     exchange(part);
     part.shared = shares_;
     if (tells_live_) {
-        if (live_.size() <= partition) live_.resize(parts_.size());
+        if (live_.size() <= partition) live_.resize(store_.partitions().size());
         live_[partition] = replaced_.empty() ? 0 : 1;
     }
     replaced_.clear();
@@ -117,7 +118,7 @@ void NodeEngine::replace_by(const StateArcs& turn, NodeList& list, const Event& 
             at += static_cast<uint32_t>(block_rows);
             if (count == 0) continue;
             if (way.only_ends) {
-                make(arc, list, rows, event, 0, false);
+                maker_.make(arc, list, rows, event, 0, false);
             } else {
                 succeed(arc, way.cell_group, list, rows, event);
             }
@@ -128,17 +129,17 @@ void NodeEngine::replace_by(const StateArcs& turn, NodeList& list, const Event& 
 // Make a node from each of some rows, with the cell that binds the event. Arcs with one number share the cell of a row.
 void NodeEngine::succeed(const Arc& arc, uint32_t shared, NodeList& list, std::span<const uint32_t> rows,
                          const Event& event) {
-    NodeList& to = made_[arc.target].nodes;
+    NodeList& to = maker_.of(arc.target).nodes;
     if (to.empty()) replaced_.push_back(arc.target);
     const uint32_t first = to.extend(tables_.states[arc.target].slots, rows.size());
-    writer_.write(arc, list, rows, event, to, first, admission_.hidden);
+    writer_.write(arc, list, rows, event, to, first, shedding_.hidden());
     int64_t *starts = to.starts() + first, *positions = to.positions() + first;
     uint32_t* cells = to.cells() + first;
     int32_t* errors = to.errors() + first;
     const int64_t* begun = list.starts();
     const uint32_t* pasts = list.cells();
     uint32_t* known = shared == NIL ? nullptr : cells_of_.data() + size_t{shared} * list.size();
-    const uint32_t number = bound(event);
+    const uint32_t number = binder_.bind(event);
     const int64_t now = key(event);
     int64_t before = first == 0 ? NEVER : starts[-1];
     for (size_t k = 0; k < rows.size(); ++k) {
@@ -162,12 +163,12 @@ void NodeEngine::succeed(const Arc& arc, uint32_t shared, NodeList& list, std::s
 }
 
 // Make the new nodes the lists of their states.
-void NodeEngine::exchange(Part& part) {
+void NodeEngine::exchange(PartitionNodes& part) {
     for (NodeList& list : part.lists) {
         if (!list.empty()) list.clear();
     }
     for (const uint32_t state : replaced_) {
-        NodeList &nodes = made_[state].nodes, &list = part.lists[state];
+        NodeList &nodes = maker_.of(state).nodes, &list = part.lists[state];
         nodes.apart = true;
         if (list.capacity() < nodes.capacity()) {
             list.copy(nodes, tables_.states[state].slots);

@@ -7,7 +7,7 @@
 
 #include "chains/node_list.hpp"
 #include "common/columns.hpp"
-#include "nodes/nodes_merging.hpp"
+#include "nodes/equal_nodes.hpp"
 #include "plan/tables.hpp"
 #include "shedding/shedding.hpp"
 

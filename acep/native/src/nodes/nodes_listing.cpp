@@ -8,8 +8,8 @@ namespace acep {
 ListedColumns NodeEngine::list_partial_matches(const ListingRequest& request) const {
     check_has_events();
     PartialMatchList listed(request, arena_, partitions_);
-    for (uint32_t p = 0; p < parts_.size(); ++p) {
-        const Part& part = parts_[p];
+    for (uint32_t p = 0; p < store_.partitions().size(); ++p) {
+        const PartitionNodes& part = store_.partitions()[p];
         const int64_t last = request.last_position(tables_.strict, partitions_.positions[p]);
         const int64_t now = tables_.counted ? last : request.clock;
         const int64_t low = tables_.span < 0 ? NEVER : earliest(now, tables_.span);
@@ -18,7 +18,7 @@ ListedColumns NodeEngine::list_partial_matches(const ListingRequest& request) co
             auto& list = const_cast<NodeList&>(part.lists[s]);  // only read
             for (uint32_t i = list.head; i < list.end; ++i) {
                 if (list.starts()[i] < low || !may_go_on(list, i, s, last)) continue;
-                const int64_t utility = shed_ ? shed_->utility(list, i, s, p, now) : -1;
+                const int64_t utility = shedding_.active() ? shedding_.active()->utility(list, i, s, p, now) : -1;
                 listed.add({p, s, list.cells()[i], list.errors()[i], list.starts()[i], low, utility});
             }
         }
@@ -29,9 +29,9 @@ ListedColumns NodeEngine::list_partial_matches(const ListingRequest& request) co
 std::unique_ptr<Engine> NodeEngine::copy(int64_t events) const {
     check_has_events();
     Tables tables = tables_;
-    for (size_t s = 1; s < tables.states.size(); ++s) tables.states[s].slots -= admission_.hidden;
+    for (size_t s = 1; s < tables.states.size(); ++s) tables.states[s].slots -= shedding_.hidden();
     auto other = std::make_unique<NodeEngine>(std::move(tables), classifier_, partitions_);
-    if (shedding() != nullptr) other->shed().set(shedding()->table());
+    if (shedding_.any() != nullptr) other->shed().set(shedding_.any()->table());
     copy_state(*this, *other, events);
     return other;
 }

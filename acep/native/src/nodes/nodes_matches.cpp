@@ -14,49 +14,24 @@ struct CompleteRun {
 
 }  // namespace
 
-// Put the cells of a group of united nodes before `chain`: one for all nodes that crossed the same negations.
-Chain NodeEngine::bind_all(Made& made, uint32_t leader, const Event& event, Chain chain) {
-    const Arc& arc = *made.arcs[leader];
-    for (uint32_t at = leader; at != NIL; at = made.also[at]) {
-        if (made.arcs[at] == nullptr) continue;  // bound already
-        const Arc& same = *made.arcs[at];
-        Chain past;
-        bool begins = false;
-        for (uint32_t k = at; k != NIL; k = made.also[k]) {
-            if (made.arcs[k] == nullptr || made.arcs[k]->history != same.history) continue;
-            made.arcs[k] = nullptr;
-            uint32_t cell = made.nodes.cells()[k];
-            if (cell == NIL) {
-                begins = true;
-            } else {
-                past = arena_.unite(past, arena_.chain(cell), bound(event));
-            }
-        }
-        if (past.cell != NIL)
-            chain = arena_.bind(bound(event), event.id, arc.var, same.number, past, key(event), chain);
-        if (begins) chain = arena_.bind(bound(event), event.id, arc.var, same.number, {}, key(event), chain);
-        if (tables_.negations.empty()) break;
-    }
-    return chain;
-}
-
 // Complete matches -------------------------------------------------------------------------------
 
-void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low) {
+void NodeEngine::complete(PartitionNodes& part, uint32_t partition, uint32_t state, NewNodes& made, const Event& event,
+                          int64_t low) {
     // Without merging, the first node of a group has the least error; with it, all pasts are in one node.
     const auto wanted = [&](uint32_t i, int64_t error) {
-        return (merging_.unites || made.gone[i] == 0) && error <= tables_.budget;
+        return (merging_.unites() || made.is_gone[i] == 0) && error <= tables_.budget;
     };
     const auto complete_row = [&](uint32_t i, int64_t error) {
-        if (shed_) {
-            shed_->found(shed_->mark(made.nodes, i, state), partition, key(event), event.ts, error);
-            if (shed_->shadow) return;
-            shed_->hit();
-            if (shed_->clears()) admission_.clears = true;
+        if (shedding_.active()) {
+            shedding_.active()->found(shedding_.active()->mark(made.nodes, i, state), partition, key(event), event.ts,
+                                      error);
+            if (shedding_.active()->shadow) return;
+            shedding_.note_point();
         }
         const Arc& arc = *made.arcs[i];
         const Chain past = arena_.chain(made.nodes.cells()[i]);
-        const uint32_t own = completion_ ? bound(event) : NIL;
+        const uint32_t own = completion_ ? binder_.bind(event) : NIL;
         if (completion_) error -= tables_.states[state].ends;
         Ending root{{event.id, key(event), NEVER, past.cell, NIL, own, arc.var, arc.number}, past, error, 0, state};
         if (!completion_) root.bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
@@ -64,15 +39,15 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
         if (flows()) {
             endings_.all.push_back(root);
         } else if (give(partition, root, event, low)) {
-            made.gone[i] = 1;
-            made.united = true;
+            made.is_gone[i] = 1;
+            made.has_gone = true;
         }
     };
     // A node that is united with others may have sequences that began before its own.
-    if (!tables_.rises || !tables_.firsts || merging_.unites) return endings(state, event, wanted, complete_row);
+    if (!tables_.rises || !tables_.firsts || merging_.unites()) return endings(state, event, wanted, complete_row);
     std::vector<CompleteRun> runs;  // the longest first: where HAVING fails for it, it fails for all
     endings(state, event, wanted, [&](uint32_t i, int64_t error) {
-        runs.push_back({first_position(made.nodes, state, i), error, i});
+        runs.push_back({store_.first_position(made.nodes, state, i), error, i});
         if (runs.back().first < runs.front().first) std::swap(runs.back(), runs.front());
     });
     for (const CompleteRun& run : runs) {
@@ -156,7 +131,10 @@ bool NodeEngine::give_match(uint32_t partition, const Ending& root, const Event&
         output_.tally.add(partition, keys, width, event.ts, root.bundle, root.error, arrived);
         return true;
     }
-    if (bounded() && !may_give(length)) return false;
+    if (bounded() && !memory_.may_write(length, output_.given())) {
+        if (walks.lacks_first()) ++shedding_.active()->withheld;
+        return false;
+    }
     const Cell& first = *path[length - 1];
     const int64_t start = length == 1 ? event.ts : tables_.counted ? arena_.events[first.event].ts : first.latest;
     output_.add(start, event.ts, root.error, root.bundle, keys, width);
@@ -234,55 +212,18 @@ void NodeEngine::distinct(size_t first) {
     o.resize_events(static_cast<size_t>(o.offsets[to]));
 }
 
-// Time -------------------------------------------------------------------------------------------
-
-void NodeEngine::alive(uint32_t partition, int64_t low, int64_t clock, Alive& found) {
-    if (partition >= parts_.size()) return;
-    Part& part = parts_[partition];
-    for (uint32_t s = 0; s < part.lists.size(); ++s) {
-        NodeList& list = part.lists[s];
-        for (uint32_t i = list.head; i < list.end; ++i) {
-            if (list.starts()[i] < low) continue;
-            const int64_t error = list.errors()[i] + tables_.states[s].rest;
-            found.add({first_position(list, s, i), error, clock}, list.starts()[i]);
-        }
-    }
-}
-
-// End the nodes of a partition that began at position `upto` or before.
-void NodeEngine::end_begun(uint32_t partition, int64_t upto) {
-    if (partition >= parts_.size()) return;
-    Part& part = parts_[partition];
-    for (uint32_t s = 0; s < part.lists.size(); ++s) {
-        NodeList& list = part.lists[s];
-        if (list.empty()) continue;
-        const int64_t now = tables_.counted ? part.last : clock_;
-        keep(list, s, now, EndReason::taken, [&](uint32_t i) { return first_position(list, s, i) > upto; });
-    }
-}
-
-// Return the position of the first event of a match node that is united with no other, or the least one that is stored.
-int64_t NodeEngine::first_position(NodeList& list, uint32_t state, uint32_t row) const {
-    if (tables_.firsts) return list.slot(common(tables_.states[state]))[row];
-    uint32_t cell = list.cells()[row];
-    while (arena_.cells[cell].past != NIL) cell = arena_.cells[cell].past;
-    return arena_.events[arena_.cells[cell].event].position;
-}
-
 // Pass complete runs through more steps from now on.
 void NodeEngine::complete_in_steps() {
     completion_ = std::make_unique<Completion>(tables_, classifier_, partitions_, arena_, output_, work_,
                                                [this](uint32_t p, int64_t low, int64_t clock, Alive& found) {
-        alive(p, low, clock, found);
-    }, [this](uint32_t p, int64_t upto) { end_begun(p, upto); });
+        store_.find_prospects(p, low, clock, found);
+    }, [this](uint32_t p, int64_t upto) { store_.drop_begun(p, upto); });
     tells_live_ = false;
 }
 
 void NodeEngine::end() {
-    for (Part& part : parts_) {
-        part.each([](NodeList& list, uint32_t) { list.clear(); });
-    }
-    if (bounded()) recount();
+    store_.clear_all();
+    if (bounded()) memory_.recount();
     if (completion_) completion_->end();
 }
 

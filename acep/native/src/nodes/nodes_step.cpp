@@ -26,7 +26,7 @@ int64_t charge(uint64_t evaluated, uint64_t nodes, int64_t touches) {
 }  // namespace
 
 void NodeEngine::begin(const StateArcs& turn, const Event& event) {
-    if (resting_ && !suffices(turn.arcs.size())) wake(key(event));
+    if (shedding_.resting() && !shedding_.suffices(turn.arcs.size())) wake(key(event));
     KnownFuture* const future = future_of(event);
     for (const Arc* arc : turn.arcs) {
         if (!arc->lifetime.has(event.ts)) continue;
@@ -34,41 +34,42 @@ void NodeEngine::begin(const StateArcs& turn, const Event& event) {
             future->spare(0, true);
             continue;
         }
-        if (shed_ && shed_->limited() && !shed_->affords()) {
-            if (shed_->shadow) {
-                shed_->lose(key(event));
+        if (shedding_.active() && shedding_.active()->limited() && !shedding_.active()->affords()) {
+            if (shedding_.active()->shadow) {
+                shedding_.active()->lose(key(event));
             } else {
-                ++shed_->refused;
+                ++shedding_.active()->refused;
             }
-            return shed_->deny();
+            return shedding_.active()->deny();
         }
         // A node that is refused by the event alone costs no touch.
-        const bool early = shed_ && separate(arc->target) && shed_->foresees(*arc);
+        const bool early =
+            shedding_.active() && merging_.is_separate(arc->target) && shedding_.active()->foresees(*arc);
         const bool hindered = !arc->leaving.empty() || !arc->binding.empty();
         const auto error = static_cast<int32_t>(arc->weight);
         const uint32_t first = 0;
         const bool possible = arc->weight + tables_.states[arc->target].rest <= tables_.budget;
-        if (early && !hindered && possible && !foreseen(*arc, nothing_, 0, event, error)) continue;
+        if (early && !hindered && possible && !shedding_.admits_early(*arc, nothing_, 0, event, error)) continue;
         ++work_.touches;
-        if (shed_) shed_->touched(work_.touches);
+        if (shedding_.active()) shedding_.active()->touched(work_.touches);
         if (!possible) continue;
         evaluator_.select(0, 1);
         if (evaluator_.keep_passing(arc->leaving, nothing_, 0, event, 1) == 0) continue;
         if (evaluator_.keep_passing(arc->binding, nothing_, 0, event, 1) == 0) continue;
-        if (early && hindered && !foreseen(*arc, nothing_, 0, event, error)) continue;
-        make(*arc, nothing_, std::span(&first, 1), event, error, early);
+        if (early && hindered && !shedding_.admits_early(*arc, nothing_, 0, event, error)) continue;
+        maker_.make(*arc, nothing_, std::span(&first, 1), event, error, early);
     }
 }
 
 // Remove what has expired, where it is cheap to find. Looking at all nodes of a list for it is paid for by what was spent
 // since on looking at some: only where nodes are shed, which depends on how many there are, it is done each time.
 NodeEngine::Living NodeEngine::find_living(NodeList& list, const StateArcs& turn, const Event& event, int64_t low) {
-    bool all = expire(list, turn.state, low) || list.oldest >= low;
+    bool all = store_.expire_head(list, turn.state, low) || list.oldest >= low;
     if (!all) {
         list.unsure += step_costs;
-        if (shed_ || bounded() || list.unsure >= list.size()) {
+        if (shedding_.active() || bounded() || list.unsure >= list.size()) {
             const auto [many, first_start] = list.survey(low);
-            if (2 * many <= list.size()) drop_expired(list, turn.state, low, low + tables_.span);
+            if (2 * many <= list.size()) store_.drop_expired(list, turn.state, low, low + tables_.span);
             all = many == list.size();
             if (all) list.oldest = first_start;
         }
@@ -136,7 +137,7 @@ void NodeEngine::extend(const StateArcs& turn, size_t number, NodeList& list, co
     if (all.size == 0) return;
     list.touched += charge(all.size, list.size(), work_.touches);
     work_.touches += static_cast<int64_t>(all.size);
-    if (shed_) shed_->touched(work_.touches);
+    if (shedding_.active()) shedding_.active()->touched(work_.touches);
     const int64_t same = gap_cost(tables_, arc, 0);  // for all rows where they are uniform
     if (uniform && same + rest > 0 && !decides) return;
     for (size_t at = 0; at < all.size;) {
@@ -146,11 +147,12 @@ void NodeEngine::extend(const StateArcs& turn, size_t number, NodeList& list, co
         if (!leaving.empty()) count = evaluator_.keep_passing(leaving, list, slots, event, count);
         if (!binding.empty()) count = evaluator_.keep_passing(binding, list, slots, event, count);
         if (future != nullptr && !decides) count = leading(*future, arc, list, slots, event, count);
-        if (uniform && !shed_ && !decides) {
-            if (count != 0) make(arc, list, std::span(evaluator_.rows(), count), event, same, false);
+        if (uniform && !shedding_.active() && !decides) {
+            if (count != 0) maker_.make(arc, list, std::span(evaluator_.rows(), count), event, same, false);
             continue;
         }
-        const bool scored = shed_ && count != 0 && separate(arc.target) && shed_->foresees(arc);
+        const bool scored =
+            shedding_.active() && count != 0 && merging_.is_separate(arc.target) && shedding_.active()->foresees(arc);
         for (size_t i = 0; i < count; ++i) {
             const uint32_t row = evaluator_.rows()[i];
             if (decides) {
@@ -163,79 +165,37 @@ void NodeEngine::extend(const StateArcs& turn, size_t number, NodeList& list, co
                 !future->leads(arc, list, slots, row, event, list.starts()[row], paid)) {
                 continue;
             }
-            if (scored && !foreseen(arc, list, row, event, static_cast<int32_t>(paid))) continue;
-            make(arc, list, std::span(&row, 1), event, paid - list.errors()[row], scored);
+            if (scored && !shedding_.admits_early(arc, list, row, event, static_cast<int32_t>(paid))) continue;
+            maker_.make(arc, list, std::span(&row, 1), event, paid - list.errors()[row], scored);
         }
     }
-}
-
-void NodeEngine::make(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, const Event& event, int64_t price,
-                      bool early) {
-    if (bounded() && !has_room(arc)) {
-        ++shed_->refused;
-        return;
-    }
-    Made& made = made_[arc.target];
-    if (made.arcs.empty()) touched_.push_back(arc.target);
-    const uint32_t slots = tables_.states[arc.target].slots;
-    const uint32_t i = made.nodes.extend(slots, rows.size());
-    const size_t n = rows.size(), width = made.nodes.capacity();
-    // Set rows [i, i + n) of a column.
-    const auto each = [&](auto* column, auto&& content) {
-        for (size_t k = 0; k < n; ++k) column[i + k] = content(rows[k]);
-    };
-    const int64_t now = key(event);
-    {
-        int64_t *starts = made.nodes.starts() + i, *positions = made.nodes.positions() + i;
-        uint32_t* cells = made.nodes.cells() + i;
-        int32_t* errors = made.nodes.errors() + i;
-        const int64_t* begun = list.starts();
-        const uint32_t* pasts = list.cells();
-        const int32_t* paid = list.errors();
-        for (size_t k = 0; k < n; ++k) {
-            const uint32_t row = rows[k];
-            starts[k] = arc.source == 0 ? now : begun[row];
-            positions[k] = event.position;
-            cells[k] = pasts[row];
-            errors[k] = paid[row] + static_cast<int32_t>(price);
-        }
-    }
-    writer_.write(arc, list, rows, event, made.nodes, i, admission_.hidden);
-    if (shed_) {
-        const size_t made_at = (slots - 2) * width, mark_at = made_at + width;
-        int64_t* words = made.nodes.slot(0);
-        uint8_t* tags = made.nodes.tags(0, slots);
-        each(words + made_at, [&](uint32_t) { return now; });
-        each(words + mark_at,
-             [&](uint32_t row) { return (early ? admission_.own_mark : inherited(arc, list, row)).word(); });
-        for (const size_t at : {made_at, mark_at}) each(tags + at, [](uint32_t) { return value; });
-    }
-    made.arcs.insert(made.arcs.end(), n, &arc);
-    work_.nodes += static_cast<int64_t>(n);
 }
 
 // End the nodes of a list that the event took for good. Where they are few of many, they are only marked as expired, so
 // that the others need not move.
 void NodeEngine::end_blocked(NodeList& list, uint32_t state, const Event& event) {
     const bool few = moved_for * blocked_rows_.size() < list.size();
-    const bool marks = few && dominance_ && !dominance_->states[state].front && tables_.timed() && !shed_ && !bounded();
+    const bool marks =
+        few && dominance_ && !dominance_->states[state].front && tables_.timed() && !shedding_.active() && !bounded();
     if (marks) {
         for (const uint32_t row : blocked_rows_) list.starts()[row] = NEVER;
         list.oldest = NEVER;
         list.sorted = false;
     } else {
-        keep(list, state, key(event), EndReason::taken, [&](uint32_t i) { return blocked_[i] == 0; });
+        store_.keep(list, state, key(event), EndReason::taken, [&](uint32_t i) { return blocked_[i] == 0; });
     }
     for (const uint32_t row : blocked_rows_) blocked_[row] = 0;
 }
 
-void NodeEngine::step(Part& part, const StateArcs& turn, const Event& event, int64_t low) {
+void NodeEngine::step(PartitionNodes& part, const StateArcs& turn, const Event& event, int64_t low) {
     NodeList& list = part.lists[turn.state];
     if (list.empty()) return;
-    if (shed_) shed_->tend(list, turn.state, key(event), low, static_cast<int64_t>(turn.arcs.size()));
+    if (shedding_.active())
+        shedding_.active()->tend(list, turn.state, key(event), low, static_cast<int64_t>(turn.arcs.size()));
     const Living living = find_living(list, turn, event, low);
     if (list.empty()) return;
-    if (resting_ && !suffices(list.size() * turn.arcs.size()) && !suffices(list.living(low) * turn.arcs.size())) {
+    if (shedding_.resting() && !shedding_.suffices(list.size() * turn.arcs.size()) &&
+        !shedding_.suffices(list.living(low) * turn.arcs.size())) {
         wake(key(event));
         return step(part, turn, event, low);
     }

@@ -1,4 +1,4 @@
-// The decision when to search for equal partial matches, which the node engine unites (nodes_merging.cpp).
+// Equality of partial matches by their registers, and the decision when to search for equal ones (node_merging.hpp).
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@ bool same(NodeList& nodes, uint32_t a, NodeList& others, uint32_t b, uint32_t sl
     return true;
 }
 
+// Return a hash of the registers of a row in the slots of `which`, and of a word.
 uint64_t hashed(NodeList& nodes, uint32_t row, uint64_t hash, uint32_t slots, const auto& which) {
     for (const uint32_t s : which) {
         const uint8_t tag = nodes.tags(s, slots)[row];
@@ -36,6 +37,7 @@ struct Trial {
 
     // Return whether the search pauses for one more partial match.
     bool pauses() { return rest != 0 && rest-- != 0; }
+    // End a trial, with a pause if it does not pay.
     void end(bool pays) {
         if (!pays) rest = most_rest;
         seen = met = 0;
@@ -48,7 +50,7 @@ struct Trial {
 };
 
 // The search for an equal partial match of an earlier event.
-struct Likes : Trial {
+struct EqualNodeSearch : Trial {
     bool possible = false;
     bool often = false;  // at least 15 in 16 of the last trial found one, so lists may become unsorted for it
     uint32_t joined = 0;  // how many were united with the one found
@@ -58,12 +60,6 @@ struct Likes : Trial {
         archive.at_most(most_rest, self.rest);
         archive.at_most(1, self.often);
     }
-};
-
-struct Merging {
-    bool unites = false;  // equal ones are united; else each has one sequence of events
-    std::vector<Likes> likes;  // by state
-    std::vector<Trial> unions;  // by state, under a budget: how many are united; if hardly any, new ones are separate
 };
 
 }  // namespace acep
