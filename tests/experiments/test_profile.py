@@ -23,7 +23,7 @@ CORE = "/x/_native.so"
     ("function", "file", "layer"),
     [
         ("acep::CheckEvaluator::keep_passing(std::vector<acep::Check> const&)", "nodes.cpp", "nodes: predicates"),
-        ("acep::NodeEngine::finish(acep::NodeEngine::Part&)", "nodes.cpp", "nodes: bind"),
+        ("acep::EventMatcher::store_new(acep::PartitionNodes&)", "nodes.cpp", "nodes: bind"),
         ("acep::NodeEngine::bytes() const", "nodes.cpp", "nodes: look"),
         ("acep::NodeList::size() const", "node_list.hpp", "nodes: look"),
         ("compare<long>", "vm_blocks.hpp", "programs"),

@@ -33,6 +33,13 @@ bool NodeStore::expire_shadow(PartitionNodes& part, int64_t low, int64_t when) {
     return true;
 }
 
+bool NodeStore::expire_all(PartitionNodes& part, int64_t low, int64_t when) {
+    for (uint32_t s = 0; s < part.lists.size(); ++s) {
+        if (!expire_head(part.lists[s], s, low)) drop_expired(part.lists[s], s, low, when);
+    }
+    return std::ranges::all_of(part.lists, [](const NodeList& list) { return list.empty(); });
+}
+
 void NodeStore::drop_shadow(PartitionNodes& part, int64_t when) {
     for (uint32_t s = 0; s < part.shadow.size(); ++s) drop_all(part.shadow[s], s, when, EndReason::shed);
     part.shadow.clear();
@@ -62,6 +69,35 @@ int64_t NodeStore::first_position(NodeList& list, uint32_t state, uint32_t row) 
     uint32_t cell = list.cells()[row];
     while (arena_.cells[cell].past != NIL) cell = arena_.cells[cell].past;
     return arena_.events[arena_.cells[cell].event].position;
+}
+
+int64_t NodeStore::count(const std::vector<uint32_t>& states, const Partitions& partitions, int64_t clock) const {
+    std::vector<uint8_t> is_wanted(tables_.states.size(), states.empty() ? 1 : 0);
+    for (const uint32_t state : states) is_wanted.at(state) = 1;
+    int64_t total = 0;
+    for (uint32_t p = 0; p < partitions_.size(); ++p) {
+        const PartitionNodes& part = partitions_[p];
+        int64_t low = NEVER;
+        if (tables_.timed()) low = earliest(clock, tables_.span);
+        if (tables_.counted) {
+            low = earliest(tables_.strict ? part.last_position : partitions.positions[p] - 1, tables_.span);
+        }
+        for (size_t s = 0; s < part.lists.size(); ++s) {
+            if (is_wanted[s] != 0) total += const_cast<NodeList&>(part.lists[s]).living(low);  // only read
+        }
+    }
+    return total;
+}
+
+void NodeStore::used_texts(UsedTexts& used) const {
+    for (const PartitionNodes& part : partitions_) {
+        const_cast<PartitionNodes&>(part).each([&](NodeList& list, uint32_t s) {  // only read
+            for (uint32_t k = 0; k < tables_.states[s].slots - (list.empty() ? 0 : shedding_.hidden()); ++k) {
+                for (uint32_t i = list.head; i < list.end; ++i) used.add(list.slot(k)[i]);
+            }
+        });
+    }
+    frames_.used_texts(used);
 }
 
 void NodeStore::find_prospects(uint32_t partition, int64_t low, int64_t clock, Alive& found) {

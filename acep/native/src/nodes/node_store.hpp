@@ -14,6 +14,7 @@
 #include "nodes/frames.hpp"
 #include "nodes/node_shedding.hpp"
 #include "plan/tables.hpp"
+#include "session/partitions.hpp"
 
 namespace acep {
 
@@ -29,6 +30,12 @@ struct PartitionNodes {
     int64_t last_event = -1;  // number of that event in the stream
     bool shared = true;  // nodes in different lists may have the same cell
 
+    // Return whether there are any nodes, from the last state back, which has them more often.
+    bool has_nodes() const {
+        const auto has_any = [](const NodeList& list) { return !list.empty(); };
+        return std::any_of(lists.rbegin(), lists.rend(), has_any) ||
+               std::any_of(shadow.rbegin(), shadow.rend(), has_any);
+    }
     // Call visit(list, state) for all lists.
     template <class Visit>
     void each(Visit&& visit) {
@@ -57,6 +64,10 @@ public:
     // Return a partition; nullptr if it had no event.
     PartitionNodes* find(uint32_t partition) {
         return partition < partitions_.size() ? &partitions_[partition] : nullptr;
+    }
+    // Return the number in the stream of a partition's last event; -1: it had none.
+    int64_t last_event(uint32_t partition) const {
+        return partition < partitions_.size() ? partitions_[partition].last_event : -1;
     }
     // Make the lists of a partition, or those of its shadow sample. `tight`: as for NodeList.
     void make_lists(std::vector<NodeList>& lists, bool tight) const {
@@ -116,6 +127,9 @@ public:
     // Remove all nodes of all partitions, without a log.
     void clear_all();
 
+    // Remove the nodes of a partition that began before `low`, but for the shadow sample; return whether none is left.
+    bool expire_all(PartitionNodes& part, int64_t low, int64_t when);
+
     // What nodes say ---------------------------------------------------------------------------------
 
     // Return the number of slots in which equal nodes are equal: without those of shedding and the first position.
@@ -124,6 +138,10 @@ public:
     }
     // Return the position of the first event of a node, or where it is united with others the least one that is stored.
     int64_t first_position(NodeList& list, uint32_t state, uint32_t row) const;
+    // Count the nodes in some states whose window is not over, without those of the shadow sample; no states: in all.
+    int64_t count(const std::vector<uint32_t>& states, const Partitions& partitions, int64_t clock) const;
+    // Mark the text codes that nodes hold.
+    void used_texts(UsedTexts& used) const;
     // Add the matches that the nodes of a partition may become which began at `low` or later.
     void find_prospects(uint32_t partition, int64_t low, int64_t clock, Alive& found);
 
@@ -147,11 +165,17 @@ public:
     void check_cells();
     // Check the frames of all nodes that were read.
     void check_frame_ages();
+    // Write or read the partitions, whose numbers are those of `keys`. `tight`: as for NodeList.
+    void write(Writer& out, const Partitions& keys);
+    void read(Reader& in, const Partitions& keys, bool tight);
+
+private:
+    // Write or read what a partition has besides its lists, and whether it has lists and a shadow sample.
+    template <class Archive>
+    static void partition_fields(auto& part, Archive& archive, int64_t end, bool& has_lists);
     // Write or read the nodes of a list, and check them. `end`: the number above all positions.
     void write_list(Writer& out, const NodeList& list, uint32_t state) const;
     void read_list(Reader& in, NodeList& list, uint32_t state, int64_t end);
-
-private:
     // Keep the rows that were read in a list if their references are valid; those of expired ones may not be.
     void check_list(NodeList& list, uint32_t state, int64_t end);
     // Write or read what shedding keeps for a list, and whether it is sorted.

@@ -125,4 +125,49 @@ void NodeStore::write_list(Writer& out, const NodeList& stored, uint32_t state) 
     });
 }
 
+template <class Archive>
+void NodeStore::partition_fields(auto& part, Archive& archive, int64_t end, bool& has_lists) {
+    archive.within(-1, end, part.last_position);
+    archive.within(-1, most_positions, part.last_event);
+    if constexpr (Archive::reads) {
+        if (part.last_event > archive.events) bad_state("number of an event");
+    }
+    Bundle::fields(part.bundle, archive);
+    archive.words(has_lists);
+}
+
+// Only utilities that were put off change.
+void NodeStore::write(Writer& out, const Partitions& keys) {
+    Shedding* const shed = shedding_.active();
+    out.size(partitions_, 0);
+    for (uint32_t p = 0; p < partitions_.size(); ++p) {
+        PartitionNodes& part = partitions_[p];
+        bool has_lists = !part.lists.empty();
+        partition_fields(part, out, keys.end(p, tables_.strict, out), has_lists);
+        if (shed != nullptr) out.words(!part.shadow.empty());
+        part.each([&](NodeList& list, uint32_t s) {
+            if (shed != nullptr) shed->catch_up(list, s, p);
+            write_list(out, list, s);
+        });
+    }
+}
+
+void NodeStore::read(Reader& in, const Partitions& keys, bool tight) {
+    in.size(partitions_, static_cast<int64_t>(keys.size()) + 1);
+    for (uint32_t p = 0; p < partitions_.size(); ++p) {
+        PartitionNodes& part = partitions_[p];
+        const int64_t end = keys.end(p, tables_.strict, in);
+        bool has_lists = false, has_shadow = false;
+        partition_fields(part, in, end, has_lists);
+        if (shedding_.active() != nullptr) in.words(has_shadow);
+        part.lists.resize(has_lists ? tables_.states.size() : 0);
+        part.shadow.resize(has_shadow ? tables_.states.size() : 0);
+        part.each([&](NodeList& list, uint32_t s) {
+            list.tight = tight;
+            read_list(in, list, s, end);
+        });
+    }
+    check_frame_ages();
+}
+
 }  // namespace acep

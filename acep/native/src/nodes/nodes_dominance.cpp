@@ -2,10 +2,9 @@
 // sequences of events are kept; a complete run is a match point with its error.
 #include "nodes/nodes_dominance.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
-
-#include "nodes/nodes.hpp"
 
 namespace acep {
 namespace {
@@ -17,8 +16,6 @@ constexpr uint32_t few = 8;
 constexpr uint32_t most_alike = 64;
 // Start of a row whose node was removed.
 constexpr int64_t gone = NEVER;
-// Number of comparisons that may be made without credit.
-constexpr int64_t dominance_margin = 2 * few;
 
 // The rank of a tag, in rising order: null, numbers, unbound.
 int rank(uint8_t tag) { return tag == value ? 1 : tag == null ? 0 : 2; }
@@ -235,88 +232,6 @@ Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint
         }
     }
     return met;
-}
-
-// Node engine for match points only --------------------------------------------------------------
-
-void NodeEngine::dominate(PartitionNodes& part, uint32_t partition, const Event& event, int64_t low) {
-    int64_t best = tables_.budget + 1;
-    const bool logs = shedding_.active() && shedding_.active()->logs();
-    for (uint32_t state : maker_.states()) {
-        if (tables_.states[state].accepts.empty()) continue;
-        const auto wanted = [&](uint32_t, int64_t error) { return error < (logs ? tables_.budget + 1 : best); };
-        endings(state, event, wanted, [&](uint32_t i, int64_t error) {
-            best = std::min(best, error);
-            if (logs)
-                shedding_.active()->found(shedding_.active()->mark(maker_.of(state).nodes, i, state), partition,
-                                          key(event), event.ts, error);
-        });
-    }
-    if (best <= tables_.budget && !(shedding_.active() && shedding_.active()->shadow)) {
-        const int64_t bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
-        output_.add(event.ts, event.ts, best, bundle, partitions_.key(partition), partitions_.width());
-        output_.offsets.push_back(0);
-        output_.at.push_back(arrived);
-        ++work_.matches;
-        if (shedding_.active()) shedding_.note_point();
-    }
-    Dominance& dominance = *dominance_;
-    dominance.log = shedding_.active();
-    dominance.now = key(event);
-    dominance.credit = std::min(dominance.credit + work_.touches - dominance.paid, Dominance::most_credit);
-    int64_t compared = 0;
-    for (uint32_t state : maker_.states()) {
-        NewNodes& made = maker_.of(state);
-        const State& s = tables_.states[state];
-        if (!s.arcs.empty()) {
-            NodeList& list = part.lists[state];
-            dominance.state = state;
-            for (uint32_t i = 0; i < made.nodes.end; ++i) {
-                if (shedding_.active() && !shedding_.active()->admit(made.nodes, i, state, partition, key(event)))
-                    continue;
-                if (shedding_.active()) store_.make_room(list, state, low);
-                if (shedding_.active() && shedding_.active()->limited()) {
-                    // Comparisons count as touches.
-                    shedding_.active()->touched(work_.touches + compared);
-                    const double room = shedding_.active()->afforded() - static_cast<double>(dominance_margin);
-                    if (room < 0) {
-                        if (shedding_.active()->shadow) shedding_.active()->lose(key(event));
-                        ++shedding_.active()->refused;
-                        continue;
-                    }
-                    if (room < static_cast<double>(dominance.credit)) dominance.credit = static_cast<int64_t>(room);
-                }
-                if (shedding_.resting()) {
-                    shedding_.resting()->touched(work_.touches + compared);
-                    const auto others = static_cast<double>(dominance_margin * shedding_.nodes_made());
-                    if (const double room = shedding_.resting()->tokens() - others;
-                        room < static_cast<double>(dominance.credit)) {
-                        dominance.credit = static_cast<int64_t>(room);
-                    }
-                }
-                Ranking& ranking = dominance.states[state];
-                uint32_t to = NIL;
-                // Where only a part of a list is compared, equal nodes are still looked up, as they are many.
-                const bool some = !ranking.front && ranking.equal.empty() && !ranking.ordered.empty();
-                if (const uint32_t equal = some ? merging_.find_equal(list, made, i, state, low) : NIL; equal != NIL) {
-                    if (list.starts()[equal] < made.nodes.starts()[i]) {
-                        to = equal;
-                        if (shedding_.active()) shedding_.active()->died(list, to, state, key(event), EndReason::taken);
-                    }
-                } else {
-                    to = dominance.place(ranking, list, made.nodes, i, s.slots, {low, shedding_.active() ? NEVER : low},
-                                         compared);
-                }
-                if (to == NIL) continue;
-                list.take(to, made.nodes, i, s.slots, made.nodes.starts()[i], NIL);
-                if (shedding_.active()) shedding_.active()->born(list, to, state, partition);
-            }
-        }
-        made.clear();
-    }
-    maker_.forget_states();
-    work_.touches += compared;
-    dominance.paid = work_.touches;
 }
 
 }  // namespace acep
