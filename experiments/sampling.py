@@ -24,7 +24,7 @@ FREQUENCY = 3_999  # samples a second; no multiple of what the system does by th
 FUNCTIONS = {
     "nodes: look": (
         *("event", "process", "match", "step", "begin", "begin_by", "extend", "extend_by", "find_alike", "load"),
-        *("end_broken_contiguity", "gap_cost", "bind", "replace", "may_replace", "make_from", "make_by"),
+        *("end_broken_contiguity", "gap_cost", "replace", "may_replace", "make_from", "make_by"),
     ),
     "nodes: predicates": ("keep_passing", "keep_few_passing", "holds_for_all_frames"),
     "nodes: make": (
@@ -114,7 +114,7 @@ APART = frozenset(
         *("ordered_search", "bind_ordered", "bound_rows", "earliest_ends", "failures", "open_walk"),
         *("bound_walk", "bind_walks", "bound_search", "tied_conditions"),
         *("pattern_graph", "polling", "reachable", "row_conditions", "slopes", "start_pass", "state_masks"),
-        *("interval_follow", "interval_search", "bind_intervals", "signal_polling", "node_store_state"),
+        *("interval_follow", "interval_search", "bind_intervals", "signal_polling", "node_archive"),
     }
 )
 """Files that no workload spends time in: state as bytes, revisions, lists of partial matches, row patterns, and what

@@ -46,15 +46,15 @@ Candidates CandidateFinder::find(const RegisterKey& key, NodeList& list, uint32_
     return {alive_.begin(), alive_.size(), list.head};
 }
 
-void CandidateFinder::find_alive(NodeList& list, int64_t low) {
-    alive_.begin(list.size() + size_t{1});
+inline void CandidateFinder::find_alive(NodeList& list, int64_t low) {
+    alive_.reset(list.size() + size_t{1});
     const int64_t* const starts = list.starts();
     for (uint32_t row = list.head; row < list.end; ++row) alive_.add_if(row, starts[row] >= low);
     list.unsure += list.size();
 }
 
-CandidateFinder::Fit CandidateFinder::fit_of(const RegisterKey& key, NodeList& list, uint32_t slots,
-                                             uint32_t row) const {
+inline CandidateFinder::Fit CandidateFinder::fit_of(const RegisterKey& key, NodeList& list, uint32_t slots,
+                                                    uint32_t row) const {
     Fit fit = Fit::yes;
     for (size_t k = 0; k < key.parts.size(); ++k) {
         const RegisterKey::Part& part = key.parts[k];
@@ -76,7 +76,7 @@ CandidateFinder::Fit CandidateFinder::fit_of(const RegisterKey& key, NodeList& l
     return fit;
 }
 
-bool CandidateFinder::set_wanted(const RegisterKey& key, const Event& event) {
+inline bool CandidateFinder::set_wanted(const RegisterKey& key, const Event& event) {
     bool has_null = false;
     wanted_.resize(key.parts.size());
     for (size_t k = 0; k < key.parts.size(); ++k) {
@@ -118,9 +118,9 @@ void CandidateFinder::index_rows(const RegisterKey& key, NodeList& list, uint32_
     index.indexed = list.end;
 }
 
-void CandidateFinder::find_alike(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event,
-                                 int64_t low, bool all_alive) {
-    alike_.begin(list.size() + size_t{1});
+inline void CandidateFinder::find_alike(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event,
+                                        int64_t low, bool all_alive) {
+    alike_.reset(list.size() + size_t{1});
     const bool has_null = set_wanted(key, event);
     if (has_null && list.plain) return;
     if (list.by_registers.size() <= key.number) list.by_registers.resize(key.number + 1);
@@ -136,8 +136,8 @@ void CandidateFinder::find_alike(const RegisterKey& key, NodeList& list, uint32_
     look_up(key, list, slots, index, low, all_alive, has_null);
 }
 
-void CandidateFinder::look_up(const RegisterKey& key, NodeList& list, uint32_t slots, RegisterIndex& index, int64_t low,
-                              bool all_alive, bool null) {
+inline void CandidateFinder::look_up(const RegisterKey& key, NodeList& list, uint32_t slots, RegisterIndex& index,
+                                     int64_t low, bool all_alive, bool null) {
     index_rows(key, list, slots, index);
     const int64_t* const starts = list.starts();
     const auto add = [&](uint32_t row, Fit fit) {
@@ -159,7 +159,7 @@ void CandidateFinder::look_up(const RegisterKey& key, NodeList& list, uint32_t s
 }
 
 // All combinations of the cells of bands. Some of them may share a bucket.
-void CandidateFinder::find_buckets(const RegisterKey& key, const RegisterIndex& index) {
+inline void CandidateFinder::find_buckets(const RegisterKey& key, const RegisterIndex& index) {
     const auto combine = [&](auto&& self, size_t k, uint64_t hash) -> void {
         if (k == key.parts.size()) return buckets_.push_back(index.bucket(hash));
         const auto [first, last] = wanted_[k].cells;

@@ -31,8 +31,9 @@ public:
     // The classifier must outlive the finder.
     explicit CandidateFinder(const EventClassifier& classifier) : classifier_(classifier) {}
 
-    // Set when the index is used; a memory bound forbids it.
+    // Set when the index is used.
     void set_index_use(Taking use) { index_use_ = use; }
+    // Use no index from now on, whatever was set: there is a bound on memory.
     void forbid_index() { is_index_forbidden_ = true; }
 
     // Return what an arc compares with an event, with the number of its index among those of the state.
@@ -48,6 +49,7 @@ public:
         alive_.release();
         alike_.release();
     }
+    // Return the bytes of its buffers.
     int64_t bytes() const { return alive_.bytes() + alike_.bytes(); }
 
 private:

@@ -6,8 +6,23 @@
 
 namespace acep {
 
+bool ChangingArcs::is_same_plan(const Tables& tables) const {
+    bool same = tables_.dynamic && tables.dynamic && tables.states.size() >= tables_.states.size() &&
+                tables.variables >= tables_.variables && tables.span == tables_.span &&
+                tables.counted == tables_.counted && tables.strict == tables_.strict && tables.told == tables_.told &&
+                tables.partitions == tables_.partitions && tables.choice == tables_.choice &&
+                tables.skip == tables_.skip && tables.firsts == tables_.firsts &&
+                tables.kept.size() >= tables_.kept.size() && tables.negations.size() >= tables_.negations.size() &&
+                tables.returns.size() == tables_.returns.size();
+    for (size_t s = 0; same && s < tables_.states.size(); ++s) {
+        same = tables.states[s].slots == tables_.states[s].slots;
+    }
+    return same;
+}
+
 bool ChangingArcs::may_add(const Tables& tables) const {
-    return tables_.told != 0 && tables_.frames.empty() && tables.frames.empty() && !tables_.completes() &&
+    return is_same_plan(tables) && tables.states.size() == tables_.states.size() && tables_.told != 0 &&
+           tables_.frames.empty() && tables.frames.empty() && !tables_.completes() &&
            std::ranges::all_of(tables.states, [](const State& s) { return s.ignoring.empty(); });
 }
 

@@ -16,7 +16,9 @@ public:
 
     // Forget where arcs are, as the tables are others.
     void forget() { places_.clear(); }
-    // Return whether arcs of other tables can be added: only those of hand-written automata, whose arcs keep no lists of
+    // Return whether partial matches can go on with other tables.
+    bool is_same_plan(const Tables& tables) const;
+    // Return whether arcs of other tables with the same states can be added: only those of hand-written automata, whose arcs keep no lists of
     // frames and pass no negations.
     bool may_add(const Tables& tables) const;
     // Add the arcs of other tables with the same states; their numbers follow those of the arcs so far. Throw

@@ -23,7 +23,6 @@ public:
 
     // Return the rows of the block: room for `block_rows` of them. Who sets them says whether they follow each other.
     uint32_t* rows() { return rows_.data(); }
-    const uint32_t* rows() const { return rows_.data(); }
     // Note whether the rows of the block follow each other, so that registers need no copy.
     void set_contiguous(bool contiguous) { contiguous_ = contiguous; }
     // Make rows [first, first + count) the block; `count` is at most `block_rows`.
@@ -55,6 +54,7 @@ public:
     // Compute a program without inputs; return false if its value is null.
     bool compute_constant(const BlockProgram& program, int64_t& word);
 
+    // Return the bytes of its buffers.
     int64_t bytes() const { return heap_bytes(rows_); }
 
 private:

@@ -33,7 +33,7 @@ uint64_t hashed(NodeList& nodes, uint32_t row, uint64_t hash, uint32_t slots, co
 struct Trial {
     static constexpr uint32_t size = 256;
     static constexpr uint32_t most_rest = 16 * size;
-    uint32_t seen = 0, met = 0, rest = 0;
+    uint32_t seen = 0, met = 0, rest = 0;  // rest: partial matches until the next trial
 
     // Return whether the search pauses for one more partial match.
     bool pauses() { return rest != 0 && rest-- != 0; }
@@ -51,10 +51,11 @@ struct Trial {
 
 // The search for an equal partial match of an earlier event.
 struct EqualNodeSearch : Trial {
-    bool possible = false;
+    bool possible = false;  // nodes of different events may be equal
     bool often = false;  // at least 15 in 16 of the last trial found one, so lists may become unsorted for it
     uint32_t joined = 0;  // how many were united with the one found
 
+    // Write or read the numbers.
     static void fields(auto& self, auto& archive) {
         archive.at_most(size - 1, self.seen, self.met, self.joined);
         archive.at_most(most_rest, self.rest);

@@ -51,7 +51,7 @@ void EventMatcher::process(PartitionNodes& part, uint32_t partition, const Event
     if (is_watched) match_shadow(part, partition, event, begins_shadow);
 }
 
-void EventMatcher::begin_event(PartitionNodes& part, const Event& event) {
+inline void EventMatcher::begin_event(PartitionNodes& part, const Event& event) {
     store_.note_event(part, event, engine_.arrived, engine_.again);
     parts_.binder.begin_event();
     engine_.walks.begin();
@@ -69,7 +69,7 @@ void EventMatcher::begin_shedding_event(uint32_t partition, const Event& event) 
     }
 }
 
-void EventMatcher::match(PartitionNodes& part, uint32_t partition, const Event& event) {
+inline void EventMatcher::match(PartitionNodes& part, uint32_t partition, const Event& event) {
     Completion* const completion = parts_.completion.get();
     if (completion != nullptr) {
         completion->arrived = engine_.arrived;
@@ -82,13 +82,12 @@ void EventMatcher::match(PartitionNodes& part, uint32_t partition, const Event& 
     if (completion != nullptr) completion->after(partition, event);
 }
 
-void EventMatcher::step(PartitionNodes& part, uint32_t partition, const Event& event, int64_t low, bool begins) {
+inline void EventMatcher::step(PartitionNodes& part, uint32_t partition, const Event& event, int64_t low, bool begins) {
     for (const StateArcs& arcs : parts_.pattern_arcs.of(event.pattern)) {
         if (arcs.state != 0) {
             extender_.extend(part, arcs, event, low);
         } else if (begins) {
-            Shedding* const shed = shedding_.active();
-            shedding_.set_first_mark(shed != nullptr ? shed->begin(partition, event) : Mark());
+            if (Shedding* const shed = shedding_.active()) shedding_.set_first_mark(shed->begin(partition, event));
             extender_.begin(arcs, event);
         }
     }
@@ -141,7 +140,7 @@ void EventMatcher::match_shadow(PartitionNodes& part, uint32_t partition, const 
     std::swap(part.lists, part.shadow);
 }
 
-bool EventMatcher::admits(const PartitionNodes& part, const Event& event) {
+inline bool EventMatcher::admits(const PartitionNodes& part, const Event& event) {
     if (shedding_.active()->table().admit.empty()) return true;
     int64_t oldest = tables_.key(event);
     for (const NodeList& list : part.lists) {
@@ -150,7 +149,7 @@ bool EventMatcher::admits(const PartitionNodes& part, const Event& event) {
     return shedding_.admits(event, oldest);
 }
 
-bool EventMatcher::may_replace_all(PartitionNodes& part, uint32_t partition, const Event& event) {
+inline bool EventMatcher::may_replace_all(PartitionNodes& part, uint32_t partition, const Event& event) {
     Shedding* const resting = shedding_.resting();
     if (resting == nullptr) return shedding_.active() == nullptr;
     shedding_.begin_event();
@@ -164,7 +163,7 @@ bool EventMatcher::may_replace_all(PartitionNodes& part, uint32_t partition, con
     return shedding_.suffices(touches);
 }
 
-bool EventMatcher::replace(PartitionNodes& part, uint32_t partition, const Event& event) {
+inline bool EventMatcher::replace(PartitionNodes& part, uint32_t partition, const Event& event) {
     const std::vector<StateArcs>& arcs = parts_.pattern_arcs.of(event.pattern);
     if (part.lists.empty()) part.lists.resize(tables_.states.size());
     if (!replacement_.may_replace(part, arcs, event)) return false;

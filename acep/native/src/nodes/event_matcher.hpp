@@ -26,8 +26,9 @@ public:
 
     // Process an event of a partition.
     void process(PartitionNodes& part, uint32_t partition, const Event& event);
-    // Return whether the matches of the current event are yet to be written; write more of them.
+    // Return whether matches of the current event are yet to be written.
     bool is_unfinished() const { return emitter_.is_unfinished(); }
+    // Write more of them, while there is room.
     void resume(uint32_t partition, const Event& event) { emitter_.resume(partition, event, oldest_start(event)); }
 
     // Return whether an event may replace all nodes of its partition.
@@ -46,6 +47,7 @@ public:
         extender_.release();
         ender_.release();
     }
+    // Return the bytes of its buffers.
     int64_t bytes() const { return extender_.bytes() + ender_.bytes(); }
 
 private:

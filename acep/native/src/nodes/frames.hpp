@@ -85,6 +85,7 @@ public:
 
     // Shrink the buffer to its content.
     void shrink() { frames_.shrink(); }
+    // Return the bytes of its buffers.
     int64_t bytes() const { return heap_bytes(frames_); }
     // Mark the words of all frames as text codes that may be in use.
     void used_texts(UsedTexts& used) const;

@@ -42,8 +42,8 @@ void MatchEmitter::complete(PartitionNodes& part, uint32_t partition, uint32_t s
     }
 }
 
-void MatchEmitter::complete_row(PartitionNodes& part, uint32_t partition, uint32_t state, NewNodes& made, uint32_t row,
-                                int64_t error, const Event& event, int64_t low) {
+inline void MatchEmitter::complete_row(PartitionNodes& part, uint32_t partition, uint32_t state, NewNodes& made,
+                                       uint32_t row, int64_t error, const Event& event, int64_t low) {
     const int64_t now = tables_.key(event);
     if (Shedding* const shed = shedding_.active()) {
         shed->found(shed->mark(made.nodes, row, state), partition, now, event.ts, error);
@@ -94,13 +94,13 @@ void MatchEmitter::walk(const Ending& ending, int64_t low, auto&& emit) {
     }
 }
 
-bool MatchEmitter::may_walk() {
+inline bool MatchEmitter::may_walk() {
     if (walks_.may()) return true;
     if (walks_.lacks_first() && shedding_.any() != nullptr) ++shedding_.any()->withheld;
     return false;
 }
 
-bool MatchEmitter::give(uint32_t partition, const Ending& ending, const Event& event, int64_t low) {
+inline bool MatchEmitter::give(uint32_t partition, const Ending& ending, const Event& event, int64_t low) {
     bool is_over = false;  // a node whose matches are chosen among has one sequence of events
     walk(ending, low, [&](const Cell* const* path, size_t length) {
         if (!may_walk()) return false;
@@ -139,8 +139,8 @@ void MatchEmitter::resume(uint32_t partition, const Event& event, int64_t low) {
     if (completion_) completion_->after(partition, event);
 }
 
-bool MatchEmitter::write_match(uint32_t partition, const Ending& ending, const Event& event, const Cell* const* path,
-                               size_t length) {
+inline bool MatchEmitter::write_match(uint32_t partition, const Ending& ending, const Event& event,
+                                      const Cell* const* path, size_t length) {
     const int64_t* keys = partitions_.key(partition);
     const size_t width = partitions_.width();
     if (output_.tally.kind != Tally::off && tables_.unambiguous) {

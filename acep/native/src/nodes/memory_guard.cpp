@@ -23,7 +23,7 @@ constexpr int64_t stretch_events = 1024;  // for which the bytes of matches are 
 int64_t MemoryGuard::list_bytes(const NodeList& list, uint32_t state) const {
     if (list.empty()) return 0;
     const int64_t n = list.size();
-    const int64_t index = dominance_ != nullptr ? 40 : merging_.may_equal_earlier(state) ? 32 : 0;
+    const int64_t index = points_only_ ? 40 : merging_.may_equal_earlier(state) ? 32 : 0;
     return std::max(least_rows, 2 * n) * node_bytes(state) + n * (index + row_bytes);
 }
 
@@ -88,7 +88,7 @@ bool MemoryGuard::has_room_for(const Arc& arc) {
     if (coming_new_ + made > most_new_) return false;
     int64_t coming = 0;
     if (!tables_.states[arc.target].arcs.empty()) {
-        const int64_t cells = dominance_ != nullptr ? 0 : cells_each * cell_bytes;
+        const int64_t cells = points_only_ ? 0 : cells_each * cell_bytes;
         coming = 2 * node_bytes(arc.target) + row_bytes + 40 + cells;
     }
     for (const Put& p : arc.puts) coming += p.write == Write::frames ? FrameStore::bytes_each : 0;

@@ -30,10 +30,10 @@ struct StoredBytes {
 
 class MemoryGuard {
 public:
-    // All must outlive it. There is no bound at first.
+    // All must outlive it. There is no bound at first. `points_only`: only match points are asked for.
     MemoryGuard(const Tables& tables, NodeStore& store, const Arena& arena, const FrameStore& frames,
                 const Partitions& partitions, const NodeShedding& shedding, const NodeMerging& merging,
-                const Dominance* dominance)
+                bool points_only)
         : tables_(tables),
           store_(store),
           arena_(arena),
@@ -41,7 +41,7 @@ public:
           partitions_(partitions),
           shedding_(shedding),
           merging_(merging),
-          dominance_(dominance) {}
+          points_only_(points_only) {}
 
     // Return whether there is a bound. Then decisions depend on the bytes that the content may take, not on the capacity
     // that happens to be reserved.
@@ -57,8 +57,9 @@ public:
     // Return the least bound that leaves room for the containers of one partition.
     int64_t least_bound() const;
 
-    // Return the bytes of the nodes of a partition, or of all.
+    // Return the bytes of the nodes of a partition.
     StoredBytes bytes_of(const PartitionNodes& part) const;
+    // Return those of all partitions, as last counted.
     StoredBytes stored() const { return stored_; }
     // Count the bytes of all nodes anew.
     void recount();
@@ -108,6 +109,7 @@ public:
         std::vector<float>().swap(best_);
         std::vector<uint8_t>().swap(is_dropped_);
     }
+    // Return the bytes of its buffers.
     int64_t bytes() const { return heap_bytes(scores_, best_, is_dropped_); }
 
 private:
@@ -138,7 +140,7 @@ private:
     const Partitions& partitions_;
     const NodeShedding& shedding_;
     const NodeMerging& merging_;
-    const Dominance* const dominance_;
+    const bool points_only_;
 
     int64_t bound_ = -1;  // bytes; -1: none
     int64_t pool_ = 0;  // part of it for stored partial matches

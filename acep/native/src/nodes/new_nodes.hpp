@@ -22,6 +22,7 @@ struct NewNodes {
         nodes.clear();
         arcs.clear();
     }
+    // Return the bytes of its buffers.
     int64_t bytes() const { return nodes.bytes() + heap_bytes(arcs, next_equal, is_gone); }
 };
 

@@ -42,6 +42,7 @@ public:
 
     // Free the buffers.
     void release() { std::vector<uint8_t>().swap(passes_); }
+    // Return the bytes of its buffers.
     int64_t bytes() const { return heap_bytes(passes_); }
 
 private:

@@ -42,14 +42,14 @@ void NodeExtender::begin(const StateArcs& arcs, const Event& event) {
     for (const Arc* arc : arcs.arcs) {
         if (!arc->lifetime.has(event.ts)) continue;
         if (future != nullptr && future->least_start(event.row, *arc) > tables_.key(event)) {
-            future->spare(0, true);
+            future->note_saved(0, true);
             continue;
         }
         if (!begin_by(*arc, event)) return;
     }
 }
 
-bool NodeExtender::begin_by(const Arc& arc, const Event& event) {
+inline bool NodeExtender::begin_by(const Arc& arc, const Event& event) {
     Shedding* const shed = shedding_.active();
     if (shed != nullptr && shed->limited() && !shed->affords()) {
         if (shed->shadow) {
@@ -80,7 +80,8 @@ bool NodeExtender::begin_by(const Arc& arc, const Event& event) {
 
 // Looking at all nodes of a list for what has expired is paid for by what was spent since on looking at some: only where
 // nodes are shed, which depends on how many there are, it is done each time.
-NodeExtender::LiveNodes NodeExtender::find_live(NodeList& list, uint32_t state, const Event& event, int64_t low) {
+inline NodeExtender::LiveNodes NodeExtender::find_live(NodeList& list, uint32_t state, const Event& event,
+                                                       int64_t low) {
     bool all = store_.expire_head(list, state, low) || list.oldest >= low;
     if (!all) {
         list.unsure += step_costs;
@@ -112,7 +113,7 @@ void NodeExtender::extend(PartitionNodes& part, const StateArcs& arcs, const Eve
         return extend(part, arcs, event, low);
     }
     if (arcs.blocks) {
-        blocked_rows_.begin(list.end + size_t{1});
+        blocked_rows_.reset(list.end + size_t{1});
         if (is_blocked_.size() < list.end) is_blocked_.resize(list.end, 0);
     }
     for (size_t number = 0; number < n_arcs; ++number) {
@@ -121,8 +122,8 @@ void NodeExtender::extend(PartitionNodes& part, const StateArcs& arcs, const Eve
     if (arcs.blocks && blocked_rows_.size() != 0) end_blocked(list, arcs.state, event);
 }
 
-void NodeExtender::extend_by(const StateArcs& arcs, size_t number, NodeList& list, const Event& event,
-                             const LiveNodes& live) {
+inline void NodeExtender::extend_by(const StateArcs& arcs, size_t number, NodeList& list, const Event& event,
+                                    const LiveNodes& live) {
     const Arc& arc = *arcs.arcs[number];
     const RegisterKey& key = arcs.keys[number];
     const uint32_t slots = tables_.states[arcs.state].slots;
@@ -131,12 +132,12 @@ void NodeExtender::extend_by(const StateArcs& arcs, size_t number, NodeList& lis
     // No run that began before it can end within its window.
     const int64_t least = future == nullptr || decides ? NEVER : future->least_start(event.row, arc);
     if (least > tables_.key(event)) {
-        future->spare(key.empty() ? list.size() : look_up_costs);
+        future->note_saved(key.empty() ? list.size() : look_up_costs);
         return;
     }
     const Candidates all =
         finder_.find(key, list, slots, event, std::max(live.low, least), live.all && least <= live.low);
-    if (least > live.low && key.empty()) future->spare(list.size() - all.size);
+    if (least > live.low && key.empty()) future->note_saved(list.size() - all.size);
     if (all.size == 0) return;
     list.touched += charge(all.size, list.size(), work_.touches);
     work_.touches += static_cast<int64_t>(all.size);
@@ -159,7 +160,7 @@ void NodeExtender::extend_by(const StateArcs& arcs, size_t number, NodeList& lis
     }
 }
 
-size_t NodeExtender::fill_block(const Candidates& all, const Step& step, size_t& next) {
+inline size_t NodeExtender::fill_block(const Candidates& all, const Step& step, size_t& next) {
     size_t count = 0;
     uint32_t* const rows = evaluator_.rows();
     evaluator_.set_contiguous(step.uniform && all.rows == nullptr);
@@ -178,7 +179,7 @@ size_t NodeExtender::fill_block(const Candidates& all, const Step& step, size_t&
     return count;
 }
 
-size_t NodeExtender::keep_followed(const Step& step, size_t count) {
+inline size_t NodeExtender::keep_followed(const Step& step, size_t count) {
     NodeList& list = step.list;
     uint32_t* const rows = evaluator_.rows();
     size_t n_followed = 0;
@@ -186,13 +187,14 @@ size_t NodeExtender::keep_followed(const Step& step, size_t count) {
         const uint32_t row = rows[i];
         const int64_t error = list.errors()[row] + error_growth(tables_, step.arc, list, row, step.event);
         rows[n_followed] = row;
-        const bool leads = step.future->leads(step.arc, list, step.slots, row, step.event, list.starts()[row], error);
-        n_followed += leads ? 1 : 0;
+        const bool is_followed =
+            step.future->may_be_followed(step.arc, list, step.slots, row, step.event, list.starts()[row], error);
+        n_followed += is_followed ? 1 : 0;
     }
     return n_followed;
 }
 
-void NodeExtender::make_each(const Step& step, size_t count) {
+inline void NodeExtender::make_each(const Step& step, size_t count) {
     const Arc& arc = step.arc;
     NodeList& list = step.list;
     const int64_t rest = tables_.states[arc.target].rest;
@@ -207,7 +209,7 @@ void NodeExtender::make_each(const Step& step, size_t count) {
         const int64_t error = list.errors()[row] + growth;
         if (error + rest > tables_.budget) continue;
         if (step.decides && step.future != nullptr &&
-            !step.future->leads(arc, list, step.slots, row, step.event, list.starts()[row], error)) {
+            !step.future->may_be_followed(arc, list, step.slots, row, step.event, list.starts()[row], error)) {
             continue;
         }
         if (early && !shedding_.admits_early(arc, list, row, step.event, static_cast<int32_t>(error))) continue;
@@ -216,7 +218,7 @@ void NodeExtender::make_each(const Step& step, size_t count) {
 }
 
 // Where the blocked nodes are few of many, they are only marked as expired, so that the others need not move.
-void NodeExtender::end_blocked(NodeList& list, uint32_t state, const Event& event) {
+inline void NodeExtender::end_blocked(NodeList& list, uint32_t state, const Event& event) {
     const bool few = moved_for * blocked_rows_.size() < list.size();
     const bool marks = few && dominance_ != nullptr && !dominance_->states[state].front && tables_.timed() &&
                        shedding_.active() == nullptr && !memory_.is_bounded();

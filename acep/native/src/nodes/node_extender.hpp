@@ -56,6 +56,7 @@ public:
         blocked_rows_.release();
         std::vector<uint8_t>().swap(is_blocked_);
     }
+    // Return the bytes of its buffers.
     int64_t bytes() const { return blocked_rows_.bytes() + heap_bytes(is_blocked_); }
 
 private:

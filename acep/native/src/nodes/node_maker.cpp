@@ -35,8 +35,8 @@ void NodeMaker::make(const Arc& arc, NodeList& list, std::span<const uint32_t> r
     work_.nodes += static_cast<int64_t>(n);
 }
 
-void NodeMaker::write_hidden(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, int64_t now, NodeList& to,
-                             uint32_t first, bool early) const {
+inline void NodeMaker::write_hidden(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, int64_t now,
+                                    NodeList& to, uint32_t first, bool early) const {
     const uint32_t slots = tables_.states[arc.target].slots;
     int64_t *times = to.slot(slots - 2) + first, *marks = to.slot(slots - 1) + first;
     uint8_t *time_tags = to.tags(slots - 2, slots) + first, *mark_tags = to.tags(slots - 1, slots) + first;

@@ -43,6 +43,7 @@ public:
     void release() {
         for (NewNodes& made : made_) made = NewNodes{};
     }
+    // Return the bytes of its buffers.
     int64_t bytes() const {
         int64_t total = 0;
         for (const NewNodes& made : made_) total += made.bytes();

@@ -39,7 +39,7 @@ void NodeMerging::add_states() {
 }
 
 // In a hand-written automaton, arcs to one state may bind the event to several variables.
-bool NodeMerging::are_equal(NewNodes& made, uint32_t a, uint32_t b, uint32_t state) const {
+inline bool NodeMerging::are_equal(NewNodes& made, uint32_t a, uint32_t b, uint32_t state) const {
     NodeList& nodes = made.nodes;
     const State& s = tables_.states[state];
     const bool first = unites_
@@ -49,7 +49,7 @@ bool NodeMerging::are_equal(NewNodes& made, uint32_t a, uint32_t b, uint32_t sta
     return first && same(nodes, a, nodes, b, s.slots, std::views::iota(0u, store_.compared_slots(s)));
 }
 
-void NodeMerging::join(NewNodes& made, uint32_t first, uint32_t row, uint32_t state) const {
+inline void NodeMerging::join(NewNodes& made, uint32_t first, uint32_t row, uint32_t state) const {
     NodeList& nodes = made.nodes;
     made.is_gone[row] = 1;
     made.has_gone = true;
@@ -111,8 +111,8 @@ void NodeMerging::unite(NewNodes& made, uint32_t state) {
     }
 }
 
-uint32_t NodeMerging::look_up(NodeList& list, NodeList& made, uint32_t row, const State& state, size_t wanted,
-                              int64_t low) const {
+inline uint32_t NodeMerging::look_up(NodeList& list, NodeList& made, uint32_t row, const State& state, size_t wanted,
+                                     int64_t low) const {
     const uint32_t slots = state.slots;
     const auto registers = std::views::iota(0u, store_.compared_slots(state));
     const auto equal = [&](uint32_t k, NodeList& nodes, uint32_t i) {

@@ -35,23 +35,25 @@ public:
     // unless nearly all new nodes equal one.
     uint32_t find_equal(NodeList& list, NewNodes& made, uint32_t row, uint32_t state, int64_t low);
 
-    // Under a budget: count how many new nodes of a state are united, before they are stored and when one of them is
-    // united with a stored one.
+    // Under a budget, count how many new nodes of a state are united, before they are stored.
     void count_united(const NewNodes& made, uint32_t state);
+    // Under a budget, count a new node that is united with a stored one.
     void count_united_with_stored(uint32_t state);
     // Under a budget, return whether new nodes of a state are hardly ever united, so that they can be judged one by one:
     // united nodes have the utility of the best one, which is not known before all are made.
     bool is_separate(uint32_t state);
 
-    // Write or read the trials: those of unions where there is a budget, and those of searches.
+    // Write or read the trials of unions, which there are under a budget.
     static void union_fields(auto& self, auto& archive) {
         for (auto& trial : self.unions_) Trial::fields(trial, archive, 1 << 30);
     }
+    // Write or read the trials of searches.
     static void search_fields(auto& self, auto& archive) {
         for (auto& search : self.searches_) EqualNodeSearch::fields(search, archive);
     }
     // Free the buffers.
     void release() { std::vector<uint32_t>().swap(table_); }
+    // Return the bytes of its buffers.
     int64_t bytes() const { return heap_bytes(table_); }
 
 private:

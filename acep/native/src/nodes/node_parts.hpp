@@ -13,6 +13,7 @@
 #include "nodes/frames.hpp"
 #include "nodes/known_future.hpp"
 #include "nodes/memory_guard.hpp"
+#include "nodes/node_archive.hpp"
 #include "nodes/node_maker.hpp"
 #include "nodes/node_merging.hpp"
 #include "nodes/node_shedding.hpp"
@@ -41,9 +42,10 @@ struct NodeParts {
     bool may_know_future() const { return future != nullptr && !memory.is_bounded(); }
     // Go on with more states, or other arcs, in the tables.
     void take_over_tables();
-    // Write or read the state of the parts, but for `store`, `completion` and what comes after them.
+    // Write or read the state of the parts that comes before the partitions, and what comes after them.
     template <class Archive>
-    static void fields(auto& self, Archive& archive, const Tables& tables);
+    static void first_fields(auto& self, Archive& out);
+    static void last_fields(auto& self, auto& out, const Work& work);
     // Shrink all to its content.
     void shrink(const Tables& tables);
     // Return the bytes that all parts hold.
@@ -56,6 +58,7 @@ struct NodeParts {
     FrameStore frames;
     NodeShedding shedding;
     NodeStore store;
+    NodeArchive archive;
     NodeMerging merging;
     MemoryGuard memory;
     CheckEvaluator evaluator;
@@ -68,28 +71,30 @@ struct NodeParts {
 };
 
 template <class Archive>
-void NodeParts::fields(auto& self, Archive& archive, const Tables& tables) {
+void NodeParts::first_fields(auto& self, Archive& out) {
     if (self.shedding.any() != nullptr) {
         bool rests = self.shedding.resting() != nullptr;
-        archive.words(self.store.clock(), rests);
-        archive.saw(self.store.clock());
+        out.words(self.store.clock(), rests);
+        out.saw(self.store.clock());
         if constexpr (Archive::reads) {
             if (rests && self.shedding.resting() == nullptr) bad_state("nodes of another kind");
             if (!rests) self.begin_shedding();
         }
-        MemoryGuard::fields(self.memory, archive);
-        archive.within(0, int64_t{1} << 32, self.store.compacted_size(), self.frames.compacted_size());
-        archive.within(0, most_positions, self.shedding.any()->withheld);
-        NodeMerging::union_fields(self.merging, archive);
+        MemoryGuard::fields(self.memory, out);
+        out.within(0, int64_t{1} << 32, self.store.compacted_size(), self.frames.compacted_size());
+        out.within(0, most_positions, self.shedding.any()->withheld);
+        NodeMerging::union_fields(self.merging, out);
     }
-    NodeMerging::search_fields(self.merging, archive);
-    Arena::fields(self.arena, archive);
-    FrameStore::fields(self.frames, archive);
-    if constexpr (Archive::reads) {
-        self.store.check_cells();
-        self.frames.check_links();
-        if (tables.timed()) self.frames.note_times(archive);
-    }
+    NodeMerging::search_fields(self.merging, out);
+    Arena::fields(self.arena, out);
+    FrameStore::fields(self.frames, out);
+    if constexpr (Archive::reads) self.archive.check_chains(out);
+}
+
+void NodeParts::last_fields(auto& self, auto& out, const Work& work) {
+    if (self.completion) self.completion->fields(out);
+    if (self.dominance) Dominance::fields(*self.dominance, out, work.touches);
+    if (self.shedding.any() != nullptr) self.shedding.any()->fields(out);
 }
 
 }  // namespace acep

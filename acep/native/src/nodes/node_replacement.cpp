@@ -33,7 +33,7 @@ void NodeReplacement::make_all(PartitionNodes& part, const std::vector<StateArcs
     }
 }
 
-void NodeReplacement::make_from(const StateArcs& arcs, NodeList& list, const Event& event) {
+inline void NodeReplacement::make_from(const StateArcs& arcs, NodeList& list, const Event& event) {
     const uint32_t slots = tables_.states[arcs.state].slots;
     const bool follows = arcs.state == 0 || event.position - list.positions()[list.head] == 1;
     if (arcs.cell_groups != 0) group_cells_.assign(size_t{arcs.cell_groups} * list.size(), NIL);
@@ -45,8 +45,8 @@ void NodeReplacement::make_from(const StateArcs& arcs, NodeList& list, const Eve
     }
 }
 
-void NodeReplacement::make_by(const Arc& arc, const ReplacingArc& how, NodeList& list, uint32_t slots,
-                              const Event& event) {
+inline void NodeReplacement::make_by(const Arc& arc, const ReplacingArc& how, NodeList& list, uint32_t slots,
+                                     const Event& event) {
     for (uint32_t first = list.head; first < list.end; first += static_cast<uint32_t>(block_rows)) {
         auto count = std::min<size_t>(list.end - first, block_rows);
         if (!how.has_checks) {
@@ -66,8 +66,8 @@ void NodeReplacement::make_by(const Arc& arc, const ReplacingArc& how, NodeList&
     }
 }
 
-void NodeReplacement::make_bound(const Arc& arc, uint32_t cell_group, NodeList& list, std::span<const uint32_t> rows,
-                                 const Event& event) {
+inline void NodeReplacement::make_bound(const Arc& arc, uint32_t cell_group, NodeList& list,
+                                        std::span<const uint32_t> rows, const Event& event) {
     NodeList& to = maker_.of(arc.target).nodes;
     if (to.empty()) states_.push_back(arc.target);
     const uint32_t first = to.extend(tables_.states[arc.target].slots, rows.size());

@@ -48,6 +48,7 @@ public:
         active_->alert();
         hidden_ = Shedding::hidden;
         woke_ = true;
+        first_mark_ = Mark();
     }
     // Rest again: it was active, and the caller has removed the hidden slots.
     void rest() {
@@ -58,8 +59,9 @@ public:
     }
     // Return the number of slots that it adds to each node now.
     uint32_t hidden() const { return hidden_; }
-    // Return whether shedding has begun and the policy was not told yet; set it, and return what it was.
+    // Return whether shedding has begun and the policy does not know it yet.
     bool woke() const { return woke_; }
+    // Set that; return what it was.
     bool set_woke(bool woke) { return std::exchange(woke_, woke); }
 
     // Begin an event: what is made from now on counts for it.
@@ -83,7 +85,7 @@ public:
         mark.decided = mark.put_off = false;
         return mark;
     }
-    // Set the mark of nodes that begin with the current event.
+    // Set the mark of nodes that begin with the current event, where nodes have marks.
     void set_first_mark(Mark mark) { first_mark_ = mark; }
     // Return whether a node reaches the utility threshold, before it is made; if so, `early_mark` is its mark.
     bool admits_early(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error);
@@ -98,7 +100,7 @@ public:
         if (active_->clears()) clears_ = true;
     }
     // Return whether the current event clears the nodes before it, and forget it.
-    bool take_clears() { return std::exchange(clears_, false); }
+    bool take_clears() { return clears_ && std::exchange(clears_, false); }
 
 private:
     // Set `sufficient_`. While nothing else changes, the budget only grows, so this bound stays safe.

@@ -9,7 +9,6 @@
 #include "chains/node_list.hpp"
 #include "common/arena.hpp"
 #include "common/output.hpp"
-#include "common/state.hpp"
 #include "completion/completion.hpp"
 #include "nodes/frames.hpp"
 #include "nodes/node_shedding.hpp"
@@ -17,8 +16,6 @@
 #include "session/partitions.hpp"
 
 namespace acep {
-
-class Dominance;
 
 // The nodes of one partition.
 struct PartitionNodes {
@@ -46,10 +43,9 @@ struct PartitionNodes {
 
 class NodeStore {
 public:
-    // All must outlive the store. `dominance`: nullptr if nodes have chains of events.
-    NodeStore(const Tables& tables, Arena& arena, FrameStore& frames, const NodeShedding& shedding,
-              const Dominance* dominance)
-        : tables_(tables), arena_(arena), frames_(frames), shedding_(shedding), dominance_(dominance) {}
+    // All must outlive the store.
+    NodeStore(const Tables& tables, Arena& arena, FrameStore& frames, const NodeShedding& shedding)
+        : tables_(tables), arena_(arena), frames_(frames), shedding_(shedding) {}
 
     // Partitions -------------------------------------------------------------------------------------
 
@@ -159,33 +155,11 @@ public:
     uint32_t& compacted_size() { return compacted_size_; }
     const uint32_t& compacted_size() const { return compacted_size_; }
 
-    // State as bytes ---------------------------------------------------------------------------------
-
-    // Check cells and events that were read; links to freed ones are cut.
-    void check_cells();
-    // Check the frames of all nodes that were read.
-    void check_frame_ages();
-    // Write or read the partitions, whose numbers are those of `keys`. `tight`: as for NodeList.
-    void write(Writer& out, const Partitions& keys);
-    void read(Reader& in, const Partitions& keys, bool tight);
-
 private:
-    // Write or read what a partition has besides its lists, and whether it has lists and a shadow sample.
-    template <class Archive>
-    static void partition_fields(auto& part, Archive& archive, int64_t end, bool& has_lists);
-    // Write or read the nodes of a list, and check them. `end`: the number above all positions.
-    void write_list(Writer& out, const NodeList& list, uint32_t state) const;
-    void read_list(Reader& in, NodeList& list, uint32_t state, int64_t end);
-    // Keep the rows that were read in a list if their references are valid; those of expired ones may not be.
-    void check_list(NodeList& list, uint32_t state, int64_t end);
-    // Write or read what shedding keeps for a list, and whether it is sorted.
-    static void shedding_fields(auto& list, auto& archive, bool& sorted);
-
     const Tables& tables_;
     Arena& arena_;
     FrameStore& frames_;
     const NodeShedding& shedding_;
-    const Dominance* const dominance_;
     std::vector<PartitionNodes> partitions_;
     uint32_t compacted_size_ = 0;  // cells after the last compaction
     int64_t rematches_ = 0;  // how often older events were matched again

@@ -5,7 +5,7 @@
 
 namespace acep {
 
-bool NodeStorer::take_over(NewNodes& made, NodeList& list, const Event& event) {
+inline bool NodeStorer::take_over(NewNodes& made, NodeList& list, const Event& event) {
     if (!list.empty() || merging_.unites() || shedding_.active() != nullptr || made.has_gone ||
         list.capacity() < made.nodes.capacity()) {
         return false;
@@ -52,8 +52,8 @@ void NodeStorer::store(NewNodes& made, PartitionNodes& part, uint32_t partition,
     }
 }
 
-void NodeStorer::join_stored(NodeList& list, uint32_t into, NewNodes& made, uint32_t row, uint32_t state,
-                             uint32_t partition, Chain chain, int64_t now) {
+inline void NodeStorer::join_stored(NodeList& list, uint32_t into, NewNodes& made, uint32_t row, uint32_t state,
+                                    uint32_t partition, Chain chain, int64_t now) {
     const State& s = tables_.states[state];
     list.cells()[into] = chain.cell;
     list.starts()[into] = chain.latest;
@@ -69,8 +69,8 @@ void NodeStorer::join_stored(NodeList& list, uint32_t into, NewNodes& made, uint
     }
 }
 
-void NodeStorer::add(NodeList& list, NewNodes& made, uint32_t row, uint32_t state, uint32_t partition, Chain chain,
-                     int64_t low) {
+inline void NodeStorer::add(NodeList& list, NewNodes& made, uint32_t row, uint32_t state, uint32_t partition,
+                            Chain chain, int64_t low) {
     Shedding* const shed = shedding_.active();
     const uint32_t slots = tables_.states[state].slots;
     if (shed != nullptr) store_.make_room(list, state, low);

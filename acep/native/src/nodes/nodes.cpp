@@ -39,7 +39,7 @@ void NodeEngine::take_ways(Taking index, Taking future) {
 void NodeEngine::expect(const Batch& batch, size_t from, int64_t stream_row, bool last) {
     if (!parts_.future) return;
     if (stream_row < 0 || parts_.memory.is_bounded()) return parts_.future->forget();
-    parts_.future->look(batch, from, stream_row, last, work_, sifted);
+    parts_.future->prepare(batch, from, stream_row, last, work_, sifted);
 }
 
 void NodeEngine::fetch(uint32_t partition, uint32_t hop) const {
@@ -207,22 +207,10 @@ void NodeEngine::used_ids(std::vector<int64_t>& ids) const {
 
 // Changes ----------------------------------------------------------------------------------------
 
-void NodeEngine::check_same_plan(const Tables& tables) const {
-    bool same = tables_.dynamic && tables.dynamic && tables.states.size() >= tables_.states.size() &&
-                tables.variables >= tables_.variables && tables.span == tables_.span &&
-                tables.counted == tables_.counted && tables.strict == tables_.strict && tables.told == tables_.told &&
-                tables.partitions == tables_.partitions && !unfinished() && parts_.shedding.any() == nullptr &&
-                tables.choice == tables_.choice && tables.skip == tables_.skip && tables.firsts == tables_.firsts &&
-                tables.kept.size() >= tables_.kept.size() && tables.negations.size() >= tables_.negations.size() &&
-                tables.returns.size() == tables_.returns.size();
-    for (size_t s = 0; same && s < tables_.states.size(); ++s) {
-        same = tables.states[s].slots == tables_.states[s].slots;
-    }
-    if (!same) throw std::invalid_argument("tables: of another plan");
-}
-
 void NodeEngine::change(Tables tables) {
-    check_same_plan(tables);
+    if (!may_change() || !changing_arcs_.is_same_plan(tables)) {
+        throw std::invalid_argument("tables: of another plan");
+    }
     changing_arcs_.forget();
     tables_ = std::move(tables);
     parts_.take_over_tables();
@@ -244,10 +232,7 @@ void NodeEngine::change(Tables tables) {
 }
 
 void NodeEngine::extend(Tables tables) {
-    if (!changing_arcs_.may_add(tables) || tables.states.size() != tables_.states.size()) {
-        throw std::invalid_argument("tables: of another plan");
-    }
-    check_same_plan(tables);
+    if (!may_change() || !changing_arcs_.may_add(tables)) throw std::invalid_argument("tables: of another plan");
     changing_arcs_.add(tables);
     forget_patterns();
 }

@@ -25,7 +25,6 @@ public:
 
     // Return the parts that hold the nodes, to be asked or told about budgets.
     NodeParts& parts() { return parts_; }
-    const NodeParts& parts() const { return parts_; }
     // Make the object that sheds, if there is none, which must be done before any event; return it.
     Shedding& shed(uint64_t seed = 0);
     // Hold at most `bytes` from now on, including the partitions, and give up nodes for it (memory_guard.hpp).
@@ -87,15 +86,10 @@ private:
 
     // Shrink all to its content if more than the bound is reserved, and note how much is.
     void limit_bytes();
-    // Throw std::invalid_argument unless partial matches can go on with other tables.
-    void check_same_plan(const Tables& tables) const;
-    // Throw std::invalid_argument if partial matches have no events.
-    void check_has_events() const;
+    // Return whether tables may change now: no match waits to be written, and nothing is shed.
+    bool may_change() const { return !unfinished() && parts_.shedding.any() == nullptr; }
     // Pass complete runs through more steps from now on.
     void complete_in_steps();
-    // Write or read what comes after the partitions.
-    template <class Archive>
-    static void last_fields(auto& self, Archive& archive);
 
     NodeParts parts_;
     EventMatcher matcher_;

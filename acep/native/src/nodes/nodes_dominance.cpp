@@ -86,23 +86,23 @@ bool Dominance::dominates(const Ranking& r, NodeList& mine, uint32_t a, NodeList
     return true;
 }
 
-uint32_t Dominance::place(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, Lows lows,
-                          int64_t& compared) {
+uint32_t Dominance::make_row(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, Lows lows,
+                             int64_t& compared) {
     if (r.front) return bisect(r, list, made, i, slots, lows.room);
     const bool sure = r.equal.empty() && r.ordered.empty();  // at most one node per error
     if (!sure) {
         if (r.trial.pauses() || credit <= 0) return list.add(slots, lows.room);
     }
     const int64_t before = compared;
-    const Met met = r.equal.empty() ? scan(r, list, made, i, slots, lows.alive, compared)
-                                    : probe(r, list, made, i, slots, lows.alive, compared);
+    const Verdict verdict = r.equal.empty() ? scan(r, list, made, i, slots, lows.alive, compared)
+                                            : probe(r, list, made, i, slots, lows.alive, compared);
     credit -= compared - before;
     if (!sure && compared != before) {
-        if (met.dominated || met.into != NIL) ++r.trial.met;
+        if (verdict.is_dominated || verdict.into != NIL) ++r.trial.met;
         if (++r.trial.seen == Trial::size) r.trial.end(r.trial.met >= Trial::size / 8);
     }
-    if (met.dominated) return NIL;
-    return met.into == NIL ? list.add(slots, lows.room) : met.into;
+    if (verdict.is_dominated) return NIL;
+    return verdict.into == NIL ? list.add(slots, lows.room) : verdict.into;
 }
 
 uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low) {
@@ -127,7 +127,7 @@ uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uin
     const uint32_t later =
         newest ? list.end : first(same_start, list.end, [&](uint32_t k) { return list.starts()[k] > start; });
     const uint32_t worse = first(list.head, later, [&](uint32_t k) { return ranks(d, made, i, list, k, slots); });
-    for (uint32_t k = worse; k < later; ++k) gone_from(list, k);
+    for (uint32_t k = worse; k < later; ++k) log_removal(list, k);
     if (worse < later) {  // the new node takes the first removed row
         if (later - worse > 1) close_rows(list, worse + 1, later, slots);
         return worse;
@@ -140,9 +140,9 @@ uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uin
 }
 
 // Expired nodes count as removed, as the time of their removal does not depend on the events alone.
-Dominance::Met Dominance::scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low,
-                               int64_t& compared) {
-    Met met;
+Dominance::Verdict Dominance::scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low,
+                                   int64_t& compared) {
+    Verdict verdict;
     uint32_t more = 0;
     const bool sure = r.equal.empty() && r.ordered.empty();
     const int64_t most = compared + (sure ? list.size() : std::clamp<int64_t>(credit, few, most_credit));
@@ -151,42 +151,42 @@ Dominance::Met Dominance::scan(Ranking& r, NodeList& list, NodeList& made, uint3
         ++compared;
         if (dominates(r, list, k, made, i, slots)) return {true, NIL};
         if (!dominates(r, made, i, list, k, slots)) continue;
-        gone_from(list, k);
-        if (met.into != NIL) {
-            list.starts()[met.into] = gone;
+        log_removal(list, k);
+        if (verdict.into != NIL) {
+            list.starts()[verdict.into] = gone;
             ++more;
         }
-        met.into = k;  // the earliest of them
+        verdict.into = k;  // the earliest of them
     }
     if (more != 0) {
-        list.starts()[met.into] = made.starts()[i];
+        list.starts()[verdict.into] = made.starts()[i];
         uint32_t kept = 0, to = 0;
         list.keep(slots, [&](uint32_t k) {
-            if (k == met.into) to = kept;
+            if (k == verdict.into) to = kept;
             const bool stays = list.starts()[k] != gone;
             kept += stays ? 1u : 0u;
             return stays;
         });
-        met.into = to;
+        verdict.into = to;
     }
-    return met;
+    return verdict;
 }
 
 // If registers must be equal, only nodes with equal registers are compared and counted: the positions of others depend
 // on text codes, which depend on the batches. In long lists, an index leads to the last such node, and each of them to
 // the one before it.
-Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low,
-                                int64_t& compared) {
-    Met met;
+Dominance::Verdict Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low,
+                                    int64_t& compared) {
+    Verdict verdict;
     const int64_t most = compared + std::min<int64_t>(credit + few, most_alike);
     // Whether row `k` dominates the node; if the node dominates row `k`, that row is removed.
-    const auto dominated = [&](uint32_t k) {
+    const auto is_dominated = [&](uint32_t k) {
         ++compared;
         if (dominates(r, list, k, made, i, slots)) return true;
         if (!dominates(r, made, i, list, k, slots)) return false;
-        gone_from(list, k);
-        if (met.into == NIL) {
-            met.into = k;
+        log_removal(list, k);
+        if (verdict.into == NIL) {
+            verdict.into = k;
         } else {
             list.starts()[k] = list.oldest = gone;
             list.sorted = false;
@@ -196,9 +196,9 @@ Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint
     if (list.size() <= few) {
         for (uint32_t k = list.end; k-- > list.head && compared < most;) {
             if (list.starts()[k] < low || !same(list, k, made, i, slots, r.equal)) continue;
-            if (dominated(k)) return {true, NIL};
+            if (is_dominated(k)) return {true, NIL};
         }
-        return met;
+        return verdict;
     }
     const size_t places = std::bit_ceil(size_t{list.capacity()} * 2);
     if (list.index.size() != places || list.before.size() != list.capacity() || list.indexed == 0) {
@@ -223,7 +223,7 @@ Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint
     for (uint32_t* link = first; *link != NIL && *link >= list.head && compared < most;) {
         const uint32_t k = *link;
         if (list.starts()[k] >= low) {
-            if (dominated(k)) return {true, NIL};
+            if (is_dominated(k)) return {true, NIL};
             link = &list.before[k];
         } else if (link != first || list.before[k] != NIL) {
             *link = list.before[k];
@@ -231,7 +231,7 @@ Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint
             break;  // an empty place would cut off other entries
         }
     }
-    return met;
+    return verdict;
 }
 
 }  // namespace acep

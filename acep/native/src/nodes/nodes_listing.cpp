@@ -4,9 +4,17 @@
 #include "nodes/nodes.hpp"
 
 namespace acep {
+namespace {
+
+// Throw std::invalid_argument if partial matches have no events.
+void check_has_events(const NodeParts& parts) {
+    if (parts.dominance) throw std::invalid_argument("with dominance, partial matches have no events");
+}
+
+}  // namespace
 
 ListedColumns NodeEngine::list_partial_matches(const ListingRequest& request) const {
-    check_has_events();
+    check_has_events(parts_);
     PartialMatchList listed(request, parts_.arena, partitions_);
     const auto& partitions = parts_.store.partitions();
     const Shedding* const shed = parts_.shedding.active();
@@ -29,17 +37,13 @@ ListedColumns NodeEngine::list_partial_matches(const ListingRequest& request) co
 }
 
 std::unique_ptr<Engine> NodeEngine::copy(int64_t events) const {
-    check_has_events();
+    check_has_events(parts_);
     Tables tables = tables_;
     for (size_t s = 1; s < tables.states.size(); ++s) tables.states[s].slots -= parts_.shedding.hidden();
     auto other = std::make_unique<NodeEngine>(std::move(tables), classifier_, partitions_);
     if (const Shedding* const shed = parts_.shedding.any()) other->shed().set(shed->table());
     copy_state(*this, *other, events);
     return other;
-}
-
-void NodeEngine::check_has_events() const {
-    if (parts_.dominance) throw std::invalid_argument("with dominance, partial matches have no events");
 }
 
 }  // namespace acep

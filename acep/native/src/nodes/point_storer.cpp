@@ -105,7 +105,7 @@ uint32_t PointStorer::find_row(NodeList& list, NewNodes& made, uint32_t row, uin
     const uint32_t equal = compares_some ? merging_.find_equal(list, made, row, state, low) : NIL;
     if (equal == NIL) {
         const Dominance::Lows lows{low, shed != nullptr ? NEVER : low};
-        return dominance_->place(ranking, list, made.nodes, row, tables_.states[state].slots, lows, compared);
+        return dominance_->make_row(ranking, list, made.nodes, row, tables_.states[state].slots, lows, compared);
     }
     if (list.starts()[equal] >= made.nodes.starts()[row]) return NIL;
     if (shed != nullptr) shed->died(list, equal, state, tables_.key(event), EndReason::taken);

@@ -18,11 +18,12 @@ namespace acep {
 // Rows of a list, in memory that is kept for the next ones.
 class RowBuffer {
 public:
-    // Forget all rows, and make room for some.
-    void begin(size_t most) {
+    // Forget all rows, and make room for `most` of them.
+    void reset(size_t most) {
         if (rows_.size() < most) rows_.resize(std::bit_ceil(most));
         size_ = 0;
     }
+    // Put a row after the others.
     void add(uint32_t row) { rows_[size_++] = row; }
     // Put a row after the others, but count it only if it is `wanted`.
     void add_if(uint32_t row, bool wanted) {
@@ -30,14 +31,17 @@ public:
         size_ += wanted ? 1 : 0;
     }
     size_t size() const { return size_; }
+    // Return the rows as a range that counts.
     uint32_t* begin() { return rows_.data(); }
     uint32_t* end() { return rows_.data() + size_; }
+    // Free the memory.
     void release() { std::vector<uint32_t>().swap(rows_); }
+    // Return the bytes of its buffers.
     int64_t bytes() const { return heap_bytes(rows_); }
 
 private:
     std::vector<uint32_t> rows_;
-    size_t size_ = 0;
+    size_t size_ = 0;  // rows that count
 };
 
 // Return a word that is equal for equal values: the two zeros are equal.
@@ -48,6 +52,7 @@ inline bool equal_words(int64_t a, int64_t b, bool doubles) {
     return doubles ? std::bit_cast<double>(a) == std::bit_cast<double>(b) : a == b;
 }
 
+// What an arc compares between registers and the event, and what else it asks.
 struct RegisterKey {
     // The cells of a band that a value may be in.
     struct Cells {
@@ -63,7 +68,9 @@ struct RegisterKey {
         double width = 0;
         bool operator==(const Part&) const = default;
 
+        // Return whether it is a band.
         bool near() const { return width > 0; }
+        // Return the number of a word.
         double number(int64_t word) const { return doubles ? std::bit_cast<double>(word) : static_cast<double>(word); }
         // Return a word for which equal values have the same one: of a band, the number of a cell of twice the width.
         int64_t cell(int64_t word) const { return near() ? cell_of(number(word)) : canonical(word, doubles); }
@@ -87,6 +94,7 @@ struct RegisterKey {
         }
 
     private:
+        // Return the number of the cell of a band that a number is in.
         int64_t cell_of(double x) const {
             constexpr double most = 1e15;
             const double cell = std::floor(x / (2 * width));
@@ -98,6 +106,7 @@ struct RegisterKey {
     uint32_t number = 0;  // of the index among those of the state
     std::vector<Check> leaving, binding;  // what the arc asks beyond the key
 
+    // Return whether the arc compares nothing so.
     bool empty() const { return parts.empty(); }
 };
 

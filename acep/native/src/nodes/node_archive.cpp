@@ -1,16 +1,21 @@
-// Stored partial matches as bytes (nodes/node_store.hpp). What is read is checked, as it may be anything.
+// Stored partial matches as bytes (nodes/node_archive.hpp).
+#include "nodes/node_archive.hpp"
+
 #include <algorithm>
 #include <type_traits>
 #include <utility>
 
-#include "nodes/node_store.hpp"
-#include "nodes/nodes_dominance.hpp"
-
 namespace acep {
+
+void NodeArchive::check_chains(Reader& in) {
+    check_cells();
+    frames_.check_links();
+    if (tables_.timed()) frames_.note_times(in);
+}
 
 // Links must lead to older elements, so every walk ends; links to freed ones are cut. No link may claim a later start than
 // it reaches: once those cells are freed and their numbers used again, walks may not end.
-void NodeStore::check_cells() {
+void NodeArchive::check_cells() {
     auto& cells = arena_.cells;
     const auto& events = arena_.events;
     const auto cut = [&](uint32_t& link, uint32_t at) {
@@ -38,16 +43,16 @@ void NodeStore::check_cells() {
     });
 }
 
-void NodeStore::check_frame_ages() {
+void NodeArchive::check_frame_ages() {
     if (!tables_.timed()) return;
     frames_.check_ages([&](auto&& visit) {
-        for (PartitionNodes& part : partitions_) part.each(visit);
-    }, earliest(clock_, tables_.span));
+        for (PartitionNodes& part : store_.partitions()) part.each(visit);
+    }, earliest(store_.clock(), tables_.span));
 }
 
-void NodeStore::check_list(NodeList& list, uint32_t state, int64_t end) {
+void NodeArchive::check_list(NodeList& list, uint32_t state, int64_t end) {
     const uint32_t slots = tables_.states[state].slots;
-    const int64_t expired = tables_.timed() ? earliest(clock_, tables_.span) : NEVER;
+    const int64_t expired = tables_.timed() ? earliest(store_.clock(), tables_.span) : NEVER;
     list.keep(slots, [&](uint32_t i) {
         const int64_t start = list.starts()[i];
         if (list.positions()[i] < 0 || list.positions()[i] >= end) bad_state("position of a node");
@@ -73,7 +78,7 @@ void NodeStore::check_list(NodeList& list, uint32_t state, int64_t end) {
     }
 }
 
-void NodeStore::shedding_fields(auto& list, auto& archive, bool& sorted) {
+void NodeArchive::shedding_fields(auto& list, auto& archive, bool& sorted) {
     archive.within(0, most_positions, list.touched);
     archive.words(list.tended);
     archive.finite("price", list.price);
@@ -84,7 +89,7 @@ void NodeStore::shedding_fields(auto& list, auto& archive, bool& sorted) {
     archive.words(sorted);
 }
 
-void NodeStore::read_list(Reader& in, NodeList& list, uint32_t state, int64_t end) {
+void NodeArchive::read_list(Reader& in, NodeList& list, uint32_t state, int64_t end) {
     const uint32_t slots = tables_.states[state].slots;
     bool sorted = list.sorted;
     if (shedding_.active() != nullptr) shedding_fields(list, in, sorted);
@@ -106,13 +111,12 @@ void NodeStore::read_list(Reader& in, NodeList& list, uint32_t state, int64_t en
 }
 
 // Expired nodes are also dropped on loading.
-void NodeStore::write_list(Writer& out, const NodeList& stored, uint32_t state) const {
-    auto& list = const_cast<NodeList&>(stored);  // only read
+void NodeArchive::write_list(Writer& out, NodeList& list, uint32_t state) const {
     const uint32_t slots = tables_.states[state].slots;
     bool sorted = list.sorted;
     const bool sheds = shedding_.active() != nullptr;
     if (sheds) shedding_fields(list, out, sorted);
-    const int64_t low = tables_.timed() ? earliest(clock_, tables_.span) : NEVER;
+    const int64_t low = tables_.timed() ? earliest(store_.clock(), tables_.span) : NEVER;
     std::vector<uint32_t> rows;
     for (uint32_t i = list.head; i < list.end; ++i) {
         if (sheds || list.starts()[i] >= low) rows.push_back(i);
@@ -126,7 +130,7 @@ void NodeStore::write_list(Writer& out, const NodeList& stored, uint32_t state) 
 }
 
 template <class Archive>
-void NodeStore::partition_fields(auto& part, Archive& archive, int64_t end, bool& has_lists) {
+void NodeArchive::partition_fields(auto& part, Archive& archive, int64_t end, bool& has_lists) {
     archive.within(-1, end, part.last_position);
     archive.within(-1, most_positions, part.last_event);
     if constexpr (Archive::reads) {
@@ -136,12 +140,11 @@ void NodeStore::partition_fields(auto& part, Archive& archive, int64_t end, bool
     archive.words(has_lists);
 }
 
-// Only utilities that were put off change.
-void NodeStore::write(Writer& out, const Partitions& keys) {
+void NodeArchive::write(Writer& out, const Partitions& keys) const {
     Shedding* const shed = shedding_.active();
-    out.size(partitions_, 0);
-    for (uint32_t p = 0; p < partitions_.size(); ++p) {
-        PartitionNodes& part = partitions_[p];
+    out.size(store_.partitions(), 0);
+    for (uint32_t p = 0; p < store_.partitions().size(); ++p) {
+        PartitionNodes& part = store_.partitions()[p];
         bool has_lists = !part.lists.empty();
         partition_fields(part, out, keys.end(p, tables_.strict, out), has_lists);
         if (shed != nullptr) out.words(!part.shadow.empty());
@@ -152,10 +155,10 @@ void NodeStore::write(Writer& out, const Partitions& keys) {
     }
 }
 
-void NodeStore::read(Reader& in, const Partitions& keys, bool tight) {
-    in.size(partitions_, static_cast<int64_t>(keys.size()) + 1);
-    for (uint32_t p = 0; p < partitions_.size(); ++p) {
-        PartitionNodes& part = partitions_[p];
+void NodeArchive::read(Reader& in, const Partitions& keys, bool tight) {
+    in.size(store_.partitions(), static_cast<int64_t>(keys.size()) + 1);
+    for (uint32_t p = 0; p < store_.partitions().size(); ++p) {
+        PartitionNodes& part = store_.partitions()[p];
         const int64_t end = keys.end(p, tables_.strict, in);
         bool has_lists = false, has_shadow = false;
         partition_fields(part, in, end, has_lists);
