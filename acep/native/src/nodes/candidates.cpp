@@ -66,7 +66,7 @@ inline CandidateFinder::Fit CandidateFinder::fit_of(const RegisterKey& key, Node
         }
         if (tag == null || wanted.null) return Fit::no;
         const int64_t word = list.slot(part.slot)[row];
-        if (part.near()) {
+        if (part.is_band()) {
             const double x = part.number(word);
             if (!(x >= wanted.low && x <= wanted.high)) return Fit::no;
         } else if (!equal_words(word, wanted.word, part.doubles)) {
@@ -86,7 +86,7 @@ inline bool CandidateFinder::set_wanted(const RegisterKey& key, const Event& eve
         wanted.null = column.null(event.row);
         wanted.word = column.word(event.row);
         wanted.cells = part.cells(wanted.word);
-        if (part.near()) std::tie(wanted.low, wanted.high) = part.range(part.number(wanted.word));
+        if (part.is_band()) std::tie(wanted.low, wanted.high) = part.range(part.number(wanted.word));
         has_null = has_null || wanted.null;
     }
     return has_null;
@@ -126,7 +126,7 @@ inline void CandidateFinder::find_alike(const RegisterKey& key, NodeList& list, 
     if (list.by_registers.size() <= key.number) list.by_registers.resize(key.number + 1);
     RegisterIndex& index = list.by_registers[key.number];
     const uint32_t missing = list.end - std::max(index.indexed, list.head);
-    const bool wide = std::ranges::any_of(wanted_, [](const Wanted& wanted) { return wanted.cells.wide(); });
+    const bool wide = std::ranges::any_of(wanted_, [](const Wanted& wanted) { return wanted.cells.is_wide(); });
     const bool pays = list.size() > few_searched && index.credit >= 2 * uint64_t{missing};
     if (is_index_forbidden_ || wide || index_use_ == Taking::never || (!pays && index_use_ != Taking::always)) {
         compare_all(key, list, slots, low, all_alive);
@@ -187,10 +187,10 @@ void CandidateFinder::compare_all(const RegisterKey& key, NodeList& list, uint32
         };
         const double least = wanted.low, most = wanted.high;
         const auto is_near = [&](double x) { return x >= least && x <= most; };
-        if (part.near() && part.doubles) {
+        if (part.is_band() && part.doubles) {
             return add_fitting([&](int64_t word) { return is_near(std::bit_cast<double>(word)); });
         }
-        if (part.near()) return add_fitting([&](int64_t word) { return is_near(static_cast<double>(word)); });
+        if (part.is_band()) return add_fitting([&](int64_t word) { return is_near(static_cast<double>(word)); });
         if (!part.doubles) return add_fitting([&, own = wanted.word](int64_t word) { return word == own; });
     }
     for (uint32_t row = list.head; row < list.end; ++row) {

@@ -10,7 +10,7 @@
 namespace acep {
 
 // Return whether the registers of two rows are equal in the slots of `which`.
-bool same(NodeList& nodes, uint32_t a, NodeList& others, uint32_t b, uint32_t slots, const auto& which) {
+bool equal_registers(NodeList& nodes, uint32_t a, NodeList& others, uint32_t b, uint32_t slots, const auto& which) {
     for (const uint32_t s : which) {
         const uint8_t tag = nodes.tags(s, slots)[a];
         if (tag != others.tags(s, slots)[b]) return false;
@@ -20,7 +20,7 @@ bool same(NodeList& nodes, uint32_t a, NodeList& others, uint32_t b, uint32_t sl
 }
 
 // Return a hash of the registers of a row in the slots of `which`, and of a word.
-uint64_t hashed(NodeList& nodes, uint32_t row, uint64_t hash, uint32_t slots, const auto& which) {
+uint64_t hash_registers(NodeList& nodes, uint32_t row, uint64_t hash, uint32_t slots, const auto& which) {
     for (const uint32_t s : which) {
         const uint8_t tag = nodes.tags(s, slots)[row];
         hash = mixed(hash + tag + (tag == value ? static_cast<uint64_t>(nodes.slot(s)[row]) * 3 : 0));

@@ -32,10 +32,10 @@ public:
         return number_;
     }
     // Bind the event after the chain that begins with cell `past`, for new node `row`, and return the chain.
-    Chain bind_after(const NewNodes& made, uint32_t row, uint32_t past, const Event& event);
+    Chain bind_after(const NewNodes& new_nodes, uint32_t row, uint32_t past, const Event& event);
     // Bind the event for a group of united nodes, and put its cells before `chain`: one for all nodes that crossed the
     // same negations. The arcs of the group become nullptr.
-    Chain bind_group(NewNodes& made, uint32_t first, const Event& event, Chain chain);
+    Chain bind_group(NewNodes& new_nodes, uint32_t first, const Event& event, Chain chain);
 
 private:
     const Tables& tables_;

@@ -83,7 +83,7 @@ inline void EventMatcher::match(PartitionNodes& part, uint32_t partition, const 
 }
 
 inline void EventMatcher::step(PartitionNodes& part, uint32_t partition, const Event& event, int64_t low, bool begins) {
-    for (const StateArcs& arcs : parts_.pattern_arcs.of(event.pattern)) {
+    for (const StateArcs& arcs : parts_.pattern_arcs.arcs_of(event.pattern)) {
         if (arcs.state != 0) {
             extender_.extend(part, arcs, event, low);
         } else if (begins) {
@@ -99,19 +99,19 @@ void EventMatcher::store_new(PartitionNodes& part, uint32_t partition, const Eve
     if (parts_.dominance) return point_storer_.store(part, partition, event, low);
     emitter_.begin_event();
     for (const uint32_t state : maker_.states()) {
-        NewNodes& made = maker_.of(state);
-        parts_.merging.unite(made, state);
-        if (shedding_.active() != nullptr) parts_.merging.count_united(made, state);
-        if (!tables_.states[state].accepts.empty()) emitter_.complete(part, partition, state, made, event, low);
+        NewNodes& new_nodes = maker_.new_nodes(state);
+        parts_.merging.unite(new_nodes, state);
+        if (shedding_.active() != nullptr) parts_.merging.count_united(new_nodes, state);
+        if (!tables_.states[state].accepts.empty()) emitter_.complete(part, partition, state, new_nodes, event, low);
     }
     emitter_.end_event(partition);
     parts_.binder.forget_cells();
     for (const uint32_t state : maker_.states()) {
-        NewNodes& made = maker_.of(state);
+        NewNodes& new_nodes = maker_.new_nodes(state);
         if (!tables_.states[state].arcs.empty() || tables_.dynamic) {
-            storer_.store(made, part, partition, state, event, low);
+            storer_.store(new_nodes, part, partition, state, event, low);
         }
-        made.clear();
+        new_nodes.clear();
     }
     maker_.forget_states();
 }
@@ -156,7 +156,7 @@ inline bool EventMatcher::may_replace_all(PartitionNodes& part, uint32_t partiti
     resting->arrive(partition, engine_.arrived, engine_.work.touches, engine_.again);
     shedding_.update_if_changed();
     size_t touches = 0;
-    for (const StateArcs& arcs : parts_.pattern_arcs.of(event.pattern)) {
+    for (const StateArcs& arcs : parts_.pattern_arcs.arcs_of(event.pattern)) {
         const size_t nodes = arcs.state == 0 ? 1 : part.lists.empty() ? 0 : part.lists[arcs.state].size();
         touches += nodes * arcs.arcs.size();
     }
@@ -164,7 +164,7 @@ inline bool EventMatcher::may_replace_all(PartitionNodes& part, uint32_t partiti
 }
 
 inline bool EventMatcher::replace(PartitionNodes& part, uint32_t partition, const Event& event) {
-    const std::vector<StateArcs>& arcs = parts_.pattern_arcs.of(event.pattern);
+    const std::vector<StateArcs>& arcs = parts_.pattern_arcs.arcs_of(event.pattern);
     if (part.lists.empty()) part.lists.resize(tables_.states.size());
     if (!replacement_.may_replace(part, arcs, event)) return false;
     begin_event(part, event);

@@ -74,7 +74,7 @@ int64_t RowsAhead::earliest_end(const Batch& batch, std::span<const uint32_t> ke
     const auto walk = [&](auto&& self, size_t k) -> int64_t {
         if (k == parts_.size()) return earliest_end_of(head(hash(batch, keys, now)).row, now);
         const RegisterKey::Cells cells = parts_[k].cells(words[k]);
-        if (cells.wide()) return NEVER;
+        if (cells.is_wide()) return NEVER;
         int64_t end = FAR;
         for (int64_t i = 0; i <= cells.last - cells.first; ++i) {
             cells_[k] = cells.first + i;
@@ -133,10 +133,10 @@ void KnownFuture::add_cuts(Binding& binding, const Arc& arc) {
             }
         }
         const bool first = binding.cuts.empty();
-        const auto known = [](const Cut& other, const std::vector<uint32_t>& own) {
-            return std::ranges::equal(other.followers, own, {}, &Follower::arc);
+        const auto has_arcs = [](const Cut& other, const std::vector<uint32_t>& of) {
+            return std::ranges::equal(other.followers, of, {}, &Follower::arc);
         };
-        if (!first && std::ranges::any_of(binding.cuts, [&](const Cut& c) { return known(c, arcs); })) return;
+        if (!first && std::ranges::any_of(binding.cuts, [&](const Cut& c) { return has_arcs(c, arcs); })) return;
         cut.asks_rows =
             first || std::ranges::all_of(cut.followers, [](const Follower& f) { return !f.of_row.empty(); });
         cut.asks_nodes =

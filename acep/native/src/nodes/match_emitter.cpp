@@ -18,23 +18,23 @@ struct CompleteRun {
 
 }  // namespace
 
-void MatchEmitter::complete(PartitionNodes& part, uint32_t partition, uint32_t state, NewNodes& made,
+void MatchEmitter::complete(PartitionNodes& part, uint32_t partition, uint32_t state, NewNodes& new_nodes,
                             const Event& event, int64_t low) {
     // Without merging, the first node of a group has the least error; with it, all pasts are in one node.
     const auto is_wanted = [&](uint32_t i, int64_t error) {
-        return (merging_.unites() || made.is_gone[i] == 0) && error <= tables_.budget;
+        return (merging_.unites() || new_nodes.is_gone[i] == 0) && error <= tables_.budget;
     };
     const auto complete_one = [&](uint32_t i, int64_t error) {
-        complete_row(part, partition, state, made, i, error, event, low);
+        complete_row(part, partition, state, new_nodes, i, error, event, low);
     };
     const State& s = tables_.states[state];
     // A node that is united with others may have sequences that began before its own.
     if (!tables_.rises || !tables_.firsts || merging_.unites()) {
-        return visit_endings(evaluator_, s, made.nodes, event, is_wanted, complete_one);
+        return visit_endings(evaluator_, s, new_nodes.nodes, event, is_wanted, complete_one);
     }
     std::vector<CompleteRun> runs;  // the longest first: where HAVING fails for it, it fails for all
-    visit_endings(evaluator_, s, made.nodes, event, is_wanted, [&](uint32_t i, int64_t error) {
-        runs.push_back({store_.first_position(made.nodes, state, i), error, i});
+    visit_endings(evaluator_, s, new_nodes.nodes, event, is_wanted, [&](uint32_t i, int64_t error) {
+        runs.push_back({store_.first_position(new_nodes.nodes, state, i), error, i});
         if (runs.back().first < runs.front().first) std::swap(runs.back(), runs.front());
     });
     for (const CompleteRun& run : runs) {
@@ -42,26 +42,26 @@ void MatchEmitter::complete(PartitionNodes& part, uint32_t partition, uint32_t s
     }
 }
 
-inline void MatchEmitter::complete_row(PartitionNodes& part, uint32_t partition, uint32_t state, NewNodes& made,
+inline void MatchEmitter::complete_row(PartitionNodes& part, uint32_t partition, uint32_t state, NewNodes& new_nodes,
                                        uint32_t row, int64_t error, const Event& event, int64_t low) {
     const int64_t now = tables_.key(event);
     if (Shedding* const shed = shedding_.active()) {
-        shed->found(shed->mark(made.nodes, row, state), partition, now, event.ts, error);
+        shed->found(shed->mark(new_nodes.nodes, row, state), partition, now, event.ts, error);
         if (shed->shadow) return;
         shedding_.note_point();
     }
-    const Arc& arc = *made.arcs[row];
-    const Chain past = arena_.chain(made.nodes.cells()[row]);
+    const Arc& arc = *new_nodes.arcs[row];
+    const Chain past = arena_.chain(new_nodes.nodes.cells()[row]);
     const uint32_t number = completion_ ? binder_.bind(event) : NIL;
     if (completion_) error -= tables_.states[state].ends;
     Ending ending{{event.id, now, NEVER, past.cell, NIL, number, arc.var, arc.number}, past, error, 0, state};
     if (!completion_) ending.bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
-    if (tables_.told != 0) take_values(made.nodes, row, state);
+    if (tables_.told != 0) take_values(new_nodes.nodes, row, state);
     if (may_be_resumed()) {
         endings_.push_back(ending);
     } else if (give(partition, ending, event, low)) {
-        made.is_gone[row] = 1;
-        made.has_gone = true;
+        new_nodes.is_gone[row] = 1;
+        new_nodes.has_gone = true;
     }
 }
 
@@ -112,7 +112,7 @@ inline bool MatchEmitter::give(uint32_t partition, const Ending& ending, const E
 }
 
 void MatchEmitter::resume(uint32_t partition, const Event& event, int64_t low) {
-    const size_t given = output_.given();
+    const size_t given_before = output_.given();
     for (; next_ending_ < endings_.size() && output_.size() < full_; ++next_ending_) {
         const Ending& ending = endings_[next_ending_];
         const auto emit = [&](const Cell* const* path, size_t length) {
@@ -132,7 +132,7 @@ void MatchEmitter::resume(uint32_t partition, const Event& event, int64_t low) {
         is_walking_ = !arena_.walked();
         if (is_walking_) break;
     }
-    if (!completion_) work_.matches += static_cast<int64_t>(output_.given() - given);
+    if (!completion_) work_.matches += static_cast<int64_t>(output_.given() - given_before);
     if (is_unfinished()) return;
     endings_.clear();
     next_ending_ = 0;

@@ -81,7 +81,7 @@ public:
     }
     // Write the matches that end with the new nodes of a state, or note them as endings for `resume`. A node that need
     // not go on, as no longer match can be given, is gone then. `low`: the earliest start of a match.
-    void complete(PartitionNodes& part, uint32_t partition, uint32_t state, NewNodes& made, const Event& event,
+    void complete(PartitionNodes& part, uint32_t partition, uint32_t state, NewNodes& new_nodes, const Event& event,
                   int64_t low);
     // End the matches of an event that are written at once: equal ones are united, and all are counted.
     void end_event(uint32_t partition);
@@ -109,7 +109,7 @@ private:
     };
 
     // Complete the run of one new node.
-    void complete_row(PartitionNodes& part, uint32_t partition, uint32_t state, NewNodes& made, uint32_t row,
+    void complete_row(PartitionNodes& part, uint32_t partition, uint32_t state, NewNodes& new_nodes, uint32_t row,
                       int64_t error, const Event& event, int64_t low);
     // Return whether matches may be written later. They may not if matches with one binding must first become one, or if
     // they wait anyway.

@@ -84,8 +84,8 @@ void MemoryGuard::free_for_event(int64_t clock, int64_t number) {
 }
 
 bool MemoryGuard::has_room_for(const Arc& arc) {
-    const int64_t made = new_node_bytes(arc.target);
-    if (coming_new_ + made > most_new_) return false;
+    const int64_t new_bytes = new_node_bytes(arc.target);
+    if (coming_new_ + new_bytes > most_new_) return false;
     int64_t coming = 0;
     if (!tables_.states[arc.target].arcs.empty()) {
         const int64_t cells = points_only_ ? 0 : cells_each * cell_bytes;
@@ -93,7 +93,7 @@ bool MemoryGuard::has_room_for(const Arc& arc) {
     }
     for (const Put& p : arc.puts) coming += p.write == Write::frames ? FrameStore::bytes_each : 0;
     if (coming > 0 && charged() + coming_ + event_bytes + coming > pool_) return false;
-    coming_new_ += made;
+    coming_new_ += new_bytes;
     coming_ += coming;
     return true;
 }
@@ -125,10 +125,10 @@ void MemoryGuard::give_up(int64_t clock) {
     const int64_t target = pool_ - pool_ / 4;
     const int64_t low = tables_.counted ? NEVER + 1 : earliest(clock, tables_.span);
     for (PartitionNodes& part : store_.partitions()) {
-        const int64_t own =
+        const int64_t part_low =
             tables_.counted && part.last_position >= 0 ? earliest(part.last_position, tables_.span) : low;
         part.each([&](NodeList& list, uint32_t s) {
-            if (!list.empty()) store_.drop_expired(list, s, own, own + tables_.span);
+            if (!list.empty()) store_.drop_expired(list, s, part_low, part_low + tables_.span);
         });
     }
     for (int tried = 0;; ++tried) {
@@ -152,10 +152,11 @@ double MemoryGuard::share_to_keep(int64_t target) {
         });
     }
     if (nodes == 0) return -1;
-    const int64_t theirs = rows + int64_t{arena_.cells.size()} * cell_bytes +
-                           int64_t{arena_.events.size()} * event_bytes +
-                           int64_t{frames_.size()} * static_cast<int64_t>(sizeof(Frame));
-    const double share = static_cast<double>(target - (charged() - theirs)) / static_cast<double>(theirs);
+    const int64_t node_bytes_used = rows + int64_t{arena_.cells.size()} * cell_bytes +
+                                    int64_t{arena_.events.size()} * event_bytes +
+                                    int64_t{frames_.size()} * static_cast<int64_t>(sizeof(Frame));
+    const double share =
+        static_cast<double>(target - (charged() - node_bytes_used)) / static_cast<double>(node_bytes_used);
     return std::clamp(share, 0.0, 1.0);
 }
 

@@ -51,7 +51,7 @@ public:
     // Return whether some bytes exceed the bound, and so all must be shrunk.
     bool exceeds(int64_t bytes) const { return bytes > bound_; }
     // Note that so many bytes are held, to know the most.
-    void note(int64_t bytes) { peak_ = std::max(peak_, bytes); }
+    void note_bytes(int64_t bytes) { peak_ = std::max(peak_, bytes); }
     // Return the most bytes that were held.
     int64_t peak() const { return peak_; }
     // Return the least bound that leaves room for the containers of one partition.
@@ -60,7 +60,7 @@ public:
     // Return the bytes of the nodes of a partition.
     StoredBytes bytes_of(const PartitionNodes& part) const;
     // Return those of all partitions, as last counted.
-    StoredBytes stored() const { return stored_; }
+    StoredBytes stored_bytes() const { return stored_; }
     // Count the bytes of all nodes anew.
     void recount();
     // Note that the bytes of nodes have changed: `before` is what those of `part` were.

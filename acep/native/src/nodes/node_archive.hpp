@@ -23,9 +23,9 @@ public:
 
     // Check cells, events and frames that were read; links to freed ones are cut. Note the times of frames.
     void check_chains(Reader& in);
-    // Write or read the partitions, whose numbers are those of `keys`. Only utilities that were put off change when they
-    // are written. `tight`: as for NodeList.
+    // Write the partitions, whose numbers are those of `keys`. Only utilities that were put off change.
     void write(Writer& out, const Partitions& keys) const;
+    // Read the partitions, and check them. `tight`: as for NodeList.
     void read(Reader& in, const Partitions& keys, bool tight);
 
 private:

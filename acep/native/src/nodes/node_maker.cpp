@@ -9,15 +9,15 @@ void NodeMaker::make(const Arc& arc, NodeList& list, std::span<const uint32_t> r
         ++shedding_.active()->refused;
         return;
     }
-    NewNodes& made = made_[arc.target];
-    if (made.arcs.empty()) states_.push_back(arc.target);
-    const uint32_t first = made.nodes.extend(tables_.states[arc.target].slots, rows.size());
+    NewNodes& new_nodes = made_[arc.target];
+    if (new_nodes.arcs.empty()) states_.push_back(arc.target);
+    const uint32_t first = new_nodes.nodes.extend(tables_.states[arc.target].slots, rows.size());
     const size_t n = rows.size();
     const int64_t now = tables_.key(event);
     {
-        int64_t *starts = made.nodes.starts() + first, *positions = made.nodes.positions() + first;
-        uint32_t* cells = made.nodes.cells() + first;
-        int32_t* errors = made.nodes.errors() + first;
+        int64_t *starts = new_nodes.nodes.starts() + first, *positions = new_nodes.nodes.positions() + first;
+        uint32_t* cells = new_nodes.nodes.cells() + first;
+        int32_t* errors = new_nodes.nodes.errors() + first;
         const int64_t* old_starts = list.starts();
         const uint32_t* pasts = list.cells();
         const int32_t* old_errors = list.errors();
@@ -29,9 +29,9 @@ void NodeMaker::make(const Arc& arc, NodeList& list, std::span<const uint32_t> r
             errors[k] = old_errors[row] + static_cast<int32_t>(growth);
         }
     }
-    writer_.write(arc, list, rows, event, made.nodes, first, shedding_.hidden());
-    if (shedding_.active() != nullptr) write_hidden(arc, list, rows, now, made.nodes, first, early);
-    made.arcs.insert(made.arcs.end(), n, &arc);
+    writer_.write(arc, list, rows, event, new_nodes.nodes, first, shedding_.hidden());
+    if (shedding_.active() != nullptr) write_hidden(arc, list, rows, now, new_nodes.nodes, first, early);
+    new_nodes.arcs.insert(new_nodes.arcs.end(), n, &arc);
     work_.nodes += static_cast<int64_t>(n);
 }
 

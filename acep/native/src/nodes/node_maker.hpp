@@ -33,7 +33,7 @@ public:
     // Return the states with new nodes, in the order in which they got them.
     const std::vector<uint32_t>& states() const { return states_; }
     // Return the new nodes of a state.
-    NewNodes& of(uint32_t state) { return made_[state]; }
+    NewNodes& new_nodes(uint32_t state) { return made_[state]; }
     // Forget that states have new nodes, once these are cleared.
     void forget_states() { states_.clear(); }
 
@@ -41,12 +41,12 @@ public:
     void add_states() { made_.resize(tables_.states.size()); }
     // Free the buffers.
     void release() {
-        for (NewNodes& made : made_) made = NewNodes{};
+        for (NewNodes& new_nodes : made_) new_nodes = NewNodes{};
     }
     // Return the bytes of its buffers.
     int64_t bytes() const {
         int64_t total = 0;
-        for (const NewNodes& made : made_) total += made.bytes();
+        for (const NewNodes& new_nodes : made_) total += new_nodes.bytes();
         return total;
     }
 

@@ -61,7 +61,7 @@ int64_t NodeParts::bytes() const {
     int64_t total = arena.bytes() + arena.kept.bytes() + frames.bytes() + evaluator.bytes() + finder.bytes() +
                     merging.bytes() + memory.bytes() + maker.bytes() + heap_bytes(store.partitions());
     if (memory.is_bounded()) {
-        total += memory.stored().reserved;
+        total += memory.stored_bytes().reserved;
     } else {
         for (const PartitionNodes& part : store.partitions()) total += memory.bytes_of(part).reserved;
     }

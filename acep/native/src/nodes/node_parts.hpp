@@ -42,9 +42,10 @@ struct NodeParts {
     bool may_know_future() const { return future != nullptr && !memory.is_bounded(); }
     // Go on with more states, or other arcs, in the tables.
     void take_over_tables();
-    // Write or read the state of the parts that comes before the partitions, and what comes after them.
+    // Write or read the state of the parts that comes before the partitions.
     template <class Archive>
     static void first_fields(auto& self, Archive& out);
+    // Write or read what comes after them, for an engine that has done so much work.
     static void last_fields(auto& self, auto& out, const Work& work);
     // Shrink all to its content.
     void shrink(const Tables& tables);

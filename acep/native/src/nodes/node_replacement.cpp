@@ -68,7 +68,7 @@ inline void NodeReplacement::make_by(const Arc& arc, const ReplacingArc& how, No
 
 inline void NodeReplacement::make_bound(const Arc& arc, uint32_t cell_group, NodeList& list,
                                         std::span<const uint32_t> rows, const Event& event) {
-    NodeList& to = maker_.of(arc.target).nodes;
+    NodeList& to = maker_.new_nodes(arc.target).nodes;
     if (to.empty()) states_.push_back(arc.target);
     const uint32_t first = to.extend(tables_.states[arc.target].slots, rows.size());
     writer_.write(arc, list, rows, event, to, first, shedding_.hidden());
@@ -106,7 +106,7 @@ void NodeReplacement::exchange(PartitionNodes& part) {
         if (!list.empty()) list.clear();
     }
     for (const uint32_t state : states_) {
-        NodeList &nodes = maker_.of(state).nodes, &list = part.lists[state];
+        NodeList &nodes = maker_.new_nodes(state).nodes, &list = part.lists[state];
         nodes.apart = true;
         if (list.capacity() < nodes.capacity()) {
             list.copy(nodes, tables_.states[state].slots);

@@ -100,7 +100,7 @@ void NodeStore::used_texts(UsedTexts& used) const {
     frames_.used_texts(used);
 }
 
-void NodeStore::find_prospects(uint32_t partition, int64_t low, int64_t clock, Alive& found) {
+void NodeStore::find_prospects(uint32_t partition, int64_t low, int64_t clock, Alive& prospects) {
     PartitionNodes* const part = find(partition);
     if (part == nullptr) return;
     for (uint32_t s = 0; s < part->lists.size(); ++s) {
@@ -108,7 +108,7 @@ void NodeStore::find_prospects(uint32_t partition, int64_t low, int64_t clock, A
         for (uint32_t i = list.head; i < list.end; ++i) {
             if (list.starts()[i] < low) continue;
             const int64_t error = list.errors()[i] + tables_.states[s].rest;
-            found.add({first_position(list, s, i), error, clock}, list.starts()[i]);
+            prospects.add({first_position(list, s, i), error, clock}, list.starts()[i]);
         }
     }
 }

@@ -78,7 +78,7 @@ public:
     }
     // Prepare for events that are matched again.
     void begin_rematch() { ++rematches_; }
-    // The time before which no event will come.
+    // Return the time before which no event will come, to be set or read.
     int64_t& clock() { return clock_; }
     const int64_t& clock() const { return clock_; }
     // Return the time or position that the last event of a partition has, where the time is `time`.
@@ -139,7 +139,7 @@ public:
     // Mark the text codes that nodes hold.
     void used_texts(UsedTexts& used) const;
     // Add the matches that the nodes of a partition may become which began at `low` or later.
-    void find_prospects(uint32_t partition, int64_t low, int64_t clock, Alive& found);
+    void find_prospects(uint32_t partition, int64_t low, int64_t clock, Alive& prospects);
 
     // Memory -----------------------------------------------------------------------------------------
 

@@ -22,17 +22,17 @@ public:
 
     // Add the new nodes of a state that are not gone to its list, with their cells. Under a budget only those that are
     // admitted; one that equals a node of an earlier event is united with it. The new nodes may be others after that.
-    void store(NewNodes& made, PartitionNodes& part, uint32_t partition, uint32_t state, const Event& event,
+    void store(NewNodes& new_nodes, PartitionNodes& part, uint32_t partition, uint32_t state, const Event& event,
                int64_t low);
 
 private:
     // Make the new nodes of a state its list, if that is empty and has as much room; return whether this was done.
-    bool take_over(NewNodes& made, NodeList& list, const Event& event);
+    bool take_over(NewNodes& new_nodes, NodeList& list, const Event& event);
     // Unite a new node with row `into` of its list, which has the chain of both now.
-    void join_stored(NodeList& list, uint32_t into, NewNodes& made, uint32_t row, uint32_t state, uint32_t partition,
-                     Chain chain, int64_t now);
+    void join_stored(NodeList& list, uint32_t into, NewNodes& new_nodes, uint32_t row, uint32_t state,
+                     uint32_t partition, Chain chain, int64_t now);
     // Add a new node with its chain.
-    void add(NodeList& list, NewNodes& made, uint32_t row, uint32_t state, uint32_t partition, Chain chain,
+    void add(NodeList& list, NewNodes& new_nodes, uint32_t row, uint32_t state, uint32_t partition, Chain chain,
              int64_t low);
 
     const Tables& tables_;

@@ -22,8 +22,8 @@ NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& p
 void NodeEngine::complete_in_steps() {
     NodeStore& store = parts_.store;
     parts_.completion = std::make_unique<Completion>(tables_, classifier_, partitions_, parts_.arena, output_, work_,
-                                                     [&](uint32_t p, int64_t low, int64_t clock, Alive& found) {
-        store.find_prospects(p, low, clock, found);
+                                                     [&](uint32_t p, int64_t low, int64_t clock, Alive& prospects) {
+        store.find_prospects(p, low, clock, prospects);
     }, [&](uint32_t p, int64_t upto) { store.drop_begun(p, upto); });
     tells_live_ = false;
     matcher_.take_over_tables();
@@ -183,7 +183,7 @@ void NodeEngine::limit_bytes() {
         matcher_.release();
         parts_.shrink(tables_);
     }
-    parts_.memory.note(bytes() + partitions_.bytes());
+    parts_.memory.note_bytes(bytes() + partitions_.bytes());
 }
 
 bool NodeEngine::takes_partition(int64_t clock) {

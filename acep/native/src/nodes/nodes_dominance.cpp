@@ -79,23 +79,23 @@ bool Dominance::dominates(const Ranking& r, NodeList& mine, uint32_t a, NodeList
                           uint32_t slots) const {
     if (mine.starts()[a] < others.starts()[b] || mine.errors()[a] > others.errors()[b]) return false;
     if (positions_ && mine.positions()[a] < others.positions()[b]) return false;
-    if (!same(mine, a, others, b, slots, r.equal)) return false;
+    if (!equal_registers(mine, a, others, b, slots, r.equal)) return false;
     for (const Demand& d : r.ordered) {
         if (!ranks(d, mine, a, others, b, slots)) return false;
     }
     return true;
 }
 
-uint32_t Dominance::make_row(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, Lows lows,
+uint32_t Dominance::make_row(Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots, Lows lows,
                              int64_t& compared) {
-    if (r.front) return bisect(r, list, made, i, slots, lows.room);
+    if (r.front) return bisect(r, list, new_nodes, i, slots, lows.room);
     const bool sure = r.equal.empty() && r.ordered.empty();  // at most one node per error
     if (!sure) {
         if (r.trial.pauses() || credit <= 0) return list.add(slots, lows.room);
     }
     const int64_t before = compared;
-    const Verdict verdict = r.equal.empty() ? scan(r, list, made, i, slots, lows.alive, compared)
-                                            : probe(r, list, made, i, slots, lows.alive, compared);
+    const Verdict verdict = r.equal.empty() ? scan(r, list, new_nodes, i, slots, lows.alive, compared)
+                                            : probe(r, list, new_nodes, i, slots, lows.alive, compared);
     credit -= compared - before;
     if (!sure && compared != before) {
         if (verdict.is_dominated || verdict.into != NIL) ++r.trial.met;
@@ -105,9 +105,10 @@ uint32_t Dominance::make_row(Ranking& r, NodeList& list, NodeList& made, uint32_
     return verdict.into == NIL ? list.add(slots, lows.room) : verdict.into;
 }
 
-uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low) {
+uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots,
+                           int64_t low) {
     const Demand& d = r.ordered[0];
-    const int64_t start = made.starts()[i];
+    const int64_t start = new_nodes.starts()[i];
     const auto first = [&](uint32_t from, uint32_t to, auto&& reached) {
         while (from < to) {
             const uint32_t middle = from + (to - from) / 2;
@@ -123,10 +124,10 @@ uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uin
     const bool newest = list.empty() || list.starts()[list.end - 1] < start;
     const uint32_t same_start =
         newest ? list.end : first(list.head, list.end, [&](uint32_t k) { return list.starts()[k] >= start; });
-    if (same_start < list.end && ranks(d, list, same_start, made, i, slots)) return NIL;
+    if (same_start < list.end && ranks(d, list, same_start, new_nodes, i, slots)) return NIL;
     const uint32_t later =
         newest ? list.end : first(same_start, list.end, [&](uint32_t k) { return list.starts()[k] > start; });
-    const uint32_t worse = first(list.head, later, [&](uint32_t k) { return ranks(d, made, i, list, k, slots); });
+    const uint32_t worse = first(list.head, later, [&](uint32_t k) { return ranks(d, new_nodes, i, list, k, slots); });
     for (uint32_t k = worse; k < later; ++k) log_removal(list, k);
     if (worse < later) {  // the new node takes the first removed row
         if (later - worse > 1) close_rows(list, worse + 1, later, slots);
@@ -140,8 +141,8 @@ uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uin
 }
 
 // Expired nodes count as removed, as the time of their removal does not depend on the events alone.
-Dominance::Verdict Dominance::scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low,
-                                   int64_t& compared) {
+Dominance::Verdict Dominance::scan(Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots,
+                                   int64_t low, int64_t& compared) {
     Verdict verdict;
     uint32_t more = 0;
     const bool sure = r.equal.empty() && r.ordered.empty();
@@ -149,8 +150,8 @@ Dominance::Verdict Dominance::scan(Ranking& r, NodeList& list, NodeList& made, u
     for (uint32_t k = list.end; k-- > list.head && compared < most;) {
         if (list.starts()[k] < low) continue;
         ++compared;
-        if (dominates(r, list, k, made, i, slots)) return {true, NIL};
-        if (!dominates(r, made, i, list, k, slots)) continue;
+        if (dominates(r, list, k, new_nodes, i, slots)) return {true, NIL};
+        if (!dominates(r, new_nodes, i, list, k, slots)) continue;
         log_removal(list, k);
         if (verdict.into != NIL) {
             list.starts()[verdict.into] = gone;
@@ -159,7 +160,7 @@ Dominance::Verdict Dominance::scan(Ranking& r, NodeList& list, NodeList& made, u
         verdict.into = k;  // the earliest of them
     }
     if (more != 0) {
-        list.starts()[verdict.into] = made.starts()[i];
+        list.starts()[verdict.into] = new_nodes.starts()[i];
         uint32_t kept = 0, to = 0;
         list.keep(slots, [&](uint32_t k) {
             if (k == verdict.into) to = kept;
@@ -175,15 +176,15 @@ Dominance::Verdict Dominance::scan(Ranking& r, NodeList& list, NodeList& made, u
 // If registers must be equal, only nodes with equal registers are compared and counted: the positions of others depend
 // on text codes, which depend on the batches. In long lists, an index leads to the last such node, and each of them to
 // the one before it.
-Dominance::Verdict Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low,
-                                    int64_t& compared) {
+Dominance::Verdict Dominance::probe(Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots,
+                                    int64_t low, int64_t& compared) {
     Verdict verdict;
     const int64_t most = compared + std::min<int64_t>(credit + few, most_alike);
     // Whether row `k` dominates the node; if the node dominates row `k`, that row is removed.
     const auto is_dominated = [&](uint32_t k) {
         ++compared;
-        if (dominates(r, list, k, made, i, slots)) return true;
-        if (!dominates(r, made, i, list, k, slots)) return false;
+        if (dominates(r, list, k, new_nodes, i, slots)) return true;
+        if (!dominates(r, new_nodes, i, list, k, slots)) return false;
         log_removal(list, k);
         if (verdict.into == NIL) {
             verdict.into = k;
@@ -195,7 +196,7 @@ Dominance::Verdict Dominance::probe(Ranking& r, NodeList& list, NodeList& made, 
     };
     if (list.size() <= few) {
         for (uint32_t k = list.end; k-- > list.head && compared < most;) {
-            if (list.starts()[k] < low || !same(list, k, made, i, slots, r.equal)) continue;
+            if (list.starts()[k] < low || !equal_registers(list, k, new_nodes, i, slots, r.equal)) continue;
             if (is_dominated(k)) return {true, NIL};
         }
         return verdict;
@@ -207,8 +208,8 @@ Dominance::Verdict Dominance::probe(Ranking& r, NodeList& list, NodeList& made, 
         list.indexed = 0;
     }
     const auto place_of = [&](NodeList& nodes, uint32_t row) {
-        size_t at = hashed(nodes, row, 0, slots, r.equal) & (places - 1);
-        while (list.index[at] != NIL && !same(list, list.index[at], nodes, row, slots, r.equal))
+        size_t at = hash_registers(nodes, row, 0, slots, r.equal) & (places - 1);
+        while (list.index[at] != NIL && !equal_registers(list, list.index[at], nodes, row, slots, r.equal))
             at = (at + 1) & (places - 1);
         return at;
     };
@@ -219,7 +220,7 @@ Dominance::Verdict Dominance::probe(Ranking& r, NodeList& list, NodeList& made, 
         list.index[at] = k;
     }
     list.indexed = list.end;
-    uint32_t* const first = &list.index[place_of(made, i)];
+    uint32_t* const first = &list.index[place_of(new_nodes, i)];
     for (uint32_t* link = first; *link != NIL && *link >= list.head && compared < most;) {
         const uint32_t k = *link;
         if (list.starts()[k] >= low) {

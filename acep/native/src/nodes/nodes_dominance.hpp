@@ -61,9 +61,9 @@ public:
     struct Lows {
         int64_t alive, room;
     };
-    // Remove the nodes of `list` that row `i` of `made` dominates. Return a row of `list` for it (perhaps that of a
+    // Remove the nodes of `list` that row `i` of `new_nodes` dominates. Return a row of `list` for it (perhaps that of a
     // removed node), which the caller fills in; return NIL if it is dominated itself.
-    uint32_t make_row(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, Lows lows,
+    uint32_t make_row(Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots, Lows lows,
                       int64_t& compared);
 
 private:
@@ -73,12 +73,12 @@ private:
         uint32_t into = NIL;  // if it is not dominated: a row that it dominates, or NIL
     };
     // Do the same as `make_row` by bisection, where ranks fall as starts rise.
-    uint32_t bisect(const Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low);
+    uint32_t bisect(const Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots, int64_t low);
     // Compare a new node with the nodes of a list from the last one back, and remove those that it dominates.
-    Verdict scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low,
+    Verdict scan(Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots, int64_t low,
                  int64_t& compared);
     // Compare it with the nodes whose registers are equal where they must be.
-    Verdict probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low,
+    Verdict probe(Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots, int64_t low,
                   int64_t& compared);
     // Log that a node was removed, as another one dominates it.
     void log_removal(NodeList& list, uint32_t row) const {

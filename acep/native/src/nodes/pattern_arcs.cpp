@@ -10,7 +10,7 @@
 
 namespace acep {
 
-std::vector<StateArcs> PatternArcs::find(uint32_t pattern) {
+std::vector<StateArcs> PatternArcs::find_arcs(uint32_t pattern) {
     std::vector<StateArcs> arcs_of_states;
     for (uint32_t s = 0; s < tables_.states.size(); ++s) {
         StateArcs arcs;

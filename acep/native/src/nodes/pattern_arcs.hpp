@@ -39,13 +39,13 @@ public:
 
     // Return the arcs that events of a pattern may take, in the order of their states; states without one are left out.
     // They stay valid until `forget`.
-    const std::vector<StateArcs>& of(uint32_t pattern) {
-        while (arcs_.size() <= pattern) arcs_.push_back(find(static_cast<uint32_t>(arcs_.size())));
+    const std::vector<StateArcs>& arcs_of(uint32_t pattern) {
+        while (arcs_.size() <= pattern) arcs_.push_back(find_arcs(static_cast<uint32_t>(arcs_.size())));
         return arcs_[pattern];
     }
     // Return whether events of a pattern may begin partial matches.
     bool begins(uint32_t pattern) {
-        const std::vector<StateArcs>& all = of(pattern);
+        const std::vector<StateArcs>& all = arcs_of(pattern);
         return !all.empty() && all[0].state == 0;
     }
     // Forget all patterns, as arcs or patterns have changed.
@@ -53,7 +53,7 @@ public:
 
 private:
     // Find the arcs that events of a pattern may take.
-    std::vector<StateArcs> find(uint32_t pattern);
+    std::vector<StateArcs> find_arcs(uint32_t pattern);
     // Find how the arcs of a state make nodes that replace all others.
     void find_replacing(StateArcs& arcs) const;
 

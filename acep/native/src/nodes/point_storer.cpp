@@ -22,12 +22,12 @@ void PointStorer::store(PartitionNodes& part, uint32_t partition, const Event& e
     dominance.credit = std::min(dominance.credit + work_.touches - dominance.paid, Dominance::most_credit);
     int64_t compared = 0;
     for (const uint32_t state : maker_.states()) {
-        NewNodes& made = maker_.of(state);
+        NewNodes& new_nodes = maker_.new_nodes(state);
         if (!tables_.states[state].arcs.empty()) {
             dominance.state = state;
-            store_state(part.lists[state], made, partition, state, event, low, compared);
+            store_state(part.lists[state], new_nodes, partition, state, event, low, compared);
         }
-        made.clear();
+        new_nodes.clear();
     }
     maker_.forget_states();
     work_.touches += compared;
@@ -39,7 +39,7 @@ int64_t PointStorer::find_best(uint32_t partition, const Event& event) {
     const bool logs = shedding_.logs();
     for (const uint32_t state : maker_.states()) {
         if (tables_.states[state].accepts.empty()) continue;
-        NodeList& nodes = maker_.of(state).nodes;
+        NodeList& nodes = maker_.new_nodes(state).nodes;
         const auto is_wanted = [&](uint32_t, int64_t error) { return error < (logs ? tables_.budget + 1 : best); };
         visit_endings(evaluator_, tables_.states[state], nodes, event, is_wanted, [&](uint32_t i, int64_t error) {
             best = std::min(best, error);
@@ -60,16 +60,16 @@ void PointStorer::write_point(PartitionNodes& part, uint32_t partition, const Ev
     if (shedding_.active() != nullptr) shedding_.note_point();
 }
 
-void PointStorer::store_state(NodeList& list, NewNodes& made, uint32_t partition, uint32_t state, const Event& event,
-                              int64_t low, int64_t& compared) {
+void PointStorer::store_state(NodeList& list, NewNodes& new_nodes, uint32_t partition, uint32_t state,
+                              const Event& event, int64_t low, int64_t& compared) {
     Shedding* const shed = shedding_.active();
-    for (uint32_t i = 0; i < made.nodes.end; ++i) {
-        if (shed != nullptr && !shed->admit(made.nodes, i, state, partition, tables_.key(event))) continue;
+    for (uint32_t i = 0; i < new_nodes.nodes.end; ++i) {
+        if (shed != nullptr && !shed->admit(new_nodes.nodes, i, state, partition, tables_.key(event))) continue;
         if (shed != nullptr) store_.make_room(list, state, low);
         if (!limit_credit(event, compared)) continue;
-        const uint32_t to = find_row(list, made, i, state, event, low, compared);
+        const uint32_t to = find_row(list, new_nodes, i, state, event, low, compared);
         if (to == NIL) continue;
-        list.take(to, made.nodes, i, tables_.states[state].slots, made.nodes.starts()[i], NIL);
+        list.take(to, new_nodes.nodes, i, tables_.states[state].slots, new_nodes.nodes.starts()[i], NIL);
         if (shed != nullptr) shed->born(list, to, state, partition);
     }
 }
@@ -96,18 +96,18 @@ bool PointStorer::limit_credit(const Event& event, int64_t compared) {
     return true;
 }
 
-uint32_t PointStorer::find_row(NodeList& list, NewNodes& made, uint32_t row, uint32_t state, const Event& event,
+uint32_t PointStorer::find_row(NodeList& list, NewNodes& new_nodes, uint32_t row, uint32_t state, const Event& event,
                                int64_t low, int64_t& compared) {
     Shedding* const shed = shedding_.active();
     Ranking& ranking = dominance_->states[state];
     // Where only a part of a list is compared, equal nodes are still looked up, as they are many.
     const bool compares_some = !ranking.front && ranking.equal.empty() && !ranking.ordered.empty();
-    const uint32_t equal = compares_some ? merging_.find_equal(list, made, row, state, low) : NIL;
+    const uint32_t equal = compares_some ? merging_.find_equal(list, new_nodes, row, state, low) : NIL;
     if (equal == NIL) {
         const Dominance::Lows lows{low, shed != nullptr ? NEVER : low};
-        return dominance_->make_row(ranking, list, made.nodes, row, tables_.states[state].slots, lows, compared);
+        return dominance_->make_row(ranking, list, new_nodes.nodes, row, tables_.states[state].slots, lows, compared);
     }
-    if (list.starts()[equal] >= made.nodes.starts()[row]) return NIL;
+    if (list.starts()[equal] >= new_nodes.nodes.starts()[row]) return NIL;
     if (shed != nullptr) shed->died(list, equal, state, tables_.key(event), EndReason::taken);
     return equal;
 }

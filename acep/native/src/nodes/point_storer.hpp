@@ -45,13 +45,13 @@ private:
     // Write the match point of an event.
     void write_point(PartitionNodes& part, uint32_t partition, const Event& event, int64_t error);
     // Store the new nodes of a state. `compared`: how many nodes the event has compared so far.
-    void store_state(NodeList& list, NewNodes& made, uint32_t partition, uint32_t state, const Event& event,
+    void store_state(NodeList& list, NewNodes& new_nodes, uint32_t partition, uint32_t state, const Event& event,
                      int64_t low, int64_t& compared);
     // Reduce the credit of comparisons to what the budget allows; return false if the node cannot be stored.
     bool limit_credit(const Event& event, int64_t compared);
     // Return the row of a list that a new node takes, perhaps that of a removed one; NIL if it is dominated.
-    uint32_t find_row(NodeList& list, NewNodes& made, uint32_t row, uint32_t state, const Event& event, int64_t low,
-                      int64_t& compared);
+    uint32_t find_row(NodeList& list, NewNodes& new_nodes, uint32_t row, uint32_t state, const Event& event,
+                      int64_t low, int64_t& compared);
 
     const Tables& tables_;
     const Partitions& partitions_;

@@ -30,9 +30,11 @@ public:
         rows_[size_] = row;
         size_ += wanted ? 1 : 0;
     }
+    // Return the number of rows that count.
     size_t size() const { return size_; }
-    // Return the rows as a range that counts.
+    // Return the begin of their range.
     uint32_t* begin() { return rows_.data(); }
+    // Return its end.
     uint32_t* end() { return rows_.data() + size_; }
     // Free the memory.
     void release() { std::vector<uint32_t>().swap(rows_); }
@@ -58,7 +60,7 @@ struct RegisterKey {
     struct Cells {
         int64_t first, last;
         // Return whether they are too many to look into each: numbers are so great that the margin for rounding is wide.
-        bool wide() const { return last - first > 8; }
+        bool is_wide() const { return last - first > 8; }
     };
     // A register and an attribute of the event that must be equal, or (`width` > 0) differ by no more than a width.
     struct Part {
@@ -69,20 +71,20 @@ struct RegisterKey {
         bool operator==(const Part&) const = default;
 
         // Return whether it is a band.
-        bool near() const { return width > 0; }
+        bool is_band() const { return width > 0; }
         // Return the number of a word.
         double number(int64_t word) const { return doubles ? std::bit_cast<double>(word) : static_cast<double>(word); }
         // Return a word for which equal values have the same one: of a band, the number of a cell of twice the width.
-        int64_t cell(int64_t word) const { return near() ? cell_of(number(word)) : canonical(word, doubles); }
+        int64_t cell(int64_t word) const { return is_band() ? cell_of(number(word)) : canonical(word, doubles); }
         // Return the words that the other side may have.
         Cells cells(int64_t word) const {
-            if (!near()) return {canonical(word, doubles), canonical(word, doubles)};
+            if (!is_band()) return {canonical(word, doubles), canonical(word, doubles)};
             const auto [low, high] = range(number(word));
             return {cell_of(low), cell_of(high)};
         }
         // Return whether the condition may hold; for an equality, whether it does.
         bool fits(int64_t word, int64_t other) const {
-            if (!near()) return equal_words(word, other, doubles);
+            if (!is_band()) return equal_words(word, other, doubles);
             const auto [low, high] = range(number(word));
             const double x = number(other);
             return x >= low && x <= high;

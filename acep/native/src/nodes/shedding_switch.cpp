@@ -15,7 +15,7 @@ void SheddingSwitch::begin(int64_t now) {
         for (PartitionNodes& part : partitions) {
             if (!part.lists.empty()) add_slots(part.lists[s], s, store_.low(part, now), now);
         }
-        add_slots(maker_.of(s).nodes, s, NEVER, now);
+        add_slots(maker_.new_nodes(s).nodes, s, NEVER, now);
         tables_.states[s].slots += shedding_.hidden();
         frames_.resize_slots(s);
     }
@@ -38,7 +38,7 @@ void SheddingSwitch::rest(int64_t now) {
         for (PartitionNodes& part : partitions) {
             if (!part.lists.empty()) part.lists[s].narrow(slots, hidden);
         }
-        maker_.of(s).nodes.narrow(slots, hidden);
+        maker_.new_nodes(s).nodes.narrow(slots, hidden);
         tables_.states[s].slots -= hidden;
         frames_.resize_slots(s);
     }

@@ -309,7 +309,7 @@ nb::list search_paths(const BoundSession& self, size_t engine) {
         for (const SearchStep& step : path.steps) {
             nb::list equal, near;
             for (const SearchLink& link : step.links) {
-                (link.part.near() ? near : equal).append(plan.columns[link.part.slot]);
+                (link.part.is_band() ? near : equal).append(plan.columns[link.part.slot]);
             }
             steps.append(nb::make_tuple(path.vars[step.level], equal, near));
         }
