@@ -108,6 +108,7 @@ void set_shedding_table(Engine& engine, const nb::dict& table) {
     NodeEngine& held = nodes(engine);
     const Tables& tables = held.tables();
     const size_t states = tables.states.size();
+    const uint32_t hidden = held.parts().shedding.hidden();
     constexpr int64_t most = 255;
     SheddingTable made;
     made.errors = number(table, "errors", 1, most);
@@ -130,7 +131,7 @@ void set_shedding_table(Engine& engine, const nb::dict& table) {
             const uint32_t slots = tables.states[s].slots;
             made.terms.emplace_back();
             for (nb::handle one : nb::cast<nb::list>(terms[s])) {
-                made.terms.back().push_back(term(one, slots < held.hidden() ? 0 : slots - held.hidden()));
+                made.terms.back().push_back(term(one, slots < hidden ? 0 : slots - hidden));
             }
             made.most_terms = std::max(made.most_terms, made.terms.back().size());
         }
@@ -146,7 +147,8 @@ void set_shedding_table(Engine& engine, const nb::dict& table) {
     made.shadow = static_cast<uint64_t>(number(table, "shadow", 0, all_units));
     made.first_threshold = nb::cast<double>(table["price"]);
     if (!(made.first_threshold >= 0 && made.first_threshold <= most)) throw std::invalid_argument("orders: price");
-    held.order(std::move(made));
+    held.shed();
+    held.parts().set_table(std::move(made));
 }
 
 void shadow_sample(Engine& engine, int64_t share) {
@@ -220,8 +222,9 @@ void bound_memory(const BoundSession& self, size_t engine, int64_t bytes) {
 }
 
 int64_t least_memory(Engine& engine) {
-    nodes(engine).rouse();
-    return nodes(engine).least_memory();
+    NodeParts& parts = nodes(engine).parts();
+    parts.begin_shedding();
+    return parts.memory.least_bound();
 }
 
 nb::dict take_trajectories(Engine& engine) {
@@ -248,7 +251,7 @@ nb::object shadow_points(Engine& engine, size_t first) {
 nb::bytes watching_state(Engine& engine) {
     Writer out;
     out.words(engine.woke());
-    if (const KnownFuture* future = nodes(engine).future()) future->fields(out);
+    if (const auto& future = nodes(engine).parts().future) future->fields(out);
     return nb::bytes(reinterpret_cast<const char*>(out.bytes.data()), out.bytes.size());
 }
 
@@ -256,17 +259,17 @@ void load_watching_state(Engine& engine, const nb::bytes& bytes) {
     Reader in({reinterpret_cast<const uint8_t*>(bytes.c_str()), bytes.size()});
     bool woke = false;
     in.words(woke);
-    nodes(engine).set_woke(woke);
-    if (KnownFuture* future = nodes(engine).future()) future->fields(in);
+    nodes(engine).parts().shedding.set_woke(woke);
+    if (const auto& future = nodes(engine).parts().future) future->fields(in);
     in.end();
 }
 
-bool rests(Engine& engine) { return nodes(engine).rests(); }
+bool rests(Engine& engine) { return nodes(engine).parts().shedding.resting() != nullptr; }
 
 // Return what sheds, with the work of the last event, which is not charged at once while it rests.
 Shedding& charged(Engine& engine) {
     NodeEngine& own = nodes(engine);
-    if (own.rests()) own.shed().budget.touched(own.work().touches);
+    if (own.parts().shedding.resting() != nullptr) own.shed().budget.touched(own.work().touches);
     return own.shed();
 }
 
@@ -274,10 +277,11 @@ int64_t spent(Engine& engine) {
     return dynamic_cast<NodeEngine*>(&engine) != nullptr ? charged(engine).budget.spent() : engine.work().touches;
 }
 
-bool take_woke(Engine& engine) { return nodes(engine).set_woke(false); }
+bool take_woke(Engine& engine) { return nodes(engine).parts().shedding.set_woke(false); }
 
 nb::dict shedding_counts(Engine& engine) {
     const Shedding& shed = charged(engine);
+    const NodeParts& parts = nodes(engine).parts();
     nb::dict found;
     found["spent"] = shed.budget.spent();
     found["decided"] = shed.budget.decisions();
@@ -289,12 +293,12 @@ nb::dict shedding_counts(Engine& engine) {
     found["points"] = shed.log.n_match_points;
     found["withheld"] = shed.log.withheld;
     found["price"] = shed.budget.threshold();
-    found["peak"] = nodes(engine).peak();
-    found["given_peak"] = nodes(engine).given_peak();
+    found["peak"] = parts.memory.peak();
+    found["given_peak"] = parts.memory.matches_peak();
     found["watching"] = shed.budget.sample_touches();
     found["weighed"] = shed.utilities.n_computed();
-    found["clock"] = nodes(engine).clock();
-    found["calm"] = nodes(engine).rests();
+    found["clock"] = parts.store.clock();
+    found["calm"] = rests(engine);
     found["logged"] = !shed.log.trajectories.made.empty() || !shed.log.trajectories.points.empty();
     found["tokens"] = shed.budget.limited() ? shed.budget.tokens() : 0.0;
     return found;

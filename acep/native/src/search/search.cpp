@@ -239,7 +239,7 @@ bool SearchEngine::search_cells(const SearchStep& step, size_t number, size_t pa
     if ((static_cast<uint64_t>(other[valid_word]) >> link.other.place & 1) == 0) return false;
     const int64_t word = values(other)[link.other.place];
     const auto cells = link.part.cells(word);
-    if (cells.wide()) return search_all(step, number, above, below);
+    if (cells.is_wide()) return search_all(step, number, above, below);
     for (int64_t cell = cells.first;; ++cell) {
         if (search_cells(step, number, part + 1, with(hash, cell), above, below)) return true;
         if (cell == cells.last || given_up_) return false;
