@@ -16,16 +16,16 @@ __all__ = [
     "MOST_TEXT",
     "ROWS",
     "TIMED",
-    "bounded",
-    "clipped",
+    "bounded_repr",
+    "clip_text",
     "clipped_lines",
     "fields_text",
-    "listed",
+    "list_text",
     "marked_breaks",
     "page",
     "page_of",
     "picture",
-    "preformatted",
+    "preformat",
     "rate_text",
     "several_text",
     "show_with",
@@ -54,10 +54,10 @@ _QUOTED = re.compile(r"--[^\r\n]*|'(?:[^']|'')*'|`(?:[^`]|``)*`")
 # Text ------------------------------------------------------------------------------------------
 
 
-def clipped(text: str, limit: int = LONGEST) -> str:
+def clip_text(text: str, limit: int = LONGEST) -> str:
     r"""Return the beginning of a text, with its length if something is left out; controls are written as escapes.
 
-    >>> clipped("a\nb"), clipped("x" * 1000, 3)
+    >>> clip_text("a\nb"), clip_text("x" * 1000, 3)
     ('a\\nb', 'xxx... (1,000 characters)')
     """
     return printable(text[:limit]) + _cut(text, limit)
@@ -77,7 +77,7 @@ def marked_breaks(text: str, *, quoted: bool = True) -> str:
 
 
 def clipped_lines(text: str, limit: int) -> str:
-    r"""Return the beginning of a text of several lines, each as by :func:`clipped`; blanks stand for tabs.
+    r"""Return the beginning of a text of several lines, each as by :func:`clip_text`; blanks stand for tabs.
 
     >>> clipped_lines("a\n\tb\x1b\r\nc", 8), clipped_lines("ab\ncd", 4)
     ('a\n    b\\x1b\nc', 'ab\nc... (5 characters)')
@@ -89,34 +89,35 @@ def _cut(text: str, limit: int) -> str:
     return "" if len(text) <= limit else f"... ({len(text):,} characters)"
 
 
-def bounded(value: Any) -> str:
+def bounded_repr(value: Any) -> str:
     """Return what ``repr`` gives of a value, with the beginning only of long texts, lists, tuples and dicts.
 
-    >>> bounded({"a": tuple(range(1000))})
+    >>> bounded_repr({"a": tuple(range(1000))})
     "{'a': (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... 1,000 in all)}"
     """
     if isinstance(value, str):
         return repr(value) if len(value) <= LONGEST else f"{value[:LONGEST]!r}... ({len(value):,} characters)"
     if type(value) is dict:
-        return f"{{{_some(value, [f'{bounded(k)}: {bounded(v)}' for k, v in islice(value.items(), ROWS)])}}}"
+        entries = [f"{bounded_repr(key)}: {bounded_repr(entry)}" for key, entry in islice(value.items(), ROWS)]
+        return f"{{{_first_parts(value, entries)}}}"
     if type(value) in (list, tuple):
-        inside = _some(value, [bounded(element) for element in value[:ROWS]])
+        inside = _first_parts(value, [bounded_repr(element) for element in value[:ROWS]])
         return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
-    return clipped(repr(value), 2 * LONGEST)
+    return clip_text(repr(value), 2 * LONGEST)
 
 
-def _some(value: Any, begin: list[str]) -> str:
+def _first_parts(value: Any, begin: list[str]) -> str:
     return ", ".join(begin) + (f", ... {len(value):,} in all" if len(value) > ROWS else "")
 
 
 def fields_text(record: Any, names: Sequence[str] | None = None) -> str:
     """Return a dataclass as ``repr`` does, bounded; ``names``: only these of its fields."""
     shown_names = [field.name for field in fields(record) if field.repr] if names is None else names
-    inside = ", ".join(f"{name}={bounded(getattr(record, name))}" for name in shown_names)
+    inside = ", ".join(f"{name}={bounded_repr(getattr(record, name))}" for name in shown_names)
     return f"{type(record).__name__}({inside})"
 
 
-def listed(title: str, lines: Sequence[str], total: int) -> str:
+def list_text(title: str, lines: Sequence[str], total: int) -> str:
     """Return a title and the lines below it, some of ``total``."""
     return "\n".join([title, *(f"  {line}" for line in lines), *(["  ..."] if total > len(lines) else [])])
 
@@ -144,7 +145,7 @@ def several_text(title: str, named: Sequence[tuple[str, str]], total: int) -> st
       ...
     """
     lines = [line.replace("\n", "\n    ") for line in (f"{name}: {text}" for name, text in named)]
-    return listed(title, lines, total)
+    return list_text(title, lines, total)
 
 
 # HTML ------------------------------------------------------------------------------------------
@@ -152,9 +153,9 @@ def several_text(title: str, named: Sequence[tuple[str, str]], total: int) -> st
 
 def page(title: str, *parts: str, note: str = "") -> str:
     """Return the HTML of a title, parts that are HTML, and a note below them; title and note are texts."""
-    lines = "<br>".join(escape(clipped(line, 5 * LONGEST)) for line in note.splitlines()[: 2 * ROWS])
+    lines = "<br>".join(escape(clip_text(line, 5 * LONGEST)) for line in note.splitlines()[: 2 * ROWS])
     below = f"<p><small>{lines}</small></p>" if lines else ""
-    head = f"<p><b>{escape(clipped(title, 5 * LONGEST))}</b></p>" if title else ""
+    head = f"<p><b>{escape(clip_text(title, 5 * LONGEST))}</b></p>" if title else ""
     return f"<div>{head}{''.join(parts)}{below}</div>"
 
 
@@ -174,13 +175,13 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], total: int | None
 
 
 def _cells(tag: str, texts: Sequence[str]) -> str:
-    return "".join(f"<{tag}>{escape(clipped(text, 3 * LONGEST))}</{tag}>" for text in texts)
+    return "".join(f"<{tag}>{escape(clip_text(text, 3 * LONGEST))}</{tag}>" for text in texts)
 
 
-def preformatted(text: str, limit: int = 2_000) -> str:
+def preformat(text: str, limit: int = 2_000) -> str:
     """Return the HTML of a text of several lines, in letters of one width.
 
-    >>> preformatted("a < b").partition(">")[2]
+    >>> preformat("a < b").partition(">")[2]
     'a &lt; b</pre>'
     """
     cut = f"\n... ({len(text):,} characters)" if len(text) > limit else ""

@@ -134,12 +134,12 @@ class AcepError(Exception):
         lines = [_one_line(self.message) + (f" [{self.code}]" if coded else "")]
         if self.text is not None and self.start is not None:
             lines[0] += f" (line {self.line}, column {self.column})"
-            lines += self._marked(self.text, self.start)
+            lines += self._mark_mistake(self.text, self.start)
         if self.hint:
             lines.append(f"hint: {_one_line(self.hint)}")
         return "\n".join(lines)
 
-    def _marked(self, text: str, start: int) -> list[str]:
+    def _mark_mistake(self, text: str, start: int) -> list[str]:
         """Return the line of the mistake (of a long line the part around it), and carets below."""
         first = text.rfind("\n", 0, start) + 1
         last = text.find("\n", start)

@@ -54,7 +54,7 @@ class Pace:
     is bounded, by all the time that is left. The costs of events, touches and matches are unknown at first and assumed
     to be high. The first stretches are short, so that they are soon measured.
 
-    The order of calls for a batch is: ``begin``; ``rate`` and ``measured`` for each stretch of it; ``end``.
+    The order of calls for a batch is: ``begin``; ``rate`` and ``record_stretch`` for each stretch of it; ``end``.
     """
 
     cpu: float | None = None
@@ -182,7 +182,7 @@ class Pace:
         )
         return touches / max(events, 1), matches
 
-    def measured(self, events: int, touches: float, learning: float, *, matches: int = 0) -> None:
+    def record_stretch(self, events: int, touches: float, learning: float, *, matches: int = 0) -> None:
         """Record the end of a stretch; ``learning`` is the part of its seconds in which policies learned. While nothing
         is given up, the costs are learned from several short stretches together."""
         spent = [now - started for now, started in zip(_clocks(), self._started, strict=True)]

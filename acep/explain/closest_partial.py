@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from acep.display import MOST_TEXT, preformatted
+from acep.display import MOST_TEXT, preformat
 from acep.errors import QueryError, printable
 from acep.events.batch import Batch
 from acep.events.records import Id
@@ -84,7 +84,7 @@ class Furthest:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return preformatted(str(self), MOST_TEXT)
+        return preformat(str(self), MOST_TEXT)
 
     def _lines(self) -> Iterator[str]:
         yield from self._heads()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from acep.display import clipped, clipped_lines, marked_breaks, page, picture, preformatted
+from acep.display import clip_text, clipped_lines, marked_breaks, page, picture, preformat
 from acep.errors import AcepError
 from acep.explain.automaton_svg import query_svg
 from acep.pattern.automata import Automaton
@@ -29,9 +29,9 @@ def query_page(source: Query | Automaton) -> str:
     title, text = "Automaton" if query.graph is not None else "Query", canonical(query)
     return page(
         title,
-        preformatted(query.text if query.text.strip() else text),
+        preformat(query.text if query.text.strip() else text),
         _drawing(query),
-        note=clipped(marked_breaks(text), 300),
+        note=clip_text(marked_breaks(text), 300),
     )
 
 

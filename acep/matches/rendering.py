@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from acep.display import ROWS, clipped, listed, page, table
+from acep.display import ROWS, clip_text, list_text, page, table
 from acep.matches.found_columns import taken_back
 from acep.matches.grouping import group_number
 from acep.matches.zoned_times import zoned_text
@@ -47,7 +47,7 @@ def told(value: Any, name: str = "", zoned: Collection[str] = ()) -> str:
     ('x', "'x y'", "'5'", '5', "'... (1,000 characters)")
     """
     if not isinstance(value, str):
-        return clipped(zoned_text(value, name, zoned))
+        return clip_text(zoned_text(value, name, zoned))
     if len(value) <= 80 and _BARE.fullmatch(value) and value not in _CONSTANTS:
         return value
     return repr(value) if len(value) <= 80 else f"{value[:80]!r}... ({len(value):,} characters)"
@@ -57,7 +57,7 @@ def named_texts(values: dict[str, Any], part: str, zoned: Collection[str]) -> li
     """Return names with their values, at most some of them. ``part``: whether they are those of a ``key``, or the
     ``values`` of RETURN."""
     first = islice(values.items(), PARTS)
-    texts = [f"{clipped(name)}={told(value, f'{part}.{name}', zoned)}" for name, value in first]
+    texts = [f"{clip_text(name)}={told(value, f'{part}.{name}', zoned)}" for name, value in first]
     return texts + ([f"... {len(values):,} in all"] if len(values) > PARTS else [])
 
 
@@ -69,7 +69,7 @@ def _ids(ids: Sequence[Any]) -> str:
 
 def bound_text(match: Match | PartialMatch) -> str:
     """Return the variables with the ids of their events, at most some of them."""
-    texts = [f"{clipped(var)}={_ids(ids)}" for var, ids in islice(match.bindings.items(), PARTS)]
+    texts = [f"{clip_text(var)}={_ids(ids)}" for var, ids in islice(match.bindings.items(), PARTS)]
     return " ".join(texts + ([f"... {len(match.bindings):,} variables"] if len(match.bindings) > PARTS else []))
 
 
@@ -118,7 +118,7 @@ def _title(matches: Matches) -> str:
 
 def matches_text(matches: Matches) -> str:
     """Return the first matches, a line each."""
-    return listed(_title(matches), [match_line(match) for match in matches[:ROWS]], len(matches))
+    return list_text(_title(matches), [match_line(match) for match in matches[:ROWS]], len(matches))
 
 
 def matches_page(matches: Matches) -> str:
@@ -159,7 +159,7 @@ def group_line(group: Bundle | Point) -> str:
 
 
 def _cells(group: Bundle | Point) -> list[tuple[str, str]]:
-    key = [(clipped(name), told(value, f"key.{name}", group._zoned)) for name, value in group.key.items()]
+    key = [(clip_text(name), told(value, f"key.{name}", group._zoned)) for name, value in group.key.items()]
     best = ("best (least error)", str(group.best))
     if hasattr(group, "point"):
         change = getattr(group, "change", None)
@@ -185,7 +185,7 @@ def _groups_title(groups: Bundles | Points) -> str:
 
 def groups_text(groups: Bundles | Points) -> str:
     """Return the first match points or match bundles, a line each."""
-    return listed(_groups_title(groups), [group_line(group) for group in groups[:ROWS]], len(groups))
+    return list_text(_groups_title(groups), [group_line(group) for group in groups[:ROWS]], len(groups))
 
 
 def groups_page(groups: Bundles | Points) -> str:

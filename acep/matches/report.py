@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
-from acep.display import clipped, fields_text, rate_text
+from acep.display import clip_text, fields_text, rate_text
 from acep.matches.records import Counts
 from acep.matches.rendering import report_page
 
@@ -239,7 +239,7 @@ class Report:
 
     @property
     def _lost(self) -> str:
-        return f"matches may be missing: {clipped(self.unknown, 400) or 'how many is not known'}"
+        return f"matches may be missing: {clip_text(self.unknown, 400) or 'how many is not known'}"
 
     @property
     def _withheld(self) -> str:

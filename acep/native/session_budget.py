@@ -59,7 +59,7 @@ class SessionBudget:
         self.choosing = {n: effort for n, effort in self.efforts.items() if isinstance(effort, SheddingController)}
         if self.memory is not None:
             for effort in self.choosing.values():
-                effort.bound(self.core, (self.memory - self.memory // BESIDE) // len(self.efforts))
+                effort.bound_memory(self.core, (self.memory - self.memory // BESIDE) // len(self.efforts))
         for number, recovery in self.recoveries.items():
             self.choosing[number].reconciliation = recovery.reconciliation
 
@@ -100,7 +100,7 @@ class SessionBudget:
                 touches, walked = self._touches, self.walked
                 self.allow(rate, max(1, n_fresh), matches)
                 self.core.push(*rematched, hold=True, again=n_rematched)
-                self.pace.measured(n_rematched, self._touches - touches, 0.0, matches=self.walked - walked)
+                self.pace.record_stretch(n_rematched, self._touches - touches, 0.0, matches=self.walked - walked)
         self._push(words, n_rematched, before + n_fresh)
 
     def leave_out(self, n_rematched: int, n_fresh: int) -> bool:
@@ -125,9 +125,9 @@ class SessionBudget:
 
     def _look_at_late_events(self, seen: int, last: int) -> None:
         """Let policies look at the events up to number ``last`` that come at once, after event number ``seen``."""
-        while (seen := min(seen + effort.left(seen) for effort in self.efforts.values())) <= last:
+        while (seen := min(seen + effort.events_left(seen) for effort in self.efforts.values())) <= last:
             for effort in self.efforts.values():
-                if effort.due(seen):
+                if effort.is_due(seen):
                     effort.look(self.core, seen)
 
     def _push(self, words: Pushed, row: int, n_before: int, *, last: bool = False) -> None:
@@ -135,7 +135,7 @@ class SessionBudget:
         n_rows, n_before = len(words[0]), n_before - row
         observers = [*self.efforts.values(), *self.recoveries.values()]
         while row < n_rows:
-            end = min([n_rows, *(row + observer.left(n_before + row) for observer in observers)])
+            end = min([n_rows, *(row + observer.events_left(n_before + row) for observer in observers)])
             end = end if self.pace is None else min(end, row + self.pace.stretch)
             if self.choosing and (n_rows - row < BLOCK or not self._rests):  # policies follow wherever pushes end
                 end = min(end, row + BLOCK - (n_before + row) % BLOCK)
@@ -166,13 +166,13 @@ class SessionBudget:
         if rate < 1 and touches >= USED * rate * size:
             self.starved += size
         self._look_after(end + n_before)
-        self.pace.measured(size, touches, self.learning - learning, matches=walked)
+        self.pace.record_stretch(size, touches, self.learning - learning, matches=walked)
         return end
 
     def _look_after(self, events: int) -> None:
         """Let policies look after ``events`` in all, if they are due, and follow where tokens have run short."""
         for effort in self.efforts.values():
-            if effort.due(events):
+            if effort.is_due(events):
                 effort.look(self.core, events)
         if self.revisable or events % BLOCK == 0:
             for effort in self.choosing.values():
@@ -249,7 +249,7 @@ class SessionBudget:
         """Set in the counts of a plan what was shed and recovered, and what is known of its recall."""
         effort = self.efforts.get(plan)
         if effort is not None and not isinstance(effort, SheddingController):
-            effort.tell(self.core, counts)
+            effort.fill_counts(self.core, counts)
         elif effort is not None:
             shedding_counts = self.core.shedding_counts(plan)
             counts.withheld, counts.skipped = int(shedding_counts["withheld"]), int(shedding_counts["passed_over"])

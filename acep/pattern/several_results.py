@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
-from acep.display import ROWS, clipped, page, preformatted, several_text
+from acep.display import ROWS, clip_text, page, preformat, several_text
 
 __all__ = ["NamedResults", "ResultList"]
 
@@ -48,7 +48,7 @@ def _title(number: int) -> str:
 
 def _text(number: int, results: Iterable[tuple[Any, Any]]) -> str:
     """Return the first results with their names, indented."""
-    rows = [(clipped(str(name)), repr(result)) for name, result in islice(results, ROWS)]
+    rows = [(clip_text(str(name)), repr(result)) for name, result in islice(results, ROWS)]
     return several_text(_title(number), rows, number)
 
 
@@ -57,5 +57,5 @@ def _page(number: int, results: Iterable[tuple[Any, Any]]) -> str:
     parts = []
     for name, result in islice(results, ROWS):
         html = getattr(result, "_repr_html_", None)
-        parts.append(page(str(name), preformatted(repr(result)) if html is None else html()))
+        parts.append(page(str(name), preformat(repr(result)) if html is None else html()))
     return page(_title(number), *parts, note=f"... and {number - ROWS:,} more" if number > ROWS else "")

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from acep.display import clipped, marked_breaks, page_of, text_of
+from acep.display import clip_text, marked_breaks, page_of, text_of
 from acep.pattern.expressions import Expr
 
 __all__ = [
@@ -273,7 +273,7 @@ class Query:
         return f"Query({self})"
 
     def __str__(self) -> str:
-        return clipped(marked_breaks(text_of(self)), LONGEST)
+        return clip_text(marked_breaks(text_of(self)), LONGEST)
 
     def _repr_html_(self) -> str | None:
         return page_of(self)

@@ -113,7 +113,7 @@ class SheddingController:
                 "the history is damaged: the state of its policy makes no sense", code="state_damaged"
             ) from None
 
-    def bound(self, core: NativeCore, memory: int) -> None:
+    def bound_memory(self, core: NativeCore, memory: int) -> None:
         """Bound the memory to ``memory`` bytes: up to half for the policy, the rest for the native core.
 
         Raises :class:`QueryError` if that is too little, or if more than partial matches waits in the query."""
@@ -192,16 +192,16 @@ class SheddingController:
         """Return the touches allowed per event, ``None`` without a bound."""
         return self._allowance(events) if events > self.events else self.rate
 
-    def left(self, events: int) -> int:
+    def events_left(self, events: int) -> int:
         """Return how many events come before the next :meth:`look`."""
         n_events = events - self.events
         if self.events == 0 and n_events < LOOK_EVENTS:  # early looks, at 1,024, 2,048 and 4,096 events
             return min(self.length, FIRST_EPOCH << (n_events // FIRST_EPOCH).bit_length()) - n_events
         return min(self.length - n_events, LOOK_EVENTS - n_events % LOOK_EVENTS)
 
-    def due(self, events: int) -> bool:
+    def is_due(self, events: int) -> bool:
         """Return whether event number ``events`` is the last one before a :meth:`look`."""
-        return self.left(events - 1) == 1
+        return self.events_left(events - 1) == 1
 
     def ends(self, events: int) -> bool:
         """Return whether an epoch ends with event number ``events``."""

@@ -46,13 +46,13 @@ class UnitSampler:
         """Return the touches allowed per event, ``None`` without a bound."""
         return self.last_rate if self.rate is None else self.rate
 
-    def left(self, events: int) -> int:
+    def events_left(self, events: int) -> int:
         """Return how many events remain until idle partitions are forgotten."""
         return self.events + IDLE - events
 
-    def due(self, events: int) -> bool:
+    def is_due(self, events: int) -> bool:
         """Return whether idle partitions are to be forgotten after event number ``events``."""
-        return self.left(events) == 0
+        return self.events_left(events) == 0
 
     def look(self, core: NativeCore, events: int) -> None:
         """Forget idle partitions. This happens at fixed numbers of events, so that batch sizes make no difference."""
@@ -85,7 +85,7 @@ class PartitionSampler(UnitSampler):
         """Return whether the allowance was insufficient, so that units are skipped."""
         return int(core.units_counts(self.number)["passed_over"]) > 0
 
-    def tell(self, core: NativeCore, counts: Counts) -> None:
+    def fill_counts(self, core: NativeCore, counts: Counts) -> None:
         """Set in ``counts`` what was shed and what is known of the recall of match points.
 
         Admitted units, each with a probability p, give the points per event; the number of all events times that is

@@ -49,7 +49,7 @@ class SearchSampler(UnitSampler):
         """Return whether the allowance is insufficient, so that searches are limited."""
         return bool(core.search_counts(self.number)["short"])
 
-    def tell(self, core: NativeCore, counts: Counts) -> None:
+    def fill_counts(self, core: NativeCore, counts: Counts) -> None:
         """Set in ``counts`` how many searches were given up, and what is known of the recall of match points.
 
         A search goes on to the end with a probability p, whatever else it would have found. So the match points that

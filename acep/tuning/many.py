@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.display import MOST_TEXT, preformatted
+from acep.display import MOST_TEXT, preformat
 from acep.errors import AcepError, printable
 from acep.events.duplicates import check_duplicates, settle_duplicates
 from acep.events.empty_schema import with_usable_types
@@ -98,7 +98,7 @@ class ManyMatches:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return preformatted(str(self), MOST_TEXT)
+        return preformat(str(self), MOST_TEXT)
 
 
 def why_many(

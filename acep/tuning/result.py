@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.display import MOST_TEXT, preformatted
+from acep.display import MOST_TEXT, preformat
 from acep.tuning.cheaper import Change
 from acep.tuning.count_text import GREATEST, number_text
 from acep.tuning.curve import CurvePoint
@@ -149,7 +149,7 @@ class Tuning:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return preformatted(str(self), MOST_TEXT)
+        return preformat(str(self), MOST_TEXT)
 
 
 CURVE = pa.schema(

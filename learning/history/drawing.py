@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from acep.display import clipped, page, picture, preformatted
+from acep.display import clip_text, page, picture, preformat
 from acep.learning.history.sums import SUMS
 from acep.learning.trajectories.match_vectors import Grid, Ints
 
@@ -96,12 +96,12 @@ def history_listing(history: History, limit: int = MAX_VECTORS) -> str:
 def history_page(history: History) -> str:
     """Return a history as HTML for a notebook: its most visited vectors, listed and drawn."""
     lines = history_listing(history).splitlines()
-    text = "\n".join(clipped(line, _WIDEST) for line in lines[:_LINES])
+    text = "\n".join(clip_text(line, _WIDEST) for line in lines[:_LINES])
     note = f"and {len(lines) - _LINES:,} more lines" if len(lines) > _LINES else ""
     drawing = picture(
         history_svg(history, _FEW), "The graph is too large to be drawn here; acep history --svg draws it."
     )
-    return page(repr(history), preformatted(text, _LINES * _WIDEST), drawing, note=note)
+    return page(repr(history), preformat(text, _LINES * _WIDEST), drawing, note=note)
 
 
 def history_svg(history: History, limit: int = MAX_VECTORS) -> str:

@@ -92,7 +92,7 @@ class BanditPolicy:
     def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
         """Begin all experts, with equal weights."""
         self.experts = {name: make() for name, make in self.makers.items()}
-        self.learner = Exp3.tuned(len(self.experts), ROUNDS, seed=seed % 2**64)
+        self.learner = Exp3.for_rounds(len(self.experts), ROUNDS, seed=seed % 2**64)
         self.thresholds: dict[str, float] = {}
         self.raised = 0
         self.score = ExpertScore()

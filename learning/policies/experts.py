@@ -58,7 +58,7 @@ class Exp3:
     The same seed gives the same choices. A share ``explore`` of the choices is made uniformly at random. With ``share``
     above 0 it forgets. ``ValueError`` for settings that make no sense.
 
-    >>> learner = Exp3.tuned(experts=3, rounds=2000, seed=1)
+    >>> learner = Exp3.for_rounds(experts=3, rounds=2000, seed=1)
     >>> for _ in range(2000):
     ...     chosen = learner.choice
     ...     learner = learner.update(1.0 if chosen == 2 else 0.2)
@@ -91,7 +91,7 @@ class Exp3:
         return cls((-math.log(max(experts, 1)),) * experts, explore, share, largest, seed)
 
     @classmethod
-    def tuned(cls, experts: int, rounds: int, switches: int = 0, largest: float = 1.0, seed: int = 0) -> Exp3:
+    def for_rounds(cls, experts: int, rounds: int, switches: int = 0, largest: float = 1.0, seed: int = 0) -> Exp3:
         """Return a learner whose exploration and share minimise the bound for this many rounds and switches."""
         share = min(0.5, switches / (rounds - 1)) if switches else 0.0  # it costs such a path the least
         cost = max(path_cost(experts, rounds, switches, share), 1e-9)
@@ -119,7 +119,7 @@ class Exp3:
         logs[choice] += self.explore / len(logs) * estimate
         return replace(self, log_weights=_mix_weights(logs, self.share), round=self.round + 1)
 
-    def bound(self, rounds: int, switches: int = 0) -> float:
+    def regret_bound(self, rounds: int, switches: int = 0) -> float:
         """Return the bound on the mean regret, against any sequence fixed beforehand with this many switches."""
         experts = len(self.log_weights)
         cost = path_cost(experts, rounds, switches, self.share)

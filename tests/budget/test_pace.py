@@ -88,7 +88,7 @@ class Machine:
             touches, matches = min(wanted, rate) * many, int(min(ends * many, most + many))
             took = self.event * many + self.touch * touches + self.match * matches
             self.now += took * self.random.uniform(0.9, 1.1) + learns
-            pace.measured(many, touches, learns, matches=matches)
+            pace.record_stretch(many, touches, learns, matches=matches)
             self.matches += matches
         self.now += self.outside * events + self.match / 4 * self.matches
         pace.end(self.now - began, self.now - began)
@@ -194,7 +194,7 @@ def test_what_comes_before_the_first_batch_is_not_a_cost_of_events(monkeypatch: 
     pace.begin(1000, 0)
     pace.rate(1000, 0, learns=False)
     machine.now += 1e-4
-    pace.measured(1000, 1000, 0.0)
+    pace.record_stretch(1000, 1000, 0.0)
     machine.now += 1e-4
     pace.end(5.0, 5.0)
     pace.begin(1000, 0)

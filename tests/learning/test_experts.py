@@ -51,11 +51,11 @@ def test_exp3_is_within_its_bound_on_the_mean(switches: int, cases: Callable[[in
     regrets = []
     best = best_path(rewards, switches)
     for seed in range(cases(12)):
-        learner = Exp3.tuned(EXPERTS, rounds, switches, seed=seed)
+        learner = Exp3.for_rounds(EXPERTS, rounds, switches, seed=seed)
         regrets.append(best - chosen(learner, rewards))
     # A single regret tells nothing of how far regrets spread.
     error = float(np.std(regrets, ddof=1)) / len(regrets) ** 0.5 if len(regrets) > 1 else 0.0
-    assert np.mean(regrets) + 4 * error <= learner.bound(rounds, switches)
+    assert np.mean(regrets) + 4 * error <= learner.regret_bound(rounds, switches)
 
 
 def test_exp3_is_better_than_chance_and_follows_drift(cases: Callable[[int], int]) -> None:
@@ -63,7 +63,7 @@ def test_exp3_is_better_than_chance_and_follows_drift(cases: Callable[[int], int
     rewards = switching(5, rounds)
     at_random = float(rewards.mean(axis=1).sum())
     following, stubborn = (
-        [chosen(Exp3.tuned(EXPERTS, rounds, switches, seed=seed), rewards) for seed in range(cases(6))]
+        [chosen(Exp3.for_rounds(EXPERTS, rounds, switches, seed=seed), rewards) for seed in range(cases(6))]
         for switches in (SWITCHES, 0)
     )
     assert min(following) > 1.1 * at_random
@@ -97,10 +97,10 @@ def test_same_seed_same_choices_and_states_go_on_where_they_were() -> None:
 
 def test_the_scale_of_rewards_does_not_matter() -> None:
     rewards = switching(7)
-    first, second = Exp3.tuned(EXPERTS, ROUNDS), Exp3.tuned(EXPERTS, ROUNDS, largest=1000.0)
+    first, second = Exp3.for_rounds(EXPERTS, ROUNDS), Exp3.for_rounds(EXPERTS, ROUNDS, largest=1000.0)
     assert chosen(second, 1000 * rewards) == pytest.approx(1000 * chosen(first, rewards))
-    assert second.bound(ROUNDS) == pytest.approx(1000 * first.bound(ROUNDS))
-    assert first.bound(ROUNDS, SWITCHES) == math.inf
+    assert second.regret_bound(ROUNDS) == pytest.approx(1000 * first.regret_bound(ROUNDS))
+    assert first.regret_bound(ROUNDS, SWITCHES) == math.inf
 
 
 def test_what_makes_no_sense_is_refused() -> None:

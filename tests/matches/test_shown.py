@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.display import bounded, clipped
+from acep.display import bounded_repr, clip_text
 from acep.explain.closest_partial import Furthest
 from acep.learning.history.graph import History
 from acep.matches.matches import Matches
@@ -248,11 +248,11 @@ def test_a_history_is_shown_by_what_it_knows() -> None:
 
 def test_bounded_texts_of_small_values_are_those_of_repr() -> None:
     for value in (None, 5, "x", ("x",), (), [1, 2], {"a": (1, 2)}, {}, 1.5, np.datetime64("2024-01-01"), ("a", ("b",))):
-        assert bounded(value) == repr(value)
-    assert bounded("x" * 100) == f"{'x' * 80!r}... (100 characters)"
-    assert bounded(list(range(20))) == "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... 20 in all]"
-    assert bounded(dict.fromkeys(range(20))).endswith("9: None, ... 20 in all}")
-    assert clipped("a\x1bb\u202e") == "a\\x1bb\\u202e"
+        assert bounded_repr(value) == repr(value)
+    assert bounded_repr("x" * 100) == f"{'x' * 80!r}... (100 characters)"
+    assert bounded_repr(list(range(20))) == "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... 20 in all]"
+    assert bounded_repr(dict.fromkeys(range(20))).endswith("9: None, ... 20 in all}")
+    assert clip_text("a\x1bb\u202e") == "a\\x1bb\\u202e"
 
 
 def test_a_drawing_has_the_lines_of_the_text() -> None:

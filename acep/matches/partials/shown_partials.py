@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from acep.display import ROWS, listed, page, table
+from acep.display import ROWS, list_text, page, table
 from acep.matches.rendering import PARTS, bound_text, named_texts, told
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _title(partials: PartialMatches) -> str:
 
 def partials_text(partials: PartialMatches) -> str:
     """Return the first partial matches, a line each."""
-    return listed(_title(partials), [partial_line(partial) for partial in partials[:ROWS]], len(partials))
+    return list_text(_title(partials), [partial_line(partial) for partial in partials[:ROWS]], len(partials))
 
 
 def partials_page(partials: PartialMatches) -> str:

@@ -85,7 +85,7 @@ class Recovery:
 
     # The stream ------------------------------------------------------------------------------------
 
-    def left(self, events: int) -> int:
+    def events_left(self, events: int) -> int:
         """Return how many events remain until the next check."""
         return CUT - events % CUT
 
