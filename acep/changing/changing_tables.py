@@ -151,7 +151,7 @@ class ChangingTables(TableStream):
                 code="query_change",
             )
         self.make_changes()
-        if (latest := self.arrivals.said.latest) is not None and tick < latest:
+        if (latest := self.arrivals.punctuations.latest) is not None and tick < latest:
             raise QueryError(
                 f"events of some key or type are final after {since}, by an advance() with key= or type=",
                 hint="replace() the query from now on",

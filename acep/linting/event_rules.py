@@ -226,7 +226,7 @@ def _without_key_hint(view: LintView, name: str) -> str:
 
 def _number_without(view: LintView, rows: Bools) -> int | None:
     """Return the number of matches without some events; ``None`` where counting takes too long."""
-    return match_number(view.without_ids, view.batch.at(np.flatnonzero(~rows)))
+    return match_number(view.without_ids, view.batch.take(np.flatnonzero(~rows)))
 
 
 def _number_with_floats(view: LintView, name: str) -> int | None:

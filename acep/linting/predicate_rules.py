@@ -114,7 +114,7 @@ def _on_pairs(view: LintView, compiled: Compiled, names: list[str]) -> tuple[int
 
 
 def _values(view: LintView, leaf: Any, rows: Any) -> list[Any]:
-    return view.column(leaf.name).at(rows).to_list()
+    return view.column(leaf.name).take(rows).to_list()
 
 
 def _is_plain(leaf: ex.Leaf) -> bool:

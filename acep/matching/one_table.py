@@ -151,7 +151,7 @@ def _compressed_matches(tables: TableStream, table: pa.Table) -> Compressed:
             tables.warn()
             bundles = None
             if finer:
-                points = BundleChain(len(plan.keys), plan.window.span).counted(session.take_counts(1, last=True))
+                points = BundleChain(len(plan.keys), plan.window.span).chain_counts(session.take_counts(1, last=True))
                 bundles = PointBundles(points, len(plan.keys))
 
             def columns(values: dict[str, Any]) -> FoundColumns:

@@ -14,7 +14,7 @@ from acep.errors import EngineError
 from acep.events.batch import Batch
 from acep.events.pushed_rows import Pushed, rows_of
 from acep.matches.counted import Counted
-from acep.matches.found_columns import FoundColumns, ordered, ranks_of
+from acep.matches.found_columns import FoundColumns, ranks_of, sort_matches
 from acep.matches.records import Counts
 from acep.native import _native
 from acep.native.codes import Codes, words_of
@@ -301,7 +301,7 @@ class NativeSession:
             while self._session.block(
                 0, block_size, sort_limit, isinstance(batch.ids, list)
             ):  # text ids sort differently from their numbers
-                yield ordered(self.take(0), _native.output_order)
+                yield sort_matches(self.take(0), _native.output_order)
         self._session.set_lazy(0, False)
 
     def _push_in_parts(self, words: Pushed, block_size: int, sort_limit: int) -> Iterator[FoundColumns]:
@@ -312,7 +312,7 @@ class NativeSession:
             row = self._session.push(*words, row, block_size)
             matches = self.take(0)
             if len(matches):
-                yield ordered(matches, _native.output_order)
+                yield sort_matches(matches, _native.output_order)
         self._session.flow(0, 0)
 
     @property
@@ -347,7 +347,9 @@ class NativeSession:
         by_numbers = not self._encoder.names and self.plans[plan].query.graph is None
         if by_numbers and base_engine(self._engine_tables[plan][0]) not in BY_POINTS:
             return self.columns(plan, self._joint_session.take_in_order(plan, ranks_of(self.plans[plan].variables)))
-        return replace(ordered(self.columns(plan, self._joint_session.take(plan)), _native.output_order), in_order=True)
+        return replace(
+            sort_matches(self.columns(plan, self._joint_session.take(plan)), _native.output_order), in_order=True
+        )
 
     def columns(self, plan: int, arrays: dict[str, Any]) -> FoundColumns:
         """Return the matches that the core gave for a plan."""

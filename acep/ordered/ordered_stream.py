@@ -112,7 +112,7 @@ class OrderedStreamExecutor(OrderedExecutor):
         positions[rows.rows] = rows.positions + self.partitions.sizes[codes[rows.rows]]
         self.partitions.sizes[of_partition] += np.diff(edges)
         matters = np.flatnonzero(self.open.relevant(batch) & (codes >= 0))
-        return KeptEvents(plain_columns(batch.at(matters), columns_of(self.plan)), codes[matters], positions[matters])
+        return KeptEvents(plain_columns(batch.take(matters), columns_of(self.plan)), codes[matters], positions[matters])
 
     def _make_room(self) -> None:
         size = len(self.partitions)

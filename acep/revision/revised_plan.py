@@ -124,8 +124,8 @@ class RevisedPlan:
         except EngineError:
             self.stream = old_stream
             raise
-        old_counts, (batch, _) = old_stream.counts, self.log.whole()
-        self.past = self.past.other(
+        old_counts, (batch, _) = old_stream.counts, self.log.all_events()
+        self.past = self.past.replace(
             nodes=self.past.nodes + old_counts.nodes, touches=self.past.touches + old_counts.touches
         )
         matches = self.stream.push(batch)[0] if len(batch) else []
@@ -192,7 +192,7 @@ class RevisedPlan:
             changed.append(int(removed.ts[0]))
         cut, begin = self.reach(min(changed), buckets, together=self.plan.strict)
         final = self._final_partitions(buckets)
-        rematched, n_rematched = self.log.since(begin, buckets, 0 if batch is None else len(batch) - inserted)
+        rematched, n_rematched = self.log.events_since(begin, buckets, 0 if batch is None else len(batch) - inserted)
         if (
             removed is None
             and self.limits is not None
@@ -200,7 +200,7 @@ class RevisedPlan:
             and self.stream.leave_out(n_rematched, inserted)
         ):
             assert batch is not None
-            matches = self.stream.push(batch.at(slice(inserted, None)))[0]
+            matches = self.stream.push(batch.take(slice(inserted, None)))[0]
             self._advance_clock(batch)
             self.revocable.add(matches)
             return matches
@@ -215,7 +215,7 @@ class RevisedPlan:
     def _changes(self, batch: Batch | None, inserted: int, removed: Batch | None) -> Changes:
         parts = [] if removed is None else [removed]
         if batch is not None and inserted:
-            parts.append(batch.at(slice(0, inserted)))
+            parts.append(batch.take(slice(0, inserted)))
         alone = self.plan.strict or not self.plan.keys
         hashes = None if alone else np.concatenate([self.log.hashes_of(part) for part in parts])
         return Changes(np.concatenate([part.ts for part in parts]), hashes, removed)
@@ -378,7 +378,7 @@ class RevisedPlan:
         """Return the same where the window counts events; a match has at most ``n_events`` of them before ``tick``."""
 
         def time_before(tick: int, n_events: int) -> int:
-            return self.log.before(tick, n_events, buckets, together=together)
+            return self.log.earliest_of_last(tick, n_events, buckets, together=together)
 
         span = self.plan.window.span
         assert span is not None
@@ -402,12 +402,12 @@ class RevisedPlan:
             return start
         if not self.plan.window.counted:
             return start - span
-        return self.log.before(start, span, buckets, together=together)
+        return self.log.earliest_of_last(start, span, buckets, together=together)
 
 
 def _events(log: EventLog) -> Any:
     """Return the events of a log as plain data; ``None``: there are none."""
-    batch, numbers = log.whole()
+    batch, numbers = log.all_events()
     return [plain_of_batch(batch), numbers] if len(batch) else None
 
 

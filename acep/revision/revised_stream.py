@@ -146,12 +146,12 @@ class RevisedStream:
         counts, past = part.stream.counts, part.past
         if part.memory is not None:
             # What is given up for want of memory are events and matches.
-            counts = counts.other(
+            counts = counts.replace(
                 shed=counts.shed + part.memory.shed,
                 skipped=counts.skipped + part.memory.shed,
                 memory=counts.memory + part.memory.peak,
             )
-        return counts.other(
+        return counts.replace(
             nodes=counts.nodes + past.nodes,
             touches=counts.touches + past.touches,
             events=self._events,
@@ -175,7 +175,7 @@ class RevisedStream:
 
     def events(self) -> Batch | None:
         """Return the events that are kept for revisions; ``None``: there are none."""
-        batch, _ = self._parts[0].log.whole()
+        batch, _ = self._parts[0].log.all_events()
         return batch if len(batch) else None
 
     def snapshot(self) -> Any:

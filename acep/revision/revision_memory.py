@@ -84,14 +84,14 @@ def take_in_events(
         memory.waiting.remove(removed)
     early = 0 if batch is None else _n_early(batch, memory.last)
     if batch is not None and early < len(batch):
-        memory.waiting.add(batch.at(slice(early, None)), numbers[early:])
-    first = None if batch is None or not early else batch.at(slice(0, early))
+        memory.waiting.add(batch.take(slice(early, None)), numbers[early:])
+    first = None if batch is None or not early else batch.take(slice(0, early))
     if first is not None and memory.blind is not None:
         # Nothing that was given and may change has a partial match or an event that such an event comes before.
         n_blind = int(np.count_nonzero(first.ts < memory.blind))
         memory.shed += n_blind
         early -= n_blind
-        first, numbers = (first.at(slice(n_blind, None)) if early else None), numbers[n_blind:]
+        first, numbers = (first.take(slice(n_blind, None)) if early else None), numbers[n_blind:]
     if first is not None or len(removed):
         changes.append(plan.feed(first, numbers[:early], early, removed))
         changes.append(_fit(plan, memory))
@@ -159,10 +159,10 @@ def _clear(plan: Bounded, memory: RevisionMemory) -> Sequence[Found]:
     last = memory.last
     assert last is not None
     if plan.final is None or last[0] >= plan.final:
-        batch, _ = plan.log.whole()
+        batch, _ = plan.log.all_events()
         memory.shed += len(batch)
         if len(batch):
-            plan.stream.revise(batch, batch.at(slice(0, 0)), 0)
+            plan.stream.revise(batch, batch.take(slice(0, 0)), 0)
         retracted = plan.revocable.not_before(plan.final)
     memory.blind = last[0] + 1
     plan.log, plan.revocable = plan.log.empty(), RevocableColumns()

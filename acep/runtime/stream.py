@@ -16,7 +16,7 @@ from acep.events.tables import InputSchema
 from acep.events.times import from_ticks, value_text
 from acep.matches.batches import ROWS
 from acep.matches.counted import Counted
-from acep.matches.found_columns import FoundColumns, concatenate, ordered
+from acep.matches.found_columns import FoundColumns, concatenate, sort_matches
 from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import native_sort
 from acep.plan.compile import Plan
@@ -145,7 +145,7 @@ class Stream:
         parts = [self.counts_of(number) for number in range(len(self.plans))]
         names = (*GIVEN_UP, "nodes", "touches", "deciding", "matches", "recovering", "recovered", "unrecovered")
         match_memory = max((part.match_memory for part in parts), default=0)
-        return self._sum(parts, names, SEVERAL).other(
+        return self._sum(parts, names, SEVERAL).replace(
             counted=all(part.counted for part in parts), match_memory=match_memory
         )
 
@@ -155,9 +155,9 @@ class Stream:
             return Counts(events=self._events)
         parts = self._executors[plan].all_counts()
         if len(parts) == 1:
-            return parts[0].other(events=self._events, memory=self._peak)
+            return parts[0].replace(events=self._events, memory=self._peak)
         unknown = "what matches of matches were lost is not known"
-        return self._sum(parts, (*GIVEN_UP, "nodes", "touches", "deciding"), unknown).other(matches=parts[0].matches)
+        return self._sum(parts, (*GIVEN_UP, "nodes", "touches", "deciding"), unknown).replace(matches=parts[0].matches)
 
     def _sum(self, parts: Sequence[Counts], names: Sequence[str], unknown: str) -> Counts:
         """Return the sums of some counts over all parts; ``unknown``: why the recall is not known."""
@@ -287,8 +287,8 @@ class Stream:
         most_events = EVENTS if self.threads[0] == 1 else THREAD_EVENTS
         size, begin = EVENTS if paced or most_events > EVENTS else FIRST, 0
         while begin < len(batch):
-            remainder = batch.at(slice(begin, None))
-            part = remainder.at(next(remainder.cuts(size)))
+            remainder = batch.take(slice(begin, None))
+            part = remainder.take(next(remainder.cuts(size)))
             begin += len(part)
             if self._session is not None:
                 self._session.push(part)
@@ -546,7 +546,9 @@ def _engines_text(engines: Sequence[str]) -> str:
 
 def in_output_order(matches: Sequence[Found]) -> Sequence[Found]:
     """Return matches in output order."""
-    return ordered(matches, native_sort()) if isinstance(matches, FoundColumns) else sorted(matches, key=output_order)
+    return (
+        sort_matches(matches, native_sort()) if isinstance(matches, FoundColumns) else sorted(matches, key=output_order)
+    )
 
 
 def _split_blocks(matches_by_plan: list[Sequence[Found]], block_size: int) -> Iterator[list[Sequence[Found]]]:
@@ -562,5 +564,5 @@ def merge_matches(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
         return filled[0]
     columns = [part for part in parts if isinstance(part, FoundColumns)]
     if columns and all(isinstance(part, FoundColumns) or not len(part) for part in parts):
-        return ordered(concatenate(columns), native_sort())
+        return sort_matches(concatenate(columns), native_sort())
     return sorted((match for part in parts for match in part), key=output_order)

@@ -140,7 +140,7 @@ class RevisedRows:
 
     def kept_ids(self) -> list[tuple[pa.Array, npt.NDArray[np.int64]] | None]:
         """Return the ids and times, in ticks, of the events that may still change something."""
-        waiting_ids = None if self._arrivals is None else self._arrivals.kept(str(self.job.schema.id))
+        waiting_ids = None if self._arrivals is None else self._arrivals.held_column(str(self.job.schema.id))
         batch = self.stream.events() if isinstance(self.stream, RevisedStream) else None
         return [waiting_ids, None if batch is None else (pa.array(batch.ids), batch.ts)]
 

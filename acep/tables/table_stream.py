@@ -20,9 +20,9 @@ from acep.budget import tolerant
 from acep.errors import DataError, QueryError, SnapshotError, naming_query
 from acep.events.batch import Batch
 from acep.events.columns import ticks_of
-from acep.events.computed_columns import with_computed
+from acep.events.computed_columns import add_computed
 from acep.events.empty_schema import choose_types
-from acep.events.fields import again_error, column_at
+from acep.events.fields import column_at, repeat_error
 from acep.events.files.casts import casts_of, check_time_cast
 from acep.events.punctuations import key_values, type_names
 from acep.events.tables import batch_of, schema_of, ticks_to_input
@@ -215,7 +215,7 @@ class TableStream:
         for name, plan in zip(self.query_set.names, self.plans, strict=True):
             if plan.computed and not plan.sources:
                 with naming_query(name):
-                    batch = with_computed(batch, plan.computed, plan.schema)
+                    batch = add_computed(batch, plan.computed, plan.schema)
         if self.absent is not None:
             self.absent.record_batch(batch)
         return batch
@@ -271,7 +271,7 @@ class TableStream:
         if is_repeated.any():
             row = int(np.argmax(is_repeated))
             if self.duplicates == "refuse":
-                raise again_error(seen.name, column[row].as_py(), self.came + row)
+                raise repeat_error(seen.name, column[row].as_py(), self.came + row)
             table, ticks = table.filter(pa.array(~is_repeated)), ticks[~is_repeated]
             self.left_out += int(np.count_nonzero(is_repeated))
         if len(ticks):
@@ -374,7 +374,7 @@ class TableStream:
         assert self.arrivals is not None
         stream.begin(self.arrivals.final)
         steps = []
-        stream.punctuate(self.arrivals.said, at_once=self.arrivals.speculation is None)
+        stream.punctuate(self.arrivals.punctuations, at_once=self.arrivals.speculation is None)
         if due.rows is not None or due.removed:
             numbers = due.numbers
             batch = None if due.rows is None else self._due_batch(due, numbers)
@@ -480,7 +480,7 @@ class TableStream:
         """Return the layout of the matches of a plan, which is made once for each plan."""
         entry = self._layouts.get(number)
         if entry is None or entry[0] is not plan:
-            entry = self._layouts[number] = plan, Layout.of([plan])
+            entry = self._layouts[number] = plan, Layout.of_plans([plan])
         return entry[1]
 
     def has_match(self, batch: Batch) -> bool:
@@ -538,11 +538,11 @@ class TableStream:
         """Return the counts with the events that came too late or again, which were no events to the engines, and with
         those that no engine had to see."""
         if self.arrivals is None:
-            return counts.other(duplicates=self.left_out) if self.left_out else counts
+            return counts.replace(duplicates=self.left_out) if self.left_out else counts
         late, unseen, duplicates = self.arrivals.late_count, self.arrivals.unseen, self.arrivals.duplicates
         if not (late or unseen or duplicates):
             return counts
-        return counts.other(late=counts.late + late, events=counts.events + unseen, duplicates=duplicates)
+        return counts.replace(late=counts.late + late, events=counts.events + unseen, duplicates=duplicates)
 
     # State ------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from acep.matches.found_columns import ordered
+from acep.matches.found_columns import sort_matches
 from acep.native import session as native_session
 from acep.native.session import NativeSession
 from acep.plan.compile import Plan
@@ -114,7 +114,7 @@ def test_events_pass_unfiltered_where_match_windows_do_not_pay(text: str, stops:
     session, shares, before = begin(), [], (0, 0)
     for part in pieces(whole(plan, table), 20_000):
         session.push(part)
-        first, second = (ordered(session.take(number)) for number in range(2))
+        first, second = (sort_matches(session.take(number)) for number in range(2))
         for name in ("start", "end", "ids", "offsets"):
             assert np.array_equal(getattr(first, name), getattr(second, name))
         came, passed = session.count_windowed(1)
