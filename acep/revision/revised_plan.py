@@ -27,7 +27,7 @@ from acep.plan.choice import waits_from
 from acep.plan.compile import Plan
 from acep.revision.chosen_matches import ChosenMatches
 from acep.revision.final_partitions import FinalPartitions
-from acep.revision.revision_memory import Room, match_all_waiting, match_waiting, take_in_events
+from acep.revision.revision_memory import RevisionMemory, match_all_waiting, match_waiting, take_in_events
 from acep.revision.revocable_matches import RevocableColumns, RevocableRecords
 from acep.revision.sure_matches import Changes, depends_on_itself, surely_remain
 from acep.runtime.stream import Stream, in_output_order, merge_matches
@@ -55,17 +55,17 @@ class RevisedPlan:
         self._set_plan(plan)
         plan = self.first = self.plan
         self.past = Counts()  # the work of streams before this one
-        room_bytes = None
+        memory_bytes = None
         if limits is not None and limits.memory is not None:
             # One half is for events and matches that may have to be taken back, the other for partial matches.
-            room_bytes = limits.memory // 2
-            limits = replace(limits, part=limits.memory - room_bytes)
+            memory_bytes = limits.memory // 2
+            limits = replace(limits, part=limits.memory - memory_bytes)
         self.limits = limits
         self.stream = Stream([plan], engine, limits=limits, revisable=True)
         self.final: int | None = None
         rows = native_rows() if self.stream.natively else OrderedRows
         self.log = EventLog(plan.keys, plan.schema, counted=plan.window.counted, rows=rows)
-        self.room = None if room_bytes is None else Room(room_bytes, self.log.empty())
+        self.memory = None if memory_bytes is None else RevisionMemory(memory_bytes, self.log.empty())
         self.revocable: Any = RevocableColumns() if self.stream.natively else RevocableRecords()
         self.matches = self.retracted = 0
         self.clock: int | None = None  # the time to which the engine has come
@@ -93,9 +93,9 @@ class RevisedPlan:
     def push(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
         """Push a batch, the first ``inserted`` of which are older than others were, and remove events by their numbers.
         Return the matches that come and go."""
-        if self.room is None:
+        if self.memory is None:
             return self._count_changes(self._choose(self.feed(batch, numbers, inserted, removed)))
-        return self._count_changes(take_in_events(self, self.room, batch, numbers, removed))
+        return self._count_changes(take_in_events(self, self.memory, batch, numbers, removed))
 
     def feed(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
         """Match events now; return the matches that come and go, before any choice among them."""
@@ -136,8 +136,8 @@ class RevisedPlan:
     def advance(self, clock: int) -> Sequence[Found]:
         """Declare that no event with ``ts <= clock`` will be pushed as one of the next, only as one inserted."""
         waited: Sequence[Found] = []
-        if self.room is not None:
-            waited = self._count_changes(match_waiting(self, self.room))
+        if self.memory is not None:
+            waited = self._count_changes(match_waiting(self, self.memory))
             if self.final is None:
                 return waited
             clock = min(clock, self.final - 1)  # events that wait, or are still to come, are matched as the next ones
@@ -149,8 +149,8 @@ class RevisedPlan:
 
     def finish(self) -> Sequence[Found]:
         """End the stream and return the remaining matches."""
-        if self.room is not None:
-            waited = match_all_waiting(self, self.room)
+        if self.memory is not None:
+            waited = match_all_waiting(self, self.memory)
             return self._count_changes(in_output_order(merge_matches([*waited, self.stream.finish()[0]])))
         matches = self._choose(self._record_given(self.stream.finish()[0]))
         if self.chosen is not None:
@@ -222,8 +222,8 @@ class RevisedPlan:
 
     @property
     def held(self) -> int:
-        """Return the number of events that are kept for revisions, or wait for room."""
-        return len(self.log) + (0 if self.room is None else len(self.room.waiting))
+        """Return the number of events that are kept for revisions, or wait for memory."""
+        return len(self.log) + (0 if self.memory is None else len(self.memory.waiting))
 
     def forget_final(self, final: int | None, *, now: bool) -> None:
         """Forget what only an event before ``final`` could change (``None``: no time is final), or what punctuations
@@ -286,12 +286,12 @@ class RevisedPlan:
         if self.limits is None:
             return fields
         # Shed partial matches cannot be found again from the events.
-        room = None if self.room is None else {**self.room.dump(), "waiting": _events(self.room.waiting)}
+        memory_state = None if self.memory is None else {**self.memory.dump(), "waiting": _events(self.memory.waiting)}
         stream = np.frombuffer(self.stream.snapshot(), np.uint8)
         bounded_state = {
             "stream": stream,
             "given": [plain_of(part) for part in self.revocable.all_parts()],
-            "room": room,
+            "room": memory_state,
         }
         return [*fields, bounded_state]
 
@@ -308,11 +308,11 @@ class RevisedPlan:
             if len(matches.keys) != len(self.plan.keys) or len(matches.values) != len(self.plan.returns):
                 raise ValueError("matches")
             self.revocable.add(matches)
-        if (self.room is None) != (bounded_state["room"] is None):
+        if (self.memory is None) != (bounded_state["room"] is None):
             raise ValueError("memory")
-        if self.room is not None:
+        if self.memory is not None:
             waiting = self._log_of(bounded_state["room"]["waiting"])
-            self.room = self.room.with_state(bounded_state["room"], waiting)
+            self.memory = self.memory.with_state(bounded_state["room"], waiting)
         self.matches, self.retracted = int(data[1]), int(data[2])
         self.clock = None if data[3] is None else int(data[3])
 

@@ -144,12 +144,12 @@ class RevisedStream:
         """Return the events, and the work and matches of plan number ``plan``."""
         part = self._parts[plan]
         counts, past = part.stream.counts, part.past
-        if part.room is not None:
-            # What a room gives up are events and matches.
+        if part.memory is not None:
+            # What is given up for want of memory are events and matches.
             counts = counts.replace(
-                shed=counts.shed + part.room.shed,
-                skipped=counts.skipped + part.room.shed,
-                memory=counts.memory + part.room.peak,
+                shed=counts.shed + part.memory.shed,
+                skipped=counts.skipped + part.memory.shed,
+                memory=counts.memory + part.memory.peak,
             )
         return counts.replace(
             nodes=counts.nodes + past.nodes,

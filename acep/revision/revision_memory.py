@@ -20,7 +20,7 @@ from acep.matches.records import Found
 from acep.revision.revocable_matches import RevocableColumns, differences, found_bytes
 from acep.runtime.stream import Stream, in_output_order
 
-__all__ = ["Room", "match_all_waiting", "match_waiting", "take_in_events"]
+__all__ = ["RevisionMemory", "match_all_waiting", "match_waiting", "take_in_events"]
 
 Ints = npt.NDArray[np.int64]
 SLICE = 256  # events that are matched before the memory is looked at again
@@ -28,7 +28,7 @@ NO_NUMBERS = np.zeros(0, np.int64)
 
 
 @dataclass
-class Room:
+class RevisionMemory:
     """The bytes for the events and matches of one plan that a revision may need: at most ``byte_limit``. ``waiting``:
     events that are not matched yet. ``last``: the place, by time and order, of the last event that was matched.
     ``blind``: events before this time were matched and not kept, so that they cannot be matched again (``None``: there
@@ -45,8 +45,8 @@ class Room:
         """Return the state, without the events that wait, as plain data."""
         return {"last": self.last, "blind": self.blind, "shed": self.shed, "peak": self.peak}
 
-    def with_state(self, data: Mapping[str, Any], waiting: EventLog) -> Room:
-        """Return the room with the state of :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or
+    def with_state(self, data: Mapping[str, Any], waiting: EventLog) -> RevisionMemory:
+        """Return the memory with the state of :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or
         :class:`TypeError` for other data."""
         last = None if data["last"] is None else (int(data["last"][0]), int(data["last"][1]))
         blind = None if data["blind"] is None else int(data["blind"])
@@ -74,95 +74,97 @@ class Bounded(Protocol):
         """Return the earliest start of a match that a change at ``tick`` concerns, and of an event to match again."""
 
 
-def take_in_events(plan: Bounded, room: Room, batch: Batch | None, numbers: Ints, removed: Ints) -> Sequence[Found]:
+def take_in_events(
+    plan: Bounded, memory: RevisionMemory, batch: Batch | None, numbers: Ints, removed: Ints
+) -> Sequence[Found]:
     """Take in events, and remove others by their numbers; match those that change what was matched, and as many others
     as there is room for."""
     changes: list[Sequence[Found]] = []
     if len(removed):
-        room.waiting.remove(removed)
-    early = 0 if batch is None else _n_early(batch, room.last)
+        memory.waiting.remove(removed)
+    early = 0 if batch is None else _n_early(batch, memory.last)
     if batch is not None and early < len(batch):
-        room.waiting.add(batch.take(slice(early, None)), numbers[early:])
+        memory.waiting.add(batch.take(slice(early, None)), numbers[early:])
     first = None if batch is None or not early else batch.take(slice(0, early))
-    if first is not None and room.blind is not None:
+    if first is not None and memory.blind is not None:
         # Nothing that was given and may change has a partial match or an event that such an event comes before.
-        n_blind = int(np.count_nonzero(first.ts < room.blind))
-        room.shed += n_blind
+        n_blind = int(np.count_nonzero(first.ts < memory.blind))
+        memory.shed += n_blind
         early -= n_blind
         first, numbers = (first.take(slice(n_blind, None)) if early else None), numbers[n_blind:]
     if first is not None or len(removed):
         changes.append(plan.feed(first, numbers[:early], early, removed))
-        changes.append(_fit(plan, room))
-    changes.append(match_waiting(plan, room))
+        changes.append(_fit(plan, memory))
+    changes.append(match_waiting(plan, memory))
     return in_output_order(_net_changes(changes))
 
 
-def match_waiting(plan: Bounded, room: Room) -> Sequence[Found]:
-    """Match events that wait: those that are final, and others as long as there is room."""
+def match_waiting(plan: Bounded, memory: RevisionMemory) -> Sequence[Found]:
+    """Match events that wait: those that are final, and others as long as there is memory."""
     changes: list[Sequence[Found]] = []
-    while (first := room.waiting.oldest) is not None:
-        early = _may_go_early(plan, room)
+    while (first := memory.waiting.oldest) is not None:
+        early = _may_go_early(plan, memory)
         if not early and (plan.final is None or first >= plan.final):
             break
-        batch, numbers = room.waiting.take(SLICE, None if early else plan.final)
-        room.last = _place(batch, len(batch) - 1)
+        batch, numbers = memory.waiting.take(SLICE, None if early else plan.final)
+        memory.last = _place(batch, len(batch) - 1)
         matches = plan.feed(batch, numbers, 0, NO_NUMBERS)
-        if early and (excess := _bytes(plan) - room.byte_limit) > 0 and len(matches):
+        if early and (excess := _bytes(plan) - memory.byte_limit) > 0 and len(matches):
             n_fitting = max(0, len(matches) - len(matches) * excess // max(1, found_bytes(matches)) - 1)  # type: ignore[arg-type]
-            room.shed += len(matches) - n_fitting
+            memory.shed += len(matches) - n_fitting
             matches = plan.revocable.keep_last(n_fitting)
         changes.append(matches)
-        changes.append(_fit(plan, room))
+        changes.append(_fit(plan, memory))
     return in_output_order(_net_changes(changes))
 
 
-def match_all_waiting(plan: Bounded, room: Room) -> list[Sequence[Found]]:
+def match_all_waiting(plan: Bounded, memory: RevisionMemory) -> list[Sequence[Found]]:
     """Match all events that wait, as no event will come or go any more."""
     plan.log, plan.revocable = plan.log.empty(), RevocableColumns()
     matches: list[Sequence[Found]] = []
-    while len(room.waiting):
-        matches += plan.stream.push(room.waiting.take(SLICE, None)[0])
+    while len(memory.waiting):
+        matches += plan.stream.push(memory.waiting.take(SLICE, None)[0])
     return matches
 
 
-def _may_go_early(plan: Bounded, room: Room) -> bool:
+def _may_go_early(plan: Bounded, memory: RevisionMemory) -> bool:
     """Return whether events may be matched before they are final: there is room, and all events are kept that a change
     may concern."""
-    if room.blind is not None:
+    if memory.blind is not None:
         begin = None if plan.final is None else plan.reach(plan.final)[1]
-        if begin is None or begin < room.blind or plan.log.counted:
+        if begin is None or begin < memory.blind or plan.log.counted:
             return False
-        room.blind = None
-    if _bytes(plan) <= room.byte_limit // 2:
+        memory.blind = None
+    if _bytes(plan) <= memory.byte_limit // 2:
         return True
     _forget(plan)
-    return _bytes(plan) <= room.byte_limit // 2
+    return _bytes(plan) <= memory.byte_limit // 2
 
 
-def _fit(plan: Bounded, room: Room) -> Sequence[Found]:
-    """Fit what is kept into the room; return the matches that have to be taken back for that."""
-    if _bytes(plan) > room.byte_limit:
+def _fit(plan: Bounded, memory: RevisionMemory) -> Sequence[Found]:
+    """Fit what is kept into the memory; return the matches that have to be taken back for that."""
+    if _bytes(plan) > memory.byte_limit:
         _forget(plan)
     retracted: Sequence[Found] = []
-    if _bytes(plan) > room.byte_limit:
-        retracted = _clear(plan, room)
-    room.peak = max(room.peak, _bytes(plan))
+    if _bytes(plan) > memory.byte_limit:
+        retracted = _clear(plan, memory)
+    memory.peak = max(memory.peak, _bytes(plan))
     return retracted
 
 
-def _clear(plan: Bounded, room: Room) -> Sequence[Found]:
+def _clear(plan: Bounded, memory: RevisionMemory) -> Sequence[Found]:
     """Forget all that was kept. If some of it is not final, its matches are taken back, and its partial matches are
     given up, so that no change concerns them."""
     retracted: Sequence[Found] = []
-    last = room.last
+    last = memory.last
     assert last is not None
     if plan.final is None or last[0] >= plan.final:
         batch, _ = plan.log.all_events()
-        room.shed += len(batch)
+        memory.shed += len(batch)
         if len(batch):
             plan.stream.revise(batch, batch.take(slice(0, 0)), 0)
         retracted = plan.revocable.not_before(plan.final)
-    room.blind = last[0] + 1
+    memory.blind = last[0] + 1
     plan.log, plan.revocable = plan.log.empty(), RevocableColumns()
     return retracted
 

@@ -16,7 +16,7 @@ import pytest
 
 import acep
 from acep.errors import EngineError, QueryError
-from acep.revision.revision_memory import Room
+from acep.revision.revision_memory import RevisionMemory
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_different, fail_if_wrong
 from tests.random_cases import COLUMNS, Case
@@ -231,11 +231,11 @@ def complaint_with_little_memory(case: Case, limit: int, seen: Counter[str]) -> 
         if rng.random() < 0.05 and (wrong := invented_so_far(run)):
             return wrong
         (part,) = run.matcher._tables.revised._parts
-        waiting = len(part.log) + len(part.room.waiting) + len(run.matcher._tables.arrivals)
-        if part.room.peak > limit or run.matcher.held != waiting:
-            return f"{part.room.peak} of {limit} bytes, {run.matcher.held} of {waiting} events"
-        seen["events wait"] += len(part.room.waiting) > 0
-        seen["blind"] += part.room.blind is not None
+        waiting = len(part.log) + len(part.memory.waiting) + len(run.matcher._tables.arrivals)
+        if part.memory.peak > limit or run.matcher.held != waiting:
+            return f"{part.memory.peak} of {limit} bytes, {run.matcher.held} of {waiting} events"
+        seen["events wait"] += len(part.memory.waiting) > 0
+        seen["blind"] += part.memory.blind is not None
     early = net(run.given)
     run.given += run.matcher.finish()
     want = exact(case, run.stream, run.options)
@@ -256,6 +256,8 @@ def test_with_little_memory_no_match_is_given_that_is_none(cases: CaseCounts, mo
         rows = [dict.fromkeys(COLUMNS) | row | {"ts": n // 2, "seq": n % 3} for n, row in enumerate(drawn_rows)]
         case = Case(seed, False, f"PATTERN {text}", {}, rows, rng.choice(({}, {"seq": "seq"})))
         limit = rng.choice((1_500, 2_500, 5_000))
-        monkeypatch.setattr("acep.revision.revised_plan.Room", lambda _, waiting, limit=limit: Room(limit, waiting))
+        monkeypatch.setattr(
+            "acep.revision.revised_plan.RevisionMemory", lambda _, waiting, limit=limit: RevisionMemory(limit, waiting)
+        )
         fail_if_wrong(case, lambda smaller, limit=limit: complaint_with_little_memory(smaller, limit, seen))
     cases.expect(seen, "events wait", "blind", "all comes later", "matches are taken back", "sheds")
