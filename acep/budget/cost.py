@@ -59,13 +59,13 @@ class CostModel:
         pull = TIED * sum(a[i, i] for i in range(3)) / max(n, 1.0)
         # The overall ratio of measured to initial costs. The pull only raises costs, so the ratio is at least 1.
         level = max(1.0, b[0] / sum(a[0, k] for k in range(3)))
-        costs = _least_squares(
+        factors = _least_squares(
             [[a[min(i, j), max(i, j)] + (pull if i == j else 0.0) for j in range(3)] for i in range(3)],
             [amount + pull * level for amount in b],
         )
         self.event, self.touch, self.match = (
-            max(amount, lowest) * cost
-            for amount, lowest, cost in zip(costs, (0.0, LEAST_COST, LEAST_COST), FIRST, strict=True)
+            max(factor, lowest) * cost
+            for factor, lowest, cost in zip(factors, (0.0, LEAST_COST, LEAST_COST), FIRST, strict=True)
         )
 
     def state(self) -> list[float]:

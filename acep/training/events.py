@@ -105,15 +105,14 @@ def _orders(plan: Plan, table: pa.Table, is_bound: Bools) -> Iterator[EventUtili
     size = (len(types) + 1) * prod(len(edges) + 1 for _, edges in bins)
     plain = EventUtility(plan.fingerprint, types, bins, tuple(range(size)), (0.0,) * size, (), ())
     cell = plain.cells(table, table[plan.schema.type])
-    events, useful = (np.bincount(type_index, minlength=size).astype(float) for type_index in (cell, cell[is_bound]))
+    events, useful = (np.bincount(cells, minlength=size).astype(float) for cells in (cell, cell[is_bound]))
     utility = (useful + PRIOR * is_bound.mean()) / (events + PRIOR)
     type_of_cell = np.arange(size) // (size // (len(types) + 1))
     best = np.argsort(-utility, kind="stable")
     events_so_far = np.zeros(size)  # events of the cell's type in cells that are as useful or more
     for type_index in range(len(types) + 1):
-        events_so_far[best[type_of_cell[best] == type_index]] = np.cumsum(
-            events[best[type_of_cell[best] == type_index]]
-        )
+        cells = best[type_of_cell[best] == type_index]
+        events_so_far[cells] = np.cumsum(events[cells])
     total = np.bincount(type_of_cell, events)[type_of_cell]
     for rank in (-utility, events_so_far / np.maximum(total, 1), events_so_far):
         order = np.argsort(rank, kind="stable")
@@ -132,9 +131,7 @@ def bindable(plan: Plan, table: pa.Table) -> pa.Table:
 def _types_of(plan: Plan, table: pa.Table) -> tuple[str, ...]:
     """Return the most frequent types."""
     counts = pc.value_counts(pc.cast(table[plan.schema.type], pa.string())).to_pylist()
-    frequencies = sorted(
-        (-value_count["counts"], value_count["values"]) for value_count in counts if value_count["values"] is not None
-    )
+    frequencies = sorted((-entry["counts"], entry["values"]) for entry in counts if entry["values"] is not None)
     return tuple(name for _, name in frequencies[:MOST_TYPES])
 
 
@@ -167,6 +164,6 @@ def _try_order(
     shares = np.cumsum(np.bincount(rank, minlength=len(utility.order))) / len(table)
     n_kept = np.unique(np.searchsorted(shares, SHARES, "right"))
     n_kept = n_kept[(n_kept > 0) & (n_kept < len(shares))]
-    points_by_trial = [_points(plan, engine, table.filter(pa.array(rank < points)), partitions) for points in n_kept]
+    points_by_trial = [_points(plan, engine, table.filter(pa.array(rank < n)), partitions) for n in n_kept]
     recall = tuple(recall_of(points, every)[0] for points in points_by_trial)
     return replace(utility, n_kept=tuple(n_kept.tolist()), recall=recall), float(sum(recall) - shares[n_kept - 1].sum())

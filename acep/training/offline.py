@@ -38,7 +38,7 @@ SHARES = (0.05, 0.1, 0.25)  # allowances of the trial, as shares of the touches 
 PRICED = (0.02, 0.05, 0.1, 0.25, 0.5)  # the same, to measure the utility threshold
 LEAST_PART, PART = 64, 4096  # events between two reads of match points
 ENOUGH = 30  # match points needed for a trial
-CLOSE, OTHER_SEEDS = 0.03, (1, 2)  # configurations within NEAR of the best recall are tried with other seeds too
+CLOSE, OTHER_SEEDS = 0.03, (1, 2)  # configurations within CLOSE of the best recall are tried with other seeds too
 
 
 def learn_offline(

@@ -315,14 +315,14 @@ def _without_nulls(value: Any) -> Any:
 def test_many_distinct_keys_cost_little(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """The work for each key does not grow with the number of keys."""
     calls = 0
-    below = json_lines.Used.below
+    below = json_lines.Used.used_part
 
     def counted(used: Any, label: str) -> Any:
         nonlocal calls
         calls += 1
         return below(used, label)
 
-    monkeypatch.setattr(json_lines.Used, "below", counted)
+    monkeypatch.setattr(json_lines.Used, "used_part", counted)
     work = []
     for n in (2_000, 4_000, 8_000):
         if where == "rows":
