@@ -65,7 +65,7 @@ class Admission:
         return UNIT * (self.span + 1)
 
     @property
-    def now(self) -> int:
+    def newest(self) -> int:
         """Return the newest threshold."""
         return self.thresholds[-1]
 
@@ -113,8 +113,8 @@ class Admission:
         """
         if seen is None:  # there was no row yet
             return replace(self, since=self.since[:1], thresholds=(threshold,))
-        if threshold > self.now and len(self.since) >= MAX_THRESHOLDS:
-            threshold = self.now
+        if threshold > self.newest and len(self.since) >= MAX_THRESHOLDS:
+            threshold = self.newest
         tables, favoured_sets = [self._table_index(i) for i in range(len(self.since))], list(self.favoured)
         since, thresholds = list(self.since), list(self.thresholds)
         if since[-1] >= seen and len(since) > 1:  # there was no row since the last threshold

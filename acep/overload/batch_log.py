@@ -121,8 +121,8 @@ def decide(decision: Decision, initial: Admission | None, share: float, delay: i
         if not admission.changing:
             utility, favoured = utility.choose(share, admission.favoured[-1], seen, admission.length)
         cells = admission.favoured[-1] if favoured is None else favoured
-        same = favoured is None and share == share_of(admission.now, cells, decision.utility.events)
-        threshold = admission.now if same else threshold_of(share, cells, utility.events)
+        same = favoured is None and share == share_of(admission.newest, cells, decision.utility.events)
+        threshold = admission.newest if same else threshold_of(share, cells, utility.events)
     next_admission = admission.with_threshold(seen, threshold, favoured)
     return replace(
         decision, admission=None if initial is None and next_admission.admits_all else next_admission, utility=utility

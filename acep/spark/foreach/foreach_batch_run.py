@@ -84,7 +84,7 @@ class BatchCall:
         share, events = 1.0, dataclasses.replace(decision.events, n_cells=None)
         if self.admission is not None and self.bound is not None:
             last, exploring = decision.admission or self.admission, self.place.exploring
-            now = share_of(last.now, last.favoured[-1], decision.utility.events)
+            now = share_of(last.newest, last.favoured[-1], decision.utility.events)
             now *= 1.0 if exploring is None else decision.events.share(exploring.utility)
             share = decision.load.share(self.bound.target(decision.core_time), now)
             if exploring is not None and share < 1:
