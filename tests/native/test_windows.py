@@ -148,7 +148,7 @@ def test_any_engine_runs_behind_match_windows(engine: str, within: str, errors: 
 )
 def test_plans_that_depend_on_other_events_are_refused(text: str) -> None:
     plan = plan_of(text)
-    assert not prefilter_gain(plan).worth
+    assert not prefilter_gain(plan).is_useful
     assert necessary(plan) is None
     assert lines(plan) == [reason_against(plan) or "a window needs no event in particular"]
     with pytest.raises(NotNativeError):
