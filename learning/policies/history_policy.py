@@ -284,7 +284,7 @@ class HistoryPolicy:
             "chosen": self.table.to_arrays(),
         }
 
-    def update_values(self) -> Mapping[str, Any]:
+    def learned(self) -> Mapping[str, Any]:
         """Return the state for another stream: the fitted terms and sums, without the trajectories."""
         self.fitted = self._fit_terms()
         self.trajectories, self.values, self.fresh = CompleteTrajectories.empty(), np.zeros((0, 0)), 0.0

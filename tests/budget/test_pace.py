@@ -264,7 +264,7 @@ MANY = {
 def test_of_very_many_matches_each_point_has_some(monkeypatch: pytest.MonkeyPatch, query: str) -> None:
     pytest.importorskip("acep.native._native")
     most, events = 20, 120
-    for name in ("_shared", "_most"):
+    for name in ("_shedding_limits", "_exact_limits"):
         monkeypatch.setattr(module.Pace, name, lambda *_: (1e6, most))
     letters = "a" if "b" not in query else "ab" if "c" not in query else "abc"
     random = Random(1)
@@ -297,7 +297,7 @@ def test_a_push_without_known_costs_makes_no_more_matches_than_may_be_paid(monke
     pytest.importorskip("acep.native._native")
     query = acep.parse("PATTERN SEQ(a p, a q, a r) WHERE skip_till_any_match WITHIN 300 ms")
     matcher = acep.Matcher(query, unit="ms", budget=acep.Budget(latency=0.02))
-    monkeypatch.setattr(module.Pace, "measured", lambda *_, **__: None)
+    monkeypatch.setattr(module.Pace, "record_stretch", lambda *_, **__: None)
     found = matcher.push({"ts": list(range(256)), "type": ["a"] * 256})
     assert 254 <= len(found) <= 0.02 / MATCH + 254  # of 2,763,520
     assert len({match.end for match in found}) == 254

@@ -119,9 +119,9 @@ def test_too_few_matches_teach_nothing() -> None:
     [
         {"order": [0, 1]},
         {"order": [0] * 9},
-        {"kept": [6, 3]},
-        {"kept": [0, 3]},
-        {"kept": [3]},
+        {"n_kept": [6, 3]},
+        {"n_kept": [0, 3]},
+        {"n_kept": [3]},
         {"recall": [0.5, float("nan")]},
         {"bins": [["x", [4.0, 2.0]]]},
         {"events": [0.0] * 9},
