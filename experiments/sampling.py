@@ -23,17 +23,30 @@ __all__ = ["INSIDE", "layer_of", "take_samples", "why_not_sampled"]
 FREQUENCY = 3_999  # samples a second; no multiple of what the system does by the clock
 FUNCTIONS = {
     "nodes: look": (
-        *("event", "turns", "begin", "step", "load", "contiguous_end", "cost", "bound"),
-        *("replace", "may_replace", "replace_by", "meet"),
+        *("event", "process", "match", "step", "begin", "begin_by", "extend", "extend_by", "find_alike", "load"),
+        *("end_broken_contiguity", "gap_cost", "replace", "may_replace", "make_from", "make_by"),
     ),
-    "nodes: predicates": ("passing", "few_passing", "all_frames"),
-    "nodes: make": ("make", "fill", "put", "unite", "like", "earlier", "same", "hashed"),
+    "nodes: predicates": ("keep_passing", "keep_few_passing", "holds_for_all_frames"),
+    "nodes: make": (
+        *(
+            "make",
+            "write",
+            "write_one",
+            "unite",
+            "join",
+            "are_equal",
+            "look_up",
+            "find_equal",
+            "equal_registers",
+            "hash_registers",
+        ),
+    ),
     "nodes: bind": (
-        *("finish", "bind_all", "bind_one", "takes_over", "succeed", "exchange"),
-        *("store", "complete", "give", "distinct"),
+        *("store_new", "bind_group", "bind_after", "take_over", "make_bound", "exchange"),
+        *("store", "add", "complete", "complete_row", "give", "write_match", "unite_matches"),
     ),
 }
-"""Layers of ``nodes*.cpp`` by function; its others: ``nodes: look``."""
+"""Layers of the folder ``nodes`` by function; its others: ``nodes: look``."""
 FILES = {
     "columns in": (
         *("columns", "texts", "tables", "bind_session", "session"),
@@ -45,22 +58,38 @@ FILES = {
     "nodes: look": (
         "nodes",
         "node_list",
-        "nodes_state",
-        "nodes_contiguity",
-        "nodes_matches",
-        "nodes_memory",
-        "nodes_merging",
-        "bound_cells",
         "prefetch",
-        "nodes_registers",
-        "nodes_dominance",
-        "nodes_shedding",
-        "nodes_step",
-        "nodes_keys",
-        "register_keys",
         "register_index",
-        "known_future",
+        "bound_cells",
+        "candidates",
+        "changing_arcs",
+        "check_evaluator",
+        "equal_nodes",
+        "event_binder",
+        "event_matcher",
+        "frames",
         "future_trials",
+        "gap_cost",
+        "known_future",
+        "match_emitter",
+        "memory_guard",
+        "new_nodes",
+        "node_ender",
+        "node_extender",
+        "node_maker",
+        "node_merging",
+        "node_parts",
+        "node_replacement",
+        "node_shedding",
+        "node_store",
+        "node_storer",
+        "nodes_dominance",
+        "nodes_state",
+        "pattern_arcs",
+        "point_storer",
+        "register_keys",
+        "register_writer",
+        "shedding_switch",
     ),
     "search": ("search", "search_plan", "search_state", "switching", "budgeted_search", "search_costs"),
     "shedding": (
@@ -72,7 +101,11 @@ FILES = {
         "trajectories",
         "shadow_sample",
         "eviction",
-        "shadow_sampling",
+        "hidden_slots",
+        "key_hashes",
+        "touch_budget",
+        "trajectory_log",
+        "utilities",
         "admission",
         "sampling_unit",
         "sampling_units",
@@ -96,7 +129,7 @@ APART = frozenset(
         *("ordered_search", "bind_ordered", "bound_rows", "earliest_ends", "failures", "open_walk"),
         *("bound_walk", "bind_walks", "bound_search", "tied_conditions"),
         *("pattern_graph", "polling", "reachable", "row_conditions", "slopes", "start_pass", "state_masks"),
-        *("interval_follow", "interval_search", "bind_intervals", "signal_polling"),
+        *("interval_follow", "interval_search", "bind_intervals", "signal_polling", "node_archive"),
     }
 )
 """Files that no workload spends time in: state as bytes, revisions, lists of partial matches, row patterns, and what
@@ -134,7 +167,7 @@ def layer_of(library: str, frames: Sequence[tuple[str, str]] = ()) -> str:
         path = Path(file)
         if path.parent.parent.parts[-2:] != ("native", "src"):
             continue
-        if path.stem.startswith("nodes"):
+        if path.stem.startswith("nodes") or path.parent.name == "nodes":
             name = function.partition("(")[0].rpartition("::")[2]
             return next((layer for layer, functions in FUNCTIONS.items() if name in functions), "nodes: look")
         return next((layer for layer, files in FILES.items() if path.stem in files), "other")

@@ -1,4 +1,6 @@
-"""Variables and parameters say what they hold: words that say nothing become fewer, and a new file has hardly any.
+"""Variables, parameters and functions say what they hold and do.
+
+Words that say nothing become fewer, and a new file has hardly any.
 
 A binding is each place that binds a variable: a target of an assignment, of a loop, of a comprehension or of `with`,
 the name of an exception, what a pattern of `match` takes, a parameter of a function or a lambda. Each place counts. It
@@ -16,6 +18,10 @@ Writing raises no number, whatever a merge of two branches left in the file. A n
 of a file must be the one of today, the cap is at most ``HIGHEST_CAP``, and where there is a history each number is at
 most that of every earlier commit. To count other words, change ``WORDS`` or ``is_vague``, raise ``MEASURE``, and write
 the file: numbers of another measure are not compared.
+
+A function or method is a verb, or a noun that says what it returns. None is named by a participle (``told``), a
+preposition (``of``), an adverb or a pronoun alone; properties may be. NAMED_ELSEWHERE has those whose names are given:
+by the public interface, by the native core, by Spark, or as the name of a lint rule.
 """
 
 from __future__ import annotations
@@ -24,6 +30,7 @@ import ast
 import json
 import math
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -42,6 +49,199 @@ PER_THOUSAND = 5.0
 SLACK = 1.0  # how far all bindings may be below the cap before it has to be lowered
 MEASURE = 2  # which words count, and how
 HIGHEST_CAP = 5.0
+FUNCTION_WORDS = frozenset(
+    [
+        "about",
+        "above",
+        "across",
+        "after",
+        "again",
+        "against",
+        "ahead",
+        "alike",
+        "along",
+        "among",
+        "anew",
+        "apart",
+        "around",
+        "as",
+        "at",
+        "away",
+        "back",
+        "before",
+        "behind",
+        "below",
+        "beneath",
+        "beside",
+        "between",
+        "beyond",
+        "by",
+        "down",
+        "during",
+        "elsewhere",
+        "from",
+        "in",
+        "inside",
+        "into",
+        "like",
+        "near",
+        "of",
+        "off",
+        "on",
+        "once",
+        "onto",
+        "or",
+        "out",
+        "over",
+        "per",
+        "since",
+        "so",
+        "than",
+        "then",
+        "there",
+        "through",
+        "to",
+        "together",
+        "toward",
+        "towards",
+        "twice",
+        "under",
+        "until",
+        "unless",
+        "up",
+        "upon",
+        "upto",
+        "when",
+        "where",
+        "whether",
+        "while",
+        "with",
+        "within",
+        "without",
+        "begun",
+        "bound",
+        "built",
+        "borne",
+        "bought",
+        "broken",
+        "brought",
+        "caught",
+        "chosen",
+        "dealt",
+        "done",
+        "drawn",
+        "driven",
+        "due",
+        "fed",
+        "felt",
+        "fallen",
+        "found",
+        "forbidden",
+        "forgotten",
+        "fought",
+        "frozen",
+        "given",
+        "gone",
+        "grown",
+        "heard",
+        "held",
+        "hidden",
+        "kept",
+        "known",
+        "laid",
+        "lain",
+        "learnt",
+        "led",
+        "left",
+        "lent",
+        "lit",
+        "long",
+        "lost",
+        "low",
+        "made",
+        "meant",
+        "met",
+        "mistaken",
+        "outgrown",
+        "overdue",
+        "paid",
+        "rebuilt",
+        "rewritten",
+        "risen",
+        "rung",
+        "said",
+        "seen",
+        "sent",
+        "shaken",
+        "shown",
+        "slept",
+        "sold",
+        "spent",
+        "stolen",
+        "struck",
+        "stuck",
+        "swept",
+        "sworn",
+        "taken",
+        "taught",
+        "thought",
+        "thrown",
+        "told",
+        "torn",
+        "understood",
+        "undone",
+        "won",
+        "worn",
+        "woven",
+        "written",
+        "wrapped",
+        "all",
+        "any",
+        "both",
+        "each",
+        "every",
+        "few",
+        "here",
+        "least",
+        "less",
+        "many",
+        "more",
+        "most",
+        "much",
+        "none",
+        "nothing",
+        "now",
+        "nowhere",
+        "only",
+        "other",
+        "others",
+        "own",
+        "rest",
+        "same",
+        "some",
+        "such",
+        "theirs",
+        "ours",
+        "whole",
+        "one",
+    ]
+)
+NO_PARTICIPLES = frozenset("need feed seed speed shed embed exceed proceed succeed bed red breed indeed weed".split())  # noqa: SIM905
+NAMED_ELSEWHERE = {
+    "acep/arrivals/ordered_rows.py": {"chosen", "at"},  # as the native class
+    "acep/errors.py": {"located"},
+    "acep/matches/report.py": {"of"},
+    "acep/native/lanes.py": {"windowed", "kept"},
+    "acep/plan/lint/distribution.py": {"composed"},
+    "acep/shedding/native_protocol.py": {"spent", "rest"},
+    "acep/spark/metrics.py": {"onQueryStarted", "onQueryTerminated"},
+    "learning/history/graph.py": {"visited"},
+    "learning/policies/bandit_policy.py": {"learned"},
+    "learning/policies/counting.py": {"learned"},
+    "learning/shedding_table.py": {"found"},
+    "sketches/count_min.py": {"sized"},
+    "sketches/match_map.py": {"sized", "within"},
+}
 FILE = "tests/golden/names.json"
 BASELINE = ROOT / FILE
 WRITE = os.environ.get("ACEP_GOLDEN") == "write"
@@ -232,6 +432,53 @@ def test_no_number_of_the_baseline_was_raised(baseline: Baseline) -> None:
     raised = raised_numbers(baseline, unite_baselines(committed_baselines(ROOT)))
     assert not raised, "\n".join(["numbers may only fall:", *raised])
     assert baseline.cap <= HIGHEST_CAP
+
+
+def says_nothing(name: str) -> bool:
+    """Return whether the name of a function is a participle, a preposition, an adverb or a pronoun alone."""
+    stem = name.strip("_")
+    is_participle = stem.endswith("ed") and stem not in NO_PARTICIPLES
+    return "_" not in stem and not name.startswith("__") and (stem in FUNCTION_WORDS or is_participle)
+
+
+def riddles(source: str) -> list[Binding]:
+    """Return the functions and methods of a source, properties left out, whose names say nothing."""
+    return sorted(
+        Binding(node.lineno, node.name)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and says_nothing(node.name)
+        and not any(re.search(r"property|setter", ast.unparse(decorator)) for decorator in node.decorator_list)
+    )
+
+
+def test_functions_say_what_they_do() -> None:
+    paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+    by_file = {path.relative_to(ROOT).as_posix(): riddles(path.read_text(encoding="utf-8")) for path in paths}
+    new = [
+        f"{file}:{line} {name}"
+        for file, functions in by_file.items()
+        for line, name in functions
+        if name not in NAMED_ELSEWHERE.get(file, ())
+    ]
+    assert not new, "name functions by a verb, or by what they return:\n" + "\n".join(new)
+    names = {file: {name for _, name in functions} for file, functions in by_file.items() if functions}
+    assert names == NAMED_ELSEWHERE, "fewer than before: take them out of NAMED_ELSEWHERE"
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("def told(): pass", "told"),
+        ("async def decided(x): pass", "decided"),
+        ("class A:\n  def of(self): pass\n  @property\n  def held(self): pass\n  def __at__(self): pass", "of"),
+        ("def f():\n  def _made_(): pass", "_made_"),
+        ("def feed(): pass\ndef shed(): pass\ndef read_told(): pass\ndef row_at(): pass\ntold = 1", ""),
+        ("class A:\n  @cached_property\n  def x(self): pass\n  @held.setter\n  def held(self, x): pass", ""),
+    ],
+)
+def test_functions_of_small_sources(source: str, names: str) -> None:
+    assert [name for _, name in riddles(source)] == names.split()
 
 
 @pytest.mark.parametrize(

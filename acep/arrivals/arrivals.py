@@ -21,7 +21,7 @@ from acep.arrivals.retractions import Retractions, signs_of
 from acep.errors import DataError, SnapshotError
 from acep.events.buffers import selectable
 from acep.events.columns import column_of, ticks_of
-from acep.events.fields import again_error, column_at, null_error
+from acep.events.fields import column_at, null_error, repeat_error
 from acep.events.punctuations import BEGINNING, Key, Punctuations, distinct
 from acep.events.seen_ids import SeenIds
 from acep.events.tables import InputSchema, attribute_tick
@@ -126,7 +126,7 @@ class Arrivals:
         self._seen = SeenIds(str(schema.id)) if looks_for_ids else None  # with ``op`` the retractions know the ids
         self.duplicates = 0
         """The rows that were left out, as their events had come before."""
-        self.said = Punctuations()
+        self.punctuations = Punctuations()
         """The punctuations with a condition (:meth:`promise`)."""
         self.unseen = 0
         """The events that count and were not given, as events after them were given, which they could not change."""
@@ -141,9 +141,9 @@ class Arrivals:
         """Return the events that were not given; ``None``: there are none."""
         return None if self._held.rows is None else self._held.rows[0]
 
-    def kept(self, name: str) -> tuple[pa.Array, npt.NDArray[np.int64]] | None:
+    def held_column(self, name: str) -> tuple[pa.Array, npt.NDArray[np.int64]] | None:
         """Return a column and the times, in ticks, of the events that were not given; ``None``: there are none."""
-        return self._held.kept(name)
+        return self._held.held_column(name)
 
     @property
     def speculates(self) -> bool:
@@ -175,15 +175,15 @@ class Arrivals:
         aligned = rows
         if not rows.schema.equals(self._arrow):
             rows = selectable(rows)
-            aligned = self._same(rows)
+            aligned = self._align(rows)
         ticks = self._ticks(rows)
-        fresh = self._fresh(ticks)
-        codes, key_values = self._places(aligned)
-        if len(self.said):
-            fresh &= ticks >= np.array([self._final(place) for place in key_values], np.int64)[codes]
+        fresh = self._find_on_time(ticks)
+        codes, key_values = self._keys_of_rows(aligned)
+        if len(self.punctuations):
+            fresh &= ticks >= np.array([self._final_of_key(place) for place in key_values], np.int64)[codes]
         numbers = np.arange(self.arrived, self.arrived + len(rows))
         keys = (codes, key_values) if self._forgets_each and self._seen is not None else None
-        is_new = self._once(rows, ticks, fresh, drop=self._drop, keys=keys)
+        is_new = self._find_new(rows, ticks, fresh, drop=self._drop, keys=keys)
         stays, removed = is_new, list[int]()
         if self.op is not None:
             row_keys = None if self._keys is None else [key_values[code] for code in codes.tolist()]
@@ -202,7 +202,7 @@ class Arrivals:
         assert greatest is not None
         if not all_new or not stays.all():
             aligned, ticks, numbers = aligned.filter(pa.array(stays)), ticks[stays], numbers[stays]
-        certain = self._certain(greatest)
+        certain = self._final_after(greatest)
         if self.speculation is None:
             # Without ``seq``, a later event of the same time comes after those before.
             self.reach(greatest + (self.schema.seq is not None))
@@ -224,7 +224,7 @@ class Arrivals:
             self.unseen -= len(removed)
             removed = []
         self._held.add(aligned)
-        due = self._released(certain)
+        due = self._release_due(certain)
         if early_rows is None:
             return ReleasedEvents(due, removed=removed)
         rows = early_rows if due is None else pa.concat_tables([early_rows, due])
@@ -245,7 +245,7 @@ class Arrivals:
         if self.speculation is None:
             self._settle(certain)
             return ReleasedEvents()
-        return ReleasedEvents(self._released(certain))
+        return ReleasedEvents(self._release_due(certain))
 
     def reach(self, tick: int) -> None:
         """Declare that time has come to ``tick``, which may be by an event elsewhere: events before it that come now
@@ -257,7 +257,7 @@ class Arrivals:
         anything where events are used (``None``: all may)."""
         self._keys, self._types = keys, types
         if self._seen is not None and self._forgets_each:
-            self._seen.final_of = self._final
+            self._seen.final_of = self._final_of_key
 
     def promise(self, tick: int, key: Mapping[str, Any], types: Sequence[str] | None) -> ReleasedEvents:
         """Declare that no event at or before ``tick`` will come that has the values of ``key`` and one of ``types``
@@ -270,11 +270,11 @@ class Arrivals:
                 "the snapshot does not say of which key and type the events are that may be taken back",
                 hint="advance(ts) without key= and type= first, so that they are final",
             )
-        self.said.add(key, types, tick + 1, self.final)
-        self._retractions.forget_each(self._final)
+        self.punctuations.add(key, types, tick + 1, self.final)
+        self._retractions.forget_each(self._final_of_key)
         if self._seen is not None and self._forgets_each:
             self._seen.tidy()
-        return ReleasedEvents() if self.speculation is None else ReleasedEvents(self._released(self.final))
+        return ReleasedEvents() if self.speculation is None else ReleasedEvents(self._release_due(self.final))
 
     def peek(self, ahead: int | None) -> pa.Table | None:
         """Return the held events that are final within ``ahead`` ticks (``None``: all), in the order of the stream.
@@ -283,13 +283,13 @@ class Arrivals:
         if ahead is not None and self.final is None:
             return None
         rows = buffer.drain() if ahead is None else buffer.release((self.final or 0) + ahead)
-        return None if rows is None else retractions.left(rows, ARRIVAL)
+        return None if rows is None else retractions.drop_retracted(rows, ARRIVAL)
 
     def finish(self) -> ReleasedEvents:
         """Return all remaining rows: no event will come."""
         rows = self._held.drain()
         self._settle(None, last=True)
-        return ReleasedEvents(self._stay(rows))
+        return ReleasedEvents(self._drop_retracted(rows))
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data with bytes."""
@@ -301,7 +301,7 @@ class Arrivals:
         state |= {"late": self.late_count, "arrived": self.arrived, "final": self.final}
         state |= self._retractions.dump()
         # States from before there were conditions have none of these.
-        if punctuations := self.said.dump(self.final):
+        if punctuations := self.punctuations.dump(self.final):
             state["said"] = punctuations
         # Nor have those from before events that come again were noticed.
         state |= {"duplicates": self.duplicates} if self.duplicates else {}
@@ -318,7 +318,7 @@ class Arrivals:
             self.final = _tick(data["final"])
             self.late_count, self.arrived = int(data["late"]), int(data["arrived"])
             self._retractions.load(data)
-            self.said.load(data.get("said", ()))
+            self.punctuations.load(data.get("said", ()))
             self.unseen, self.duplicates = int(data.get("unseen", 0)), int(data.get("duplicates", 0))
             if self._seen is not None:
                 self._seen.load(_bytes(data.get("seen", b"")), [tuple(key) for key in data.get("seen_of", ())])
@@ -335,7 +335,7 @@ class Arrivals:
                 f"{ts!r} is no time like those of column `{self.schema.ts}`", code="option_invalid"
             ) from None
 
-    def _same(self, rows: pa.Table) -> pa.Table:
+    def _align(self, rows: pa.Table) -> pa.Table:
         """Return the rows with the columns of the first push. Raises :class:`DataError` if these do not fit."""
         try:
             aligned = rows.select(self._arrow.names)
@@ -361,7 +361,7 @@ class Arrivals:
                 raise null_error(name, self.arrived + row)
         return ticks
 
-    def _fresh(self, ticks: Any) -> Any:
+    def _find_on_time(self, ticks: Any) -> Any:
         """Return which events of a push are not late."""
         return np.ones(len(ticks), bool) if self.final is None else ticks >= self.final
 
@@ -370,7 +370,7 @@ class Arrivals:
         """Return whether ids are forgotten by conditions, as they would never be otherwise."""
         return self._keys is not None and self.lateness is None
 
-    def _once(
+    def _find_new(
         self, rows: pa.Table, ticks: Any, fresh: Any, *, drop: bool, keys: tuple[Any, Sequence[Key]] | None = None
     ) -> Any:
         """Return which events of a push are neither late nor come again by their ids; ``keys``: the number of each row
@@ -381,16 +381,16 @@ class Arrivals:
         repeats = ids.see(column, ticks, fresh, self.arrived, keys)
         if repeats.any() and not drop:
             row = int(np.argmax(repeats))
-            raise again_error(ids.name, column[row].as_py(), self.arrived + row)
+            raise repeat_error(ids.name, column[row].as_py(), self.arrived + row)
         self._seen = ids
         self.duplicates += int(np.count_nonzero(repeats))
         return fresh & ~repeats if repeats.any() else fresh
 
-    def _places(self, aligned: pa.Table) -> tuple[npt.NDArray[np.int64], list[Key]]:
+    def _keys_of_rows(self, aligned: pa.Table) -> tuple[npt.NDArray[np.int64], list[Key]]:
         """Return what conditions ask of rows, where it matters: the number of each row among the distinct ones, and of
         these the values of the columns that conditions may name, with the type at last."""
         by_key = self._forgets_each and self._seen is not None
-        if self._keys is None or not (len(self.said) or self.op is not None or by_key):
+        if self._keys is None or not (len(self.punctuations) or self.op is not None or by_key):
             return np.zeros(len(aligned), np.int64), [()]
         schema, tick = self.schema, attribute_tick(self.schema) or 1
         names = self._keys if schema.type is None else (*self._keys, schema.type)
@@ -401,11 +401,11 @@ class Arrivals:
         codes, keys = distinct(columns, len(aligned))
         return codes, keys if schema.type is not None else [(*key, None) for key in keys]
 
-    def _final(self, key: Key) -> int:
+    def _final_of_key(self, key: Key) -> int:
         """Return the time before which all events of a key and a type are final, by the conditions alone."""
         assert self._keys is not None
         kind = key[-1]
-        time = self.said.final(self._keys, key[:-1], (None if kind is None else str(kind),))
+        time = self.punctuations.final(self._keys, key[:-1], (None if kind is None else str(kind),))
         return BEGINNING if time is None else time
 
     def _count(self, rows: pa.Table, fresh: Any) -> None:
@@ -414,7 +414,7 @@ class Arrivals:
         self.late = rows.slice(0, 0) if fresh.all() else rows.filter(pa.array(~fresh))
         self.late_count += self.late.num_rows
 
-    def _certain(self, greatest: int) -> int | None:
+    def _final_after(self, greatest: int) -> int | None:
         """Return the time before which nothing changes any more, once ``greatest`` was seen."""
         if self.lateness is None:
             return self.final
@@ -431,24 +431,24 @@ class Arrivals:
             return np.lexsort((seq, ticks))
         return np.argsort(ticks, kind="stable") if (ticks[1:] < ticks[:-1]).any() else None
 
-    def _released(self, certain: int | None) -> pa.Table | None:
+    def _release_due(self, certain: int | None) -> pa.Table | None:
         """Release the held rows that are due once ``certain`` is the time before which nothing changes."""
         assert self.speculation is not None
         released_before, due = self._held.released, None if certain is None else certain + self.speculation
         if certain is not None:
             self._settle(certain)
         # Events of types to which no query reacts may still come, and change nothing.
-        if self._types is not None and (early_due := self.said.final((), (), self._types)) is not None:
+        if self._types is not None and (early_due := self.punctuations.final((), (), self._types)) is not None:
             due = early_due if due is None else max(due, early_due)
         return (
             None
             if due is None or (released_before is not None and due <= released_before)
-            else self._stay(self._held.release(due))
+            else self._drop_retracted(self._held.release(due))
         )
 
-    def _stay(self, rows: pa.Table | None) -> pa.Table | None:
+    def _drop_retracted(self, rows: pa.Table | None) -> pa.Table | None:
         """Return the rows that were not retracted."""
-        return None if rows is None else self._retractions.left(rows, ARRIVAL)
+        return None if rows is None else self._retractions.drop_retracted(rows, ARRIVAL)
 
     def _settle(self, certain: int | None, *, last: bool = False) -> None:
         """Forget the ids of events that are final, and warn of retractions whose event did not come."""

@@ -95,18 +95,18 @@ class HoldBack:
     def rows(self) -> tuple[pa.Table, Ticks] | None:
         """Return the rows that are held and their times, in ticks, in the order in which they came; ``None``: there are
         none."""
-        return self._joined() if self._held else None
+        return self._join_held() if self._held else None
 
     def keep(self, stay: npt.NDArray[np.bool_]) -> None:
         """Hold only some of the rows of :attr:`rows`."""
-        rows, ticks = self._joined()
+        rows, ticks = self._join_held()
         self._held = [(rows.filter(pa.array(stay)), ticks[stay])] if stay.any() else []
 
-    def kept(self, name: str) -> tuple[pa.Array, Ticks] | None:
+    def held_column(self, name: str) -> tuple[pa.Array, Ticks] | None:
         """Return a column and the times, in ticks, of the rows that are held; ``None``: there are none."""
         if not self._held:
             return None
-        rows, ticks = self._joined()
+        rows, ticks = self._join_held()
         return rows.column(name).combine_chunks(), ticks
 
     def see(self, tick: int) -> None:
@@ -119,7 +119,7 @@ class HoldBack:
             self.released = before
         if not self._held:
             return None
-        rows, ticks = self._joined()
+        rows, ticks = self._join_held()
         due = ticks < before
         n_due = int(np.count_nonzero(due))
         if not n_due:
@@ -129,22 +129,22 @@ class HoldBack:
         remaining = np.flatnonzero(~due)
         self._held = [(rows.take(pa.array(remaining)), ticks[remaining])] if len(remaining) else []
         if due[:n_due].all():
-            return self._ordered(rows.slice(0, n_due), ticks[:n_due])
-        return self._ordered(rows.take(pa.array(np.flatnonzero(due))), ticks[due])
+            return self._sort_rows(rows.slice(0, n_due), ticks[:n_due])
+        return self._sort_rows(rows.take(pa.array(np.flatnonzero(due))), ticks[due])
 
     def drain(self) -> pa.Table | None:
         """Release all remaining rows in stream order, at the end of the stream; ``None`` if there are none."""
         if not self._held:
             return None
-        rows, ticks = self._joined()
+        rows, ticks = self._join_held()
         self._held = []
-        return self._ordered(rows, ticks)
+        return self._sort_rows(rows, ticks)
 
     def dumps(self) -> bytes:
         """Return the held rows as an Arrow IPC stream; no bytes if there are none."""
         if not self._held:
             return b""
-        rows, _ = self._joined()
+        rows, _ = self._join_held()
         return table_bytes(rows)
 
     def loads(self, data: bytes) -> None:
@@ -160,7 +160,7 @@ class HoldBack:
             ) from None
         self._held = [] if rows is None else [(rows, self._ticks(rows))]
 
-    def _joined(self) -> tuple[pa.Table, Ticks]:
+    def _join_held(self) -> tuple[pa.Table, Ticks]:
         tables, ticks = zip(*self._held, strict=True)
         return pa.concat_tables(tables), np.concatenate(ticks)
 
@@ -172,7 +172,7 @@ class HoldBack:
             )
         return np.asarray(ticks, np.int64)
 
-    def _ordered(self, rows: pa.Table, ticks: Ticks) -> pa.Table:
+    def _sort_rows(self, rows: pa.Table, ticks: Ticks) -> pa.Table:
         order = self.order(rows, ticks)
         return rows if order is None else rows.take(pa.array(order))
 

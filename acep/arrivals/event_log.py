@@ -62,7 +62,7 @@ class _Values:
         used, places = np.unique(words, return_inverse=True)
         return Column(self.kind, places.astype(np.int64), valid, [texts[code] for code in used.tolist()])
 
-    def of(self, words: Sequence[Ints], flags: Sequence[Flags]) -> Column:
+    def column_of_rows(self, words: Sequence[Ints], flags: Sequence[Flags]) -> Column:
         """Return the column of some rows."""
         return self.column(words[self.word], None if self.flag is None else flags[self.flag])
 
@@ -77,7 +77,7 @@ class EventLog:
     """The events of a stream from some time on, in stream order, by the partition attributes ``keys``.
 
     ``number`` of an event is its place in the order of arrival; it decides between events of one time and ``order``.
-    ``counted``: :meth:`before` will be asked for. ``rows``: the class that holds them.
+    ``counted``: :meth:`earliest_of_last` will be asked for. ``rows``: the class that holds them.
 
     >>> log = EventLog((), Schema(()))
     >>> event = lambda *ts: Batch(np.array(ts), None, np.array(ts) * 10, {})
@@ -85,7 +85,7 @@ class EventLog:
     >>> log.add(event(2, 3), np.array([3, 4]))
     >>> log.remove(np.array([0])).ids.tolist()
     [10]
-    >>> log.since(None, None, 1)[0].ids.tolist()
+    >>> log.events_since(None, None, 1)[0].ids.tolist()
     [20, 30, 30, 50]
     """
 
@@ -123,7 +123,7 @@ class EventLog:
     @property
     def oldest(self) -> int | None:
         """Return the time of the first event; ``None`` if there is none."""
-        times = [int(self._at(np.zeros(1, np.int64)).ts[0])] if len(self._rows) else []
+        times = [int(self._events_at(np.zeros(1, np.int64)).ts[0])] if len(self._rows) else []
         return min([*times, *(int(batch.ts[0]) for batch, _ in self._later)], default=None)
 
     @property
@@ -185,7 +185,7 @@ class EventLog:
         return self._remove(np.isin(self._rows.column(NUMBER), np.asarray(numbers, np.int64)))
 
     def _remove(self, is_gone: npt.NDArray[np.bool_]) -> Batch:
-        removed = self._at(np.flatnonzero(is_gone))
+        removed = self._events_at(np.flatnonzero(is_gone))
         self._rows.keep((~is_gone).view(np.uint8))
         return removed
 
@@ -196,12 +196,12 @@ class EventLog:
         places = np.arange(len(self._rows))
         if buckets is not None:
             places = places[buckets[bucket_of(self.hashes)]]
-        batch = self._at(places) if len(places) else None
+        batch = self._events_at(places) if len(places) else None
         columns = [] if batch is None else [self._key(batch, name) for name in self.keys]
         codes, keys = distinct(columns, len(places))
         return places, codes, keys
 
-    def before(self, tick: int, n_events: int, buckets: Buckets, *, together: bool) -> int:
+    def earliest_of_last(self, tick: int, n_events: int, buckets: Buckets, *, together: bool) -> int:
         """Return the earliest time of the last ``n_events`` events before ``tick`` of each partition in ``buckets``, or
         (``together``) of all partitions."""
         self._catch_up()
@@ -220,11 +220,11 @@ class EventLog:
         sizes = np.diff(np.append(begins, len(order)))
         return int(ts[places[order[begins + np.maximum(sizes - n_events, 0)]]].min())
 
-    def since(self, tick: int | None, buckets: Buckets, later: int) -> tuple[Batch, int]:
+    def events_since(self, tick: int | None, buckets: Buckets, later: int) -> tuple[Batch, int]:
         """Return the events at ``tick`` or later (``None``: all) of the partitions in ``buckets`` (``None``: all), and
         how many they are, followed by the last ``later`` events of all partitions."""
         self._catch_up()
-        begin = 0 if tick is None else self._first(tick)
+        begin = 0 if tick is None else self._first_place(tick)
         end = max(begin, len(self._rows) - later)
         n_chosen, words, flags = self._rows.chosen(begin, end, None if buckets is None else buckets.view(np.uint8))
         return self._batch(words, flags), n_chosen
@@ -236,7 +236,7 @@ class EventLog:
 
     def forget(self, tick: int) -> None:
         """Forget the events before ``tick``."""
-        self._rows.drop(self._first(tick))
+        self._rows.drop(self._first_place(tick))
         if not len(self._rows):
             past = next((n for n, (batch, _) in enumerate(self._later) if int(batch.ts[-1]) >= tick), len(self._later))
             del self._later[:past]
@@ -269,7 +269,7 @@ class EventLog:
         self._let_go()
         return batch
 
-    def whole(self) -> tuple[Batch, Ints]:
+    def all_events(self) -> tuple[Batch, Ints]:
         """Return all events with their numbers, in stream order."""
         self._catch_up()
         words, flags = self._rows.at(np.arange(len(self._rows)))
@@ -281,7 +281,7 @@ class EventLog:
         if self._added > len(self._rows):
             self._rebuild()
 
-    def _first(self, tick: int) -> int:
+    def _first_place(self, tick: int) -> int:
         """Return the place of the first event at ``tick`` or later, which may be beyond 64 bits."""
         return self._rows.lower(min(max(tick, FIRST), LAST))
 
@@ -292,15 +292,15 @@ class EventLog:
 
     def _rebuild(self) -> None:
         later_batches, self._later = self._later, []
-        batch, numbers = self.whole()
+        batch, numbers = self.all_events()
         vars(self).update(vars(self.empty()))
         self._later = [(batch, numbers), *later_batches] if len(batch) else later_batches
 
-    def _at(self, places: Ints) -> Batch:
+    def _events_at(self, places: Ints) -> Batch:
         return self._batch(*self._rows.at(places))
 
     def _batch(self, words: Sequence[Ints], flags: Sequence[Flags]) -> Batch:
-        columns = {name: values.of(words, flags) for name, values in self._values.items()}
+        columns = {name: values.column_of_rows(words, flags) for name, values in self._values.items()}
         id_column = columns.pop(IDS, Column(Kind.INT, words[NUMBER]))  # without events there is no such column
         ids: Any = id_column.to_list() if id_column.kind is Kind.STRING else id_column.values
         return Batch(

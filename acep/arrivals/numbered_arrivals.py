@@ -87,16 +87,16 @@ class NumberedArrivals(Arrivals):
         is smaller than the first, and numbers that are not in the order of time.
         """
         rows = selectable(rows)
-        aligned, ticks = self._same(rows), self._ticks(rows)
+        aligned, ticks = self._align(rows), self._ticks(rows)
         numbers, _ = ticks_of(self._seq, aligned.column(self._seq), 1)
         arrived = np.arange(self.arrived, self.arrived + len(rows))
-        repeats = self._again(numbers) if self._drop else np.zeros(len(rows), bool)
+        repeats = self._find_repeats(numbers) if self._drop else np.zeros(len(rows), bool)
         if repeats.any():
             rows, aligned = (table.filter(pa.array(~repeats)) for table in (rows, aligned))
             ticks, numbers, arrived = ticks[~repeats], numbers[~repeats], arrived[~repeats]
-        fresh = self._fresh(ticks)
-        held_numbers, held_times = self._merged(numbers, ticks, fresh)
-        self._once(rows, ticks, fresh, drop=False)
+        fresh = self._find_on_time(ticks)
+        held_numbers, held_times = self._merge_numbers(numbers, ticks, fresh)
+        self._find_new(rows, ticks, fresh, drop=False)
         self.arrived += int(np.count_nonzero(repeats))
         self.duplicates += int(np.count_nonzero(repeats))
         self._count(rows, fresh)
@@ -105,11 +105,13 @@ class NumberedArrivals(Arrivals):
             newest = int(ticks[fresh].max())
             self._newest = newest if self._newest is None else max(newest, self._newest)
             self._held.add(aligned.append_column(ARRIVAL, pa.array(arrived)).filter(pa.array(fresh)))
-        return ReleasedEvents(self._passed(self.final if self._newest is None else self._certain(self._newest)))
+        return ReleasedEvents(
+            self._release_final(self.final if self._newest is None else self._final_after(self._newest))
+        )
 
     def advance(self, tick: int) -> ReleasedEvents:
         """Declare that no event at or before ``tick`` will come; return the rows that are final now."""
-        return ReleasedEvents(self._passed(tick + 1 if self.final is None else max(tick + 1, self.final)))
+        return ReleasedEvents(self._release_final(tick + 1 if self.final is None else max(tick + 1, self.final)))
 
     def finish(self) -> ReleasedEvents:
         """Return all remaining rows, whatever the gaps: no event will come."""
@@ -134,7 +136,7 @@ class NumberedArrivals(Arrivals):
         except (KeyError, TypeError, ValueError, OverflowError):
             raise SnapshotError("the snapshot does not hold a state of this stream", code="state_damaged") from None
 
-    def _again(self, numbers: Ints) -> npt.NDArray[np.bool_]:
+    def _find_repeats(self, numbers: Ints) -> npt.NDArray[np.bool_]:
         """Return which numbers have come before, or stand in an earlier row."""
         repeats = np.ones(len(numbers), bool)
         repeats[np.unique(numbers, return_index=True)[1]] = False
@@ -142,7 +144,7 @@ class NumberedArrivals(Arrivals):
         repeats |= (came & (numbers >= self.first)) | np.isin(numbers, self._numbers)
         return repeats
 
-    def _merged(self, numbers: Ints, ticks: Ints, fresh: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    def _merge_numbers(self, numbers: Ints, ticks: Ints, fresh: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """Return the numbers and the times of the held events and of those that come, in the order of the numbers."""
         if (is_early := numbers < self.first).any():
             number = int(numbers[is_early][0])
@@ -154,36 +156,36 @@ class NumberedArrivals(Arrivals):
         is_before_next = numbers < self._next
         came = is_before_next if self._lost is None else is_before_next & (numbers > self._lost)
         if came.any():
-            raise self._twice(int(numbers[came][0]))
+            raise self._repeat_error(int(numbers[came][0]))
         if (is_before_next & fresh).any():  # a greater number is at a time that is over
-            raise self._disordered(int(numbers[is_before_next & fresh][0]))
+            raise self._disorder_error(int(numbers[is_before_next & fresh][0]))
         all_numbers = np.concatenate([self._numbers, numbers[~is_before_next]])
         order = np.argsort(all_numbers, kind="stable")
         all_numbers, times = all_numbers[order], np.concatenate([self._times, ticks[~is_before_next]])[order]
         if (is_same := all_numbers[1:] == all_numbers[:-1]).any():
-            raise self._twice(int(all_numbers[1:][is_same][0]))
+            raise self._repeat_error(int(all_numbers[1:][is_same][0]))
         is_earlier = times[1:] < times[:-1]
         if is_earlier.any():
-            raise self._disordered(int(all_numbers[1:][is_earlier][0]))
+            raise self._disorder_error(int(all_numbers[1:][is_earlier][0]))
         if self._last is not None and len(times) and times[0] < self._last:
-            raise self._disordered(int(all_numbers[0]))
+            raise self._disorder_error(int(all_numbers[0]))
         return all_numbers, times
 
-    def _twice(self, number: int) -> DataError:
+    def _repeat_error(self, number: int) -> DataError:
         return DataError(
             f"the number {number} of column `{self._seq}` comes twice",
             hint='with seq_gaps= each event has a number of its own; duplicates="drop" leaves one out that comes again',
             code="data_order",
         )
 
-    def _disordered(self, number: int) -> DataError:
+    def _disorder_error(self, number: int) -> DataError:
         return DataError(
             f"number {number} of column `{self._seq}` is not in the order of time",
             hint="with seq_gaps= a greater number is no earlier",
             code="data_order",
         )
 
-    def _passed(self, certain: int | None) -> pa.Table | None:
+    def _release_final(self, certain: int | None) -> pa.Table | None:
         """Return the held rows that are final once ``certain`` is the time before which nothing changes."""
         numbers, times = self._numbers, self._times
         n_final = 0 if certain is None else int(np.count_nonzero(times < certain))

@@ -115,7 +115,7 @@ class Retractions:
         self._events, self._waiting, self._gone, self._keys = events, waiting, gone - inside - taken_back, keys_by_id
         return stays, repeats, sorted(taken_back)
 
-    def left(self, rows: pa.Table, number: str) -> pa.Table | None:
+    def drop_retracted(self, rows: pa.Table, number: str) -> pa.Table | None:
         """Return the rows that were not retracted, of held ones that are given now; ``None``: there are none.
         ``number`` is the column of arrival numbers."""
         if not self._gone:

@@ -209,7 +209,7 @@ class ArcsInCore:
         form.valid.remove(valid_arc)
         form.free.append(numbers)
 
-    def graph_now(self, moment: Callable[[int], ex.Expr]) -> StateGraph:
+    def current_graph(self, moment: Callable[[int], ex.Expr]) -> StateGraph:
         """Return the automaton with its arcs as they are now. ``moment`` returns the expression of a tick."""
 
         def as_moment(expression: ex.Expr | None, tick: int) -> ex.Expr | None:

@@ -77,7 +77,7 @@ class ChangingAutomaton:
         """Return the automaton as it is in the native core; ``None`` if it has not changed there."""
         if self.in_core is None or not self.in_core.apart:
             return None
-        return replace(query, pattern=self.in_core.graph_now(partial(moment_at, schema=schema)), text="")
+        return replace(query, pattern=self.in_core.current_graph(partial(moment_at, schema=schema)), text="")
 
     def may_wait(self, old_graph: StateGraph, query: Query, schema: Schema, check: Callable[[Plan], None]) -> bool:
         """Return whether a change of an automaton may wait for the next events to be compiled, as it is known to be

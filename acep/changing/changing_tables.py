@@ -151,7 +151,7 @@ class ChangingTables(TableStream):
                 code="query_change",
             )
         self.make_changes()
-        if (latest := self.arrivals.said.latest) is not None and tick < latest:
+        if (latest := self.arrivals.punctuations.latest) is not None and tick < latest:
             raise QueryError(
                 f"events of some key or type are final after {since}, by an advance() with key= or type=",
                 hint="replace() the query from now on",
@@ -244,11 +244,11 @@ class ChangingTables(TableStream):
         new_queries = (*queries[:number], versions[-1].query, *queries[number + 1 :])
         self.versions[number], self.query_set = versions, replace(self.query_set, queries=new_queries)
 
-    def _plans_at_first(self) -> tuple[Plan, ...]:
+    def _first_plans(self) -> tuple[Plan, ...]:
         assert self.schema is not None
         return tuple(compile_versions((QueryVersion(query, None),), self.schema) for query in self.first)
 
-    def _change_first(self) -> None:
+    def _make_first_changes(self) -> None:
         assert self.schema is not None
         for number, versions in enumerate(self.versions):
             if versions[-1].query is not self.first[number]:
@@ -268,16 +268,16 @@ class ChangingTables(TableStream):
         self.plans = tuple(replace(plan, columns=tuple(sorted({*plan.columns, *names}))) for plan, names in both)
         return self.plans
 
-    def _queries_now(self) -> dict[str, Any]:
+    def _dump_queries(self) -> dict[str, Any]:
         read = [list(plan.columns) for plan in self.plans]
         return {"graphs": list(map(versions_data, self.versions)), "read": read}
 
-    def _take_queries(self, payload: Mapping[str, Any]) -> None:
+    def _load_queries(self, payload: Mapping[str, Any]) -> None:
         for number, (query, changes) in enumerate(zip(self.first, payload["graphs"], strict=True)):
             self._set_versions(number, versions_of(query, changes))
 
-    def _take_stream(self, payload: Mapping[str, Any]) -> None:
-        first = self._plans_at_first()
+    def _load_stream(self, payload: Mapping[str, Any]) -> None:
+        first = self._first_plans()
         plans = self._restore_plans(payload["read"])
         if self.revised is None:
             self.stream = Stream.restore(plans, as_bytes(payload["stream"]), self.engine, first=first)

@@ -186,7 +186,7 @@ def _check(case: Case, maker: Callable[[], Policy], seed: int, watches: list[Wat
             raise watched.violation("does another thing in small batches", "it may go by nothing but what it is told")
         _check_restarts(first.watched, maker, seed)
     if case.name in LONG_CASES:
-        _long(case, maker, seed, watches, learned)
+        _check_long_stream(case, maker, seed, watches, learned)
 
 
 def _check_restarts(watched: Watched, maker: Callable[[], Policy], seed: int) -> None:
@@ -249,7 +249,7 @@ class Recorder:
         return self.policy.learn(epoch).watching(sample=1.0, shadow=0.0)
 
 
-def _long(
+def _check_long_stream(
     case: Case, maker: Callable[[], Policy], seed: int, watches: list[Watched], learned: Mapping[str, Any] | None
 ) -> None:
     """Repeat the same epoch, and check the size of the state and the time of learning."""

@@ -343,7 +343,7 @@ def load_events(
     options = dataclasses.replace(reading_options(args, query, every=every), checks_ids=False)
     try:
         with open_events(paths, options) as events:
-            table = events.whole()
+            table = events.read_all()
             size = table.num_rows
             if checks_ids:
                 table = settle_duplicates(table, args.id, args.duplicates, events.place_of)

@@ -15,12 +15,12 @@ def run(args: argparse.Namespace) -> None:
     if Path(args.output).is_dir():  # report the error before the work
         raise DataError(f"`{args.output}` is a directory, not a file", code="file_write")
     query = load_query(args)
-    from acep.output.writing import opened
+    from acep.output.writing import open_output
     from acep.training.learn import learn
 
     with progress(args, f"reading {files_text(args.events)}"):
         table = load_events(args.events, query, args)
     with progress(args, f"learning from {table.num_rows:,} events"):
         history = learn(table, query, policy=args.policy, seed=args.seed, history=args.old, **column_names(args))
-    with opened(args.output, binary=True) as stream:
+    with open_output(args.output, binary=True) as stream:
         stream.write(history)

@@ -18,7 +18,8 @@ from acep.matches.matches import Match, Matches
 from acep.pattern.query_arguments import columns_read
 from acep.pattern.tree import Query
 from acep.plots.around_match import Series, is_numeric, of_key, series_of, surroundings
-from acep.plots.canvas import check_matplotlib, label_text, one_name, write_image
+from acep.plots.canvas import label_text
+from acep.plots.images import check_matplotlib, image_form, write_image
 from acep.plots.over_series import key_text
 from acep.plots.page import CONTEXT, MOST_SERIES, Drawn, as_file
 from acep.plots.time_axis import moments
@@ -39,7 +40,7 @@ def check(args: argparse.Namespace) -> None:
     """Raise :class:`AcepError` if the options of a plot do not go together, or matplotlib is missing."""
     if args.kind != "matches":
         raise QueryError("--plot draws matches", hint=f"leave out --{args.kind}", code="option_invalid")
-    one_name(args.plot, FORMS, "a plot")
+    image_form(args.plot, FORMS, "a plot")
     check_matplotlib()
     try:
         has_folder = Path(args.plot).parent.is_dir()
@@ -127,7 +128,7 @@ class MatchPlot:
         qualification = "" if report.exact else f" (not exact: {report.missing()})"
         heading = f"acep match {label_text(self.name, 50)} {label_text(files_text(self.files), 50)}{qualification}"
         drawing = Drawn(heading, facts, self._bars.items, self._bars.n_seen, self.ts, self.value or "", series)
-        write_image(self.path, as_file(drawing, one_name(self.path, FORMS, "a plot")))
+        write_image(self.path, as_file(drawing, image_form(self.path, FORMS, "a plot")))
 
     def _choose_matches(self) -> list[Match]:
         """Return a few matches from the beginning to the end, if there are such, ones that take time."""

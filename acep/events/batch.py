@@ -37,12 +37,12 @@ class Column:
     def __len__(self) -> int:
         return len(self.values)
 
-    def at(self, rows: npt.NDArray[np.intp] | slice) -> Column:
+    def take(self, rows: npt.NDArray[np.intp] | slice) -> Column:
         """Return the values of some rows."""
         valid = None if self.valid is None else self.valid[rows]
         return Column(self.kind, self.values[rows], valid, self.texts)
 
-    def copied(self) -> Column:
+    def copy(self) -> Column:
         """Return the column in memory of its own, but for its texts."""
         return Column(self.kind, self.values.copy(), None if self.valid is None else self.valid.copy(), self.texts)
 
@@ -114,9 +114,9 @@ class Batch:
         [[1, 2, 2], [3]]
         """
         for rows in self.cuts(n_events):
-            yield self.at(rows)
+            yield self.take(rows)
 
-    def at(self, rows: slice | npt.NDArray[np.intp]) -> Batch:
+    def take(self, rows: slice | npt.NDArray[np.intp]) -> Batch:
         """Return some rows, in stream order."""
         ids = self.ids
         if ids is not None:
@@ -126,9 +126,9 @@ class Batch:
                 ids = [ids[row] for row in rows.tolist()] if isinstance(ids, list) else np.asarray(ids, np.int64)[rows]
         return Batch(
             ts=self.ts[rows],
-            types=None if self.types is None else self.types.at(rows),
+            types=None if self.types is None else self.types.take(rows),
             ids=ids,
-            columns={name: column.at(rows) for name, column in self.columns.items()},
+            columns={name: column.take(rows) for name, column in self.columns.items()},
             order=None if self.order is None else self.order[rows],
         )
 

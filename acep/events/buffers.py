@@ -16,10 +16,10 @@ from acep.errors import DataError
 
 __all__ = [
     "buffer",
-    "decoded",
-    "direct",
-    "joined",
+    "decode",
+    "join_chunks",
     "nulls",
+    "numbers_in_place",
     "plain_type",
     "read_table",
     "selectable",
@@ -44,11 +44,11 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
     return _plain(data_type)
 
 
-def direct(column: pa.ChunkedArray) -> Array | None:
+def numbers_in_place(column: pa.ChunkedArray) -> Array | None:
     """Return the numbers of a column of int64 or float64 in one chunk without nulls, in the memory that they have;
-    ``None`` for any other column. For small batches this takes less time than :func:`joined`.
+    ``None`` for any other column. For small batches this takes less time than :func:`join_chunks`.
 
-    >>> direct(pa.chunked_array([[1, 2]])), direct(pa.chunked_array([[1, None]]))
+    >>> numbers_in_place(pa.chunked_array([[1, 2]])), numbers_in_place(pa.chunked_array([[1, None]]))
     (array([1, 2]), None)
     """
     if column.num_chunks != 1 or column.null_count or not len(column):
@@ -67,18 +67,18 @@ def _plain(data_type: pa.DataType) -> pa.DataType:
     return plain_type(data_type.value_type) if wrapped else data_type
 
 
-def decoded(column: pa.ChunkedArray, *, keep_dictionary: bool = False) -> pa.ChunkedArray:
+def decode(column: pa.ChunkedArray, *, keep_dictionary: bool = False) -> pa.ChunkedArray:
     """Return the column without dictionary (unless kept), run-end or extension wrapping."""
     data_type = column.type
     if isinstance(data_type, pa.BaseExtensionType):
         chunks = [chunk.storage for chunk in column.chunks]
-        return decoded(pa.chunked_array(chunks, data_type.storage_type), keep_dictionary=keep_dictionary)
+        return decode(pa.chunked_array(chunks, data_type.storage_type), keep_dictionary=keep_dictionary)
     if pa.types.is_run_end_encoded(data_type):
         import pyarrow.compute as pc
 
-        return decoded(pc.run_end_decode(column), keep_dictionary=keep_dictionary)
+        return decode(pc.run_end_decode(column), keep_dictionary=keep_dictionary)
     if pa.types.is_dictionary(data_type) and not keep_dictionary:
-        return decoded(column.cast(data_type.value_type))
+        return decode(column.cast(data_type.value_type))
     return column
 
 
@@ -96,7 +96,7 @@ def selectable(rows: pa.Table) -> pa.Table:
         selectable_type = field.type if extended else _selectable(field.type)
         if selectable_type != field.type:
             column = rows.column(index)
-            column = decoded(column, keep_dictionary=True) if pa.types.is_run_end_encoded(field.type) else column
+            column = decode(column, keep_dictionary=True) if pa.types.is_run_end_encoded(field.type) else column
             try:
                 rows = rows.set_column(index, field.with_type(selectable_type), column.cast(selectable_type))
             except pa.ArrowNotImplementedError:
@@ -124,7 +124,7 @@ def _selectable(data_type: pa.DataType) -> pa.DataType:
     return data_type
 
 
-def joined(column: pa.ChunkedArray) -> tuple[Array, Array | None]:
+def join_chunks(column: pa.ChunkedArray) -> tuple[Array, Array | None]:
     """Return all chunks of a fixed-width column as one array of its dtype, and a mask of its nulls or ``None``.
 
     Decimals of n * 64 bits are n int64 each, the lowest word first.

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from acep.errors import DataError
 from acep.events.batch import Column
-from acep.events.buffers import buffer, decoded, direct, joined, nulls, plain_type
+from acep.events.buffers import buffer, decode, join_chunks, nulls, numbers_in_place, plain_type
 from acep.events.decimals import scale_of, units_of
 from acep.pattern.times import UNITS
 from acep.plan.schema import Kind
@@ -118,13 +118,13 @@ def ticks_of(name: str, column: pa.ChunkedArray, tick_ns: Fraction | int) -> tup
     Raises :class:`DataError` if a value does not fit into 64 bits or is not a whole number of ticks.
     """
     data_type = column.type
-    if pa.types.is_int64(data_type) and (direct_values := direct(column)) is not None:
+    if pa.types.is_int64(data_type) and (direct_values := numbers_in_place(column)) is not None:
         return direct_values, None
-    column = decoded(column)
+    column = decode(column)
     data_type = column.type
     if pa.types.is_null(data_type):
         return np.zeros(len(column), np.int64), np.ones(len(column), bool)
-    numbers, null = joined(column)
+    numbers, null = join_chunks(column)
     if null is not None:
         numbers = np.where(null, numbers.dtype.type(0), numbers)
     if pa.types.is_uint64(data_type) and len(numbers) and int(numbers.max()) >= LIMIT:
@@ -138,10 +138,10 @@ def ticks_of(name: str, column: pa.ChunkedArray, tick_ns: Fraction | int) -> tup
         return numbers, null
     unit = UNIT_NS["d"] if pa.types.is_date32(data_type) else tick_of(data_type)
     assert unit is not None
-    return _scaled(name, numbers, Fraction(unit) / tick_ns, getattr(data_type, "unit", "s")), null
+    return _scale_ticks(name, numbers, Fraction(unit) / tick_ns, getattr(data_type, "unit", "s")), null
 
 
-def _scaled(name: str, numbers: Array, factor: Fraction, unit: str) -> Array:
+def _scale_ticks(name: str, numbers: Array, factor: Fraction, unit: str) -> Array:
     if factor == 1 or not len(numbers):
         return numbers
     largest = max(abs(int(numbers.min())), abs(int(numbers.max())))
@@ -178,7 +178,7 @@ def column_of(
     ``kind`` and ``scale`` come from the stream's schema. Raises :class:`DataError` for a column of another kind or with
     more decimal places, and for a number that cannot be held exactly.
     """
-    if scale is None and (direct_values := direct(column)) is not None:
+    if scale is None and (direct_values := numbers_in_place(column)) is not None:
         plain_kind = Kind.FLOAT if direct_values.dtype.kind == "f" else Kind.INT
         # The least of some numbers is NaN if one of them is.
         if plain_kind is kind and (plain_kind is Kind.INT or not np.isnan(direct_values.min())):
@@ -214,17 +214,17 @@ def column_of(
         return Column(kind, np.zeros(len(column), dtype), valid, texts)
     if kind is Kind.STRING:
         try:
-            return _texts(decoded(column, keep_dictionary=True))
+            return _texts(decode(column, keep_dictionary=True))
         except UnicodeDecodeError:
             raise DataError(f"column `{name}` is not UTF-8 text", code="data_value") from None
     if kind is Kind.FLOAT and column_kind is Kind.FLOAT:
-        numbers, null = joined(decoded(column))
+        numbers, null = join_chunks(decode(column))
         numbers = numbers.astype(np.float64, copy=False)
         nan = np.isnan(numbers)
         if nan.any():
             null = nan if null is None else null | nan
     elif kind is Kind.BOOL:
-        numbers, null = joined(decoded(column))
+        numbers, null = join_chunks(decode(column))
         numbers = (numbers != 0).astype(np.int64)
     elif scale is not None:
         numbers, null = units_of(name, column, scale, base)
@@ -253,13 +253,13 @@ def _as_floats(name: str, numbers: Array) -> Array:
 def _texts(column: pa.ChunkedArray) -> Column:
     """Encode texts as indices into a list that has each distinct text of a chunk once."""
     if column.num_chunks == 1 and not column.null_count:
-        texts, codes = _encoded(column.chunk(0))
+        texts, codes = _encode_texts(column.chunk(0))
         if None not in texts and codes.flags.aligned:
             return Column(Kind.STRING, codes, None, [t for t in texts if t is not None])
     all_texts: list[str] = []
     parts: list[Array] = []
     for chunk in column.chunks:
-        texts, codes = _encoded(chunk)
+        texts, codes = _encode_texts(chunk)
         if chunk.null_count or None in texts:  # an entry of a dictionary may itself be null
             code_map = np.array([-1 if t is None else len(all_texts) + i for i, t in enumerate(texts)] + [-1], np.int64)
             parts.append(code_map[codes])
@@ -273,7 +273,7 @@ def _texts(column: pa.ChunkedArray) -> Column:
     return Column(Kind.STRING, np.where(null, 0, values), (~null).view(np.uint8), all_texts)
 
 
-def _encoded(array: pa.Array) -> tuple[list[str | None], Array]:
+def _encode_texts(array: pa.Array) -> tuple[list[str | None], Array]:
     """Return the distinct texts of a chunk and the index of each row's text; for a null, the number of texts."""
     # Once the functions of Arrow are loaded, they are faster from a few texts on.
     max_texts = MAX_TEXTS_BEFORE_CALL if "pyarrow.compute" in sys.modules else MAX_TEXTS_BEFORE_IMPORT

@@ -15,7 +15,7 @@ from acep.pattern.expressions import Value
 from acep.plan.computed import Computed
 from acep.plan.schema import Kind, Schema
 
-__all__ = ["computed_values", "with_computed"]
+__all__ = ["add_computed", "computed_values"]
 
 _TYPES = {
     Kind.BOOL: pa.bool_(),
@@ -50,10 +50,10 @@ def computed_values(column: Computed, values_of: Callable[[str], Sequence[Value]
     except Exception as error:
         reason = str(error).splitlines()[0][:200] if str(error) else ""
         raise DataError(f"the function `{name}` failed: {type(error).__name__}: {reason}") from error
-    return _checked(name, column, result, size)
+    return _check_result(name, column, result, size)
 
 
-def with_computed(batch: Batch, columns: Iterable[Computed], schema: Schema) -> Batch:
+def add_computed(batch: Batch, columns: Iterable[Computed], schema: Schema) -> Batch:
     """Return a batch with computed columns added, before anything takes its events in."""
     all_columns = dict(batch.columns)
     for computed in columns:
@@ -85,7 +85,7 @@ def _argument(
     return [run(row) for row in zip(*leaf_values, strict=True)] if leaf_values else [run(())] * size
 
 
-def _checked(name: str, column: Computed, result: Any, size: int) -> list[Value]:
+def _check_result(name: str, column: Computed, result: Any, size: int) -> list[Value]:
     try:
         array = result if isinstance(result, pa.Array | pa.ChunkedArray) else pa.array(result, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError):
@@ -95,7 +95,7 @@ def _checked(name: str, column: Computed, result: Any, size: int) -> list[Value]
     if len(array) != size:
         raise DataError(f"the function `{name}` returned {len(array)} values for {size} rows", hint="one for each row")
     if not (_FITS[column.kind](array.type) or pa.types.is_null(array.type)):
-        hint = f'say returns="{_said(array.type)}"' if _said(array.type) else None
+        hint = f'say returns="{_type_name(array.type)}"' if _type_name(array.type) else None
         raise DataError(f"the function `{name}` returned {array.type}, not {column.function.returns}", hint=hint)
     try:
         values: list[Value] = array.cast(_TYPES[column.kind]).to_pylist()
@@ -104,6 +104,6 @@ def _checked(name: str, column: Computed, result: Any, size: int) -> list[Value]
     return [None if value != value else value for value in values]  # NaN is null
 
 
-def _said(data_type: pa.DataType) -> str | None:
+def _type_name(data_type: pa.DataType) -> str | None:
     names = {Kind.BOOL: "boolean", Kind.INT: "integer", Kind.FLOAT: "float", Kind.STRING: "text"}
     return next((names[kind] for kind, fits in _FITS.items() if fits(data_type)), None)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.buffers import decoded, joined, plain_type
+from acep.events.buffers import decode, join_chunks, plain_type
 from acep.plan.decimals import MOST_SCALE
 
 __all__ = ["DIGITS", "decimal_of", "decimal_type", "scale_of", "units_of"]
@@ -75,12 +75,12 @@ def units_of(
     >>> units_of("price", column, 3)
     (array([1100,    0]), array([False,  True]))
     """
-    column = decoded(column)
+    column = decode(column)
     type_text = column.type
     if pa.types.is_decimal(column.type) and column.type.scale > scale:
         column = _of_fewer_places(name, column, scale, base)
     data_type = column.type
-    numbers, null = joined(column)
+    numbers, null = join_chunks(column)
     bad = np.zeros(len(column), bool)
     if pa.types.is_decimal(data_type) and data_type.bit_width > 64:
         words = numbers.reshape(-1, data_type.bit_width // 64)

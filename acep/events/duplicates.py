@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from acep.errors import QueryError
 from acep.events.buffers import selectable
-from acep.events.fields import again_error, check_names, column_at
+from acep.events.fields import check_names, column_at, repeat_error
 from acep.events.seen_ids import SeenIds
 
 __all__ = ["DUPLICATES", "check_duplicates", "settle_duplicates"]
@@ -51,5 +51,5 @@ def settle_duplicates(
         return table
     if duplicates == "refuse":
         row = int(np.argmax(repeats))
-        raise again_error(name, column[row].as_py(), row, "" if place_of is None else place_of(row))
+        raise repeat_error(name, column[row].as_py(), row, "" if place_of is None else place_of(row))
     return selectable(table).filter(pa.array(~repeats))

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from acep.events.columns import LIMIT, UNIT_NS
 
-__all__ = ["duration_of", "duration_type", "duration_words", "in_unit", "iso_duration", "nearest"]
+__all__ = ["convert_to_unit", "duration_of", "duration_type", "duration_words", "iso_duration", "round_to_unit"]
 
 SECOND = UNIT_NS["s"]
 PARTS = [(UNIT_NS[name], name) for name in ("d", "h", "min")]
@@ -30,13 +30,13 @@ def duration_type(tick_ns: Fraction | int, *, is_whole: bool = True) -> pa.DataT
     return pa.duration(next(unit for unit in units if tick_ns % UNIT_NS[unit] == 0))
 
 
-def in_unit(
+def convert_to_unit(
     ticks: npt.NDArray[Any], tick_ns: Fraction, unit_type: pa.DataType
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return durations in ticks, int64[n] or float64[n], in the unit of an Arrow type, int64[n], and which of them are
     beyond 64 bits, bool[n]. Fractions of the unit are rounded, half to even.
 
-    >>> [column.tolist() for column in in_unit(np.array([0.0015, 1e300]), Fraction(10**6), pa.duration("us"))]
+    >>> [column.tolist() for column in convert_to_unit(np.array([0.0015, 1e300]), Fraction(10**6), pa.duration("us"))]
     [[2, 0], [False, True]]
     """
     factor = tick_ns / UNIT_NS[unit_type.unit]
@@ -50,11 +50,11 @@ def in_unit(
     return np.where(is_beyond, 0, ticks) * factor.numerator // factor.denominator, is_beyond
 
 
-def nearest(ticks: float, factor: Fraction) -> int | None:
+def round_to_unit(ticks: float, factor: Fraction) -> int | None:
     """Return a number of ticks in a unit of which a tick is ``factor``, rounded half to even; ``None``: it is beyond 64
     bits.
 
-    >>> nearest(0.0015, Fraction(1000)), nearest(1e300, Fraction(1))
+    >>> round_to_unit(0.0015, Fraction(1000)), round_to_unit(1e300, Fraction(1))
     (2, None)
     """
     scaled = ticks * float(factor)
@@ -69,7 +69,9 @@ def duration_of(ticks: float, tick_ns: Fraction, unit_type: pa.DataType) -> Any:
     (datetime.timedelta(seconds=90), np.timedelta64(2,'ns'))
     """
     factor = tick_ns / UNIT_NS[unit_type.unit]
-    number = nearest(ticks, factor) if isinstance(ticks, float) else ticks * factor.numerator // factor.denominator
+    number = (
+        round_to_unit(ticks, factor) if isinstance(ticks, float) else ticks * factor.numerator // factor.denominator
+    )
     if number is None or abs(number) >= LIMIT:
         return None
     nanoseconds = number * UNIT_NS[unit_type.unit]

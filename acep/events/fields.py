@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from acep.errors import DataError, suggest
-from acep.events.nested import place_of, way_to
+from acep.events.nested import path_to, place_of
 from acep.pattern.list_parts import list_part
 
 __all__ = [
-    "again_error",
+    "ambiguous_names",
     "check_names",
     "column_at",
     "fields_of",
     "named_column",
     "null_error",
+    "repeat_error",
     "roots_of",
-    "twice",
 ]
 
 
@@ -40,7 +40,7 @@ def null_error(name: str, row: int, where: str = "") -> DataError:
     )
 
 
-def again_error(name: str, value: object, row: int, where: str = "") -> DataError:
+def repeat_error(name: str, value: object, row: int, where: str = "") -> DataError:
     """Return the error for an event that comes again: its id, and its row among all that came, or ``where`` it is."""
     return DataError(
         f"{where or f'row {row} (rows count from 0)'}: the id {value!r} of column `{name}` came before",
@@ -61,7 +61,7 @@ def fields_of(schema: pa.Schema) -> dict[str, pa.DataType]:
     return types
 
 
-def twice(schema: pa.Schema) -> set[str]:
+def ambiguous_names(schema: pa.Schema) -> set[str]:
     """Return the ambiguous names: those of two struct fields, unless a column has the name."""
     top, seen_names, ambiguous = set(schema.names), set[str](), set[str]()
     for name, _ in _inner(schema):
@@ -89,7 +89,7 @@ def column_at(table: pa.Table, name: str) -> pa.ChunkedArray | None:
     ([1, None], [True, None])
     """
     schema = table.schema
-    path = way_to(schema, name)
+    path = path_to(schema, name)
     return None if path is None else path.values(table.column(place_of(schema, path.root)))
 
 

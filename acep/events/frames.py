@@ -48,7 +48,7 @@ def to_table(events: Any, used: Collection[str] | None = None) -> pa.Table:
     if isinstance(events, pa.RecordBatch):
         return pa.Table.from_batches([events])
     if isinstance(events, pa.RecordBatchReader):
-        return _guarded(events.read_all)
+        return _read_guarded(events.read_all)
     if is_swapped(events):
         raise QueryError(
             "a query stands where the events should",
@@ -62,7 +62,7 @@ def to_table(events: Any, used: Collection[str] | None = None) -> pa.Table:
         events = events.collect()
     if home == "polars" and hasattr(events, "to_arrow") and hasattr(events, "columns"):
         unread = {name: _OBJECTS for name, dtype in events.schema.items() if _has_objects(dtype)}
-        return _with_unread(_guarded(events.drop([*unread]).to_arrow), unread)
+        return _with_unread(_read_guarded(events.drop([*unread]).to_arrow), unread)
     if home == "pyspark":
         raise DataError(
             "these events are a Spark DataFrame", hint="use acep.spark.match(df, query)", code="option_invalid"
@@ -74,9 +74,9 @@ def to_table(events: Any, used: Collection[str] | None = None) -> pa.Table:
             code="option_invalid",
         )
     if hasattr(events, "__arrow_c_stream__"):
-        return _guarded(lambda: pa.RecordBatchReader.from_stream(events).read_all())
+        return _read_guarded(lambda: pa.RecordBatchReader.from_stream(events).read_all())
     if hasattr(events, "__arrow_c_array__"):
-        return _guarded(lambda: pa.Table.from_batches([pa.record_batch(events)]))
+        return _read_guarded(lambda: pa.Table.from_batches([pa.record_batch(events)]))
     if isinstance(events, Mapping):
         return _from_columns(events)
     if isinstance(events, np.ndarray) and events.dtype.names:
@@ -90,7 +90,7 @@ def to_table(events: Any, used: Collection[str] | None = None) -> pa.Table:
     )
 
 
-def _guarded(read: Callable[[], pa.Table]) -> pa.Table:
+def _read_guarded(read: Callable[[], pa.Table]) -> pa.Table:
     try:
         return read()
     except (pa.ArrowException, TypeError, ValueError) as bad:

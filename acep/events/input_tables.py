@@ -13,10 +13,10 @@ from acep.events.tables import to_table
 from acep.events.user_rows import OwnRows, own_rows, rows_of_paths
 from acep.pattern.query_arguments import QuerySet, columns_read, is_swapped
 
-__all__ = ["are_paths", "given_table", "names_used"]
+__all__ = ["are_paths", "input_table", "names_used"]
 
 
-def given_table(
+def input_table(
     events: Any,
     query_set: QuerySet,
     *,
@@ -45,7 +45,7 @@ def given_table(
     options = options_of(columns=columns, ts=ts, type=type, seq=seq, id=id)
     options = replace(options, checks_ids=False, in_threads=threads > 1)
     with open_events(events, options) as stream:
-        table = stream.whole()
+        table = stream.read_all()
         return (settle_duplicates(table, id, place_of=stream.place_of) if duplicates == "refuse" else table), rows
 
 

@@ -14,20 +14,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep.events.buffers import decoded, plain_type
+from acep.events.buffers import decode, plain_type
 from acep.pattern.list_parts import ListPart, list_part
 
 __all__ = [
+    "ColumnPath",
     "Element",
     "Field",
-    "Way",
     "has_list",
     "has_text",
     "is_list",
     "json_text",
+    "path_to",
     "place_of",
     "roots_with",
-    "way_to",
 ]
 
 CODE = re.compile(r"(\\+)u00[01][0-9a-f]")
@@ -50,8 +50,8 @@ Step = Field | Element | ListPart
 
 
 @dataclass(frozen=True)
-class Way:
-    """The way to a value inside a column: the ``root`` column, the steps from there, and the ``type`` of the value."""
+class ColumnPath:
+    """The path to a value inside a column: the ``root`` column, the steps from there, and the ``type`` of the value."""
 
     root: str
     steps: tuple[Step, ...]
@@ -63,7 +63,7 @@ class Way:
         return any(not isinstance(step, Field) for step in self.steps)
 
     def values(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Return the values at the end of the way, null where something on it is null."""
+        """Return the values at the end of the path, null where something on it is null."""
         chunks = column.chunks
         for step in self.steps:
             chunks = [_step(chunk, step) for chunk in chunks]
@@ -106,28 +106,28 @@ def place_of(schema: pa.Schema, name: str) -> int | None:
     return place if place >= 0 else min(schema.get_all_field_indices(name), default=None)
 
 
-def way_to(schema: pa.Schema, name: str) -> Way | None:
-    """Return the way to a column, a field or a part of a list, ``None`` if there is none of this name.
+def path_to(schema: pa.Schema, name: str) -> ColumnPath | None:
+    """Return the path to a column, a field or a part of a list, ``None`` if there is none of this name.
 
     A column goes before a field of the same name.
 
     >>> schema = pa.schema({"dev": pa.struct({"tags": pa.list_(pa.string())})})
-    >>> [str(way_to(schema, name).type) for name in ("dev.tags[1]", "contains(dev.tags, 'x')", "text(dev.tags)")]
+    >>> [str(path_to(schema, name).type) for name in ("dev.tags[1]", "contains(dev.tags, 'x')", "text(dev.tags)")]
     ['string', 'bool', 'string']
-    >>> way_to(schema, "dev.id"), way_to(schema, "contains(dev.tags, 5)")
+    >>> path_to(schema, "dev.id"), path_to(schema, "contains(dev.tags, 5)")
     (None, None)
     """
     if (place := place_of(schema, name)) is not None:
-        return Way(name, (), schema.field(place).type)
+        return ColumnPath(name, (), schema.field(place).type)
     if (part := list_part(name)) is not None:
-        path = way_to(schema, part.name)
+        path = path_to(schema, part.name)
         if path is None or not is_list(plain_type(path.type)):
             return None
         element_type = plain_type(plain_type(path.type).value_type)
         if part.value is None:
-            return Way(path.root, (*path.steps, part), pa.string()) if has_text(element_type) else None
-        return Way(path.root, (*path.steps, part), pa.bool_()) if _may_contain(element_type, part) else None
-    return next(_ways_into(schema, name), None)
+            return ColumnPath(path.root, (*path.steps, part), pa.string()) if has_text(element_type) else None
+        return ColumnPath(path.root, (*path.steps, part), pa.bool_()) if _may_contain(element_type, part) else None
+    return next(_paths_into(schema, name), None)
 
 
 def roots_with(schema: pa.Schema, name: str) -> list[str]:
@@ -139,32 +139,32 @@ def roots_with(schema: pa.Schema, name: str) -> list[str]:
     part = list_part(name) if place_of(schema, name) is None else None
     inner = name if part is None else part.name
     columns = [inner] if place_of(schema, inner) is not None else []
-    return columns + [path.root for path in _ways_into(schema, inner)]
+    return columns + [path.root for path in _paths_into(schema, inner)]
 
 
-def _ways_into(schema: pa.Schema, name: str) -> Iterator[Way]:
-    """Yield the ways to fields and elements of columns that a name may mean."""
+def _paths_into(schema: pa.Schema, name: str) -> Iterator[ColumnPath]:
+    """Yield the paths to fields and elements of columns that a name may mean."""
     for end in (i for i, sign in enumerate(name) if sign in ".[" and i):
         if (place := place_of(schema, name[:end])) is not None:
-            below = _below(schema.field(place).type, name[end:])
+            below = _find_steps(schema.field(place).type, name[end:])
             if below is not None:
-                yield Way(name[:end], below[0], below[1])
+                yield ColumnPath(name[:end], below[0], below[1])
 
 
-def _below(value_type: pa.DataType, path: str) -> tuple[tuple[Step, ...], pa.DataType] | None:
+def _find_steps(value_type: pa.DataType, path: str) -> tuple[tuple[Step, ...], pa.DataType] | None:
     """Return the steps from a type to what the rest of a name says, and the type there."""
     if not path:
         return (), value_type
     value_type = plain_type(value_type)
     if is_list(value_type) and (index := INDEX.match(path)) is not None:
         step: Step = Element(int(index[1]))
-        below = _below(value_type.value_type, path[index.end() :])
+        below = _find_steps(value_type.value_type, path[index.end() :])
         return None if below is None else ((step, *below[0]), below[1])
     if pa.types.is_struct(value_type) and path.startswith("."):
         for place, field in enumerate(value_type):
             end = len(field.name) + 1
             if path[1:end] == field.name and path[end : end + 1] in ("", ".", "["):
-                below = _below(field.type, path[end:])
+                below = _find_steps(field.type, path[end:])
                 if below is not None:
                     return (Field(place), *below[0]), below[1]
     return None
@@ -207,7 +207,7 @@ def _step(array: pa.Array, step: Step) -> pa.Array:
     """Return the values that a step leads to from those of an array."""
     value_type = array.type
     if value_type != plain_type(value_type):
-        array = decoded(pa.chunked_array([array])).combine_chunks()
+        array = decode(pa.chunked_array([array])).combine_chunks()
         array = array if isinstance(array, pa.Array) else array.chunk(0)
     if isinstance(step, Field):
         return array.flatten()[step.place]  # with the nulls of the struct
@@ -241,7 +241,7 @@ def _contains(
     array: pa.Array, values: pa.Array, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64], part: ListPart
 ) -> pa.Array:
     """Return whether each list has an element equal to a value; null if it has not, but has nulls, or NaN."""
-    values = decoded(pa.chunked_array([values])).combine_chunks()
+    values = decode(pa.chunked_array([values])).combine_chunks()
     values = values if isinstance(values, pa.Array) else pa.concat_arrays(values.chunks)
     if pa.types.is_floating(values.type):
         values = values.cast(pa.float64())

@@ -132,7 +132,7 @@ def distinct(columns: Sequence[Column], size: int) -> tuple[Ints, list[Key]]:
     _, first = np.unique(codes, return_index=True)
     if not columns:
         return codes, [()]
-    return codes.astype(np.int64), list(zip(*(column.at(first).to_list() for column in columns), strict=True))
+    return codes.astype(np.int64), list(zip(*(column.take(first).to_list() for column in columns), strict=True))
 
 
 def key_values(key: Any, allowed_names: Sequence[str], arrow: pa.Schema, schema: Schema) -> dict[str, Value]:

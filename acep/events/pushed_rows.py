@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Ints", "Pushed", "Types", "Valid", "Words", "rows_of", "together"]
+__all__ = ["Ints", "Pushed", "Types", "Valid", "Words", "join_pushed", "rows_of"]
 
 Ints = npt.NDArray[np.int64]
 Valid = npt.NDArray[np.uint8] | None
@@ -33,7 +33,7 @@ def rows_of(words: Pushed, rows: slice | npt.NDArray[np.intp]) -> Pushed:
     return ts[rows], types, valid_rows, ids, [(v[rows], None if n is None else n[rows]) for v, n in columns]
 
 
-def together(parts: Sequence[Pushed]) -> Pushed:
+def join_pushed(parts: Sequence[Pushed]) -> Pushed:
     """Concatenate pieces; there must be at least one."""
     if len(parts) == 1:
         return parts[0]

@@ -107,7 +107,7 @@ def _are_too_many(n_rows: int, n_columns: int, n_entries: int) -> bool:
 
 
 def _paths(value: Mapping[Any, Any], prefix: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to each value in a dict, through dicts inside it."""
+    """Yield the path to each value in a dict, through dicts inside it."""
     for name, inner in value.items():
         yield (*prefix, name)
         if isinstance(inner, Mapping):

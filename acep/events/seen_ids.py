@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.buffers import decoded
+from acep.events.buffers import decode
 from acep.events.columns import column_of, kind_of, tick_of
 from acep.events.decimals import scale_of
 from acep.events.fields import null_error
@@ -39,7 +39,7 @@ class _Ids(NamedTuple):
         texts = None if self.texts is None else self.texts.take(pa.array(places))
         return _Ids(self.words[places], self.ticks[places], texts, self.sorts[places])
 
-    def ordered(self) -> _Ids:
+    def sort(self) -> _Ids:
         """Return them in order; of equal ones those that came first."""
         if (self.words[1:] >= self.words[:-1]).all():
             return self
@@ -93,10 +93,10 @@ class SeenIds:
         places = None if used is None or used.all() else np.flatnonzero(used)
         if places is not None:
             new_ids = new_ids.take(places)
-        repeats = self._again(new_ids)
+        repeats = self._find_seen(new_ids)
         fresh = new_ids if not repeats.any() else new_ids.take(np.flatnonzero(~repeats))
         if len(fresh.words):
-            self._runs = _with_run(self._runs, fresh.ordered())
+            self._runs = _with_run(self._runs, fresh.sort())
         if places is None:
             return repeats
         row_repeats = np.zeros(len(ticks), bool)
@@ -153,15 +153,15 @@ class SeenIds:
             raise ValueError("ids")
         try:
             ids = _as_words(self.name, table.column("id"), numbers[0], 0)
-            self._runs = (ids._replace(sorts=sorts).ordered(),)
+            self._runs = (ids._replace(sorts=sorts).sort(),)
         except DataError:
             raise ValueError("ids") from None
         self._live = len(self)
 
-    def _again(self, new_ids: _Ids) -> Bools:
-        repeats = _repeated(new_ids)
+    def _find_seen(self, new_ids: _Ids) -> Bools:
+        repeats = _find_repeats(new_ids)
         for run in self._runs:
-            repeats |= _among(new_ids, run, self._live_in)
+            repeats |= _find_in_run(new_ids, run, self._live_in)
         return repeats
 
     def _live_in(self, run: _Ids, places: Ints) -> Bools:
@@ -178,9 +178,9 @@ class SeenIds:
     def _take_out_final(self) -> None:
         if self.final is not None or self._keys:
             live_runs = [run.take(np.flatnonzero(self._live_in(run, np.arange(len(run.words))))) for run in self._runs]
-            self._runs = _joined([run for run in live_runs if len(run.words)])
+            self._runs = _join_runs([run for run in live_runs if len(run.words)])
         elif len(self._runs) > 1:
-            self._runs = _joined(self._runs)
+            self._runs = _join_runs(self._runs)
         if self._keys:
             numbers = np.unique(np.concatenate([run.sorts for run in self._runs] or [np.empty(0, np.int64)]))
             numbers, keys = numbers[numbers >= 0], self.keys
@@ -203,7 +203,7 @@ def _as_words(name: str, ids: pa.ChunkedArray, ticks: Ints, base: int) -> _Ids:
     unknown = np.full(len(ids), -1)
     if kind is not Kind.STRING:
         return _Ids(np.ascontiguousarray(column_of(name, ids, Kind.INT, 1).values, np.int64), ticks, None, unknown)
-    texts = decoded(ids)
+    texts = decode(ids)
     if texts.type != pa.large_string():
         texts = texts.cast(pa.large_string())
     array = texts.combine_chunks()
@@ -217,7 +217,7 @@ def _as_words(name: str, ids: pa.ChunkedArray, ticks: Ints, base: int) -> _Ids:
     return _Ids(np.fromiter(map(hash, values), np.int64, len(values)), ticks, array, unknown)
 
 
-def _repeated(new_ids: _Ids) -> Bools:
+def _find_repeats(new_ids: _Ids) -> Bools:
     """Return which ids are those of an earlier row."""
     words = new_ids.words
     repeats = np.zeros(len(words), bool)
@@ -241,7 +241,7 @@ def _repeated(new_ids: _Ids) -> Bools:
     return repeats
 
 
-def _among(new_ids: _Ids, run: _Ids, live_in: Callable[[_Ids, Ints], Bools]) -> Bools:
+def _find_in_run(new_ids: _Ids, run: _Ids, live_in: Callable[[_Ids, Ints], Bools]) -> Bools:
     """Return which ids are those of events in a run that are not final, as ``live_in`` says of some places."""
     words = new_ids.words
     repeats = np.zeros(len(words), bool)
@@ -278,13 +278,13 @@ def _with_run(runs: tuple[_Ids, ...], run: _Ids) -> tuple[_Ids, ...]:
     """Return runs with one more: short ones are joined, so that there are few, and each id is joined few times."""
     parts = [*runs, run]
     while len(parts) > 1 and len(parts[-2].words) < 2 * len(parts[-1].words):
-        parts[-2:] = _joined(parts[-2:])
+        parts[-2:] = _join_runs(parts[-2:])
     return tuple(parts)
 
 
-def _joined(runs: Sequence[_Ids]) -> tuple[_Ids, ...]:
+def _join_runs(runs: Sequence[_Ids]) -> tuple[_Ids, ...]:
     if len(runs) < 2:
         return tuple(runs)
     texts = None if runs[0].texts is None else pa.concat_arrays([run.texts for run in runs])
     words, ticks, sorts = (np.concatenate([getattr(run, name) for run in runs]) for name in ("words", "ticks", "sorts"))
-    return (_Ids(words, ticks, texts, sorts).ordered(),)
+    return (_Ids(words, ticks, texts, sorts).sort(),)

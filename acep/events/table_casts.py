@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.buffers import decoded, plain_type
+from acep.events.buffers import decode, plain_type
 from acep.events.fields import column_at, roots_of
-from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer, no_elements
+from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, elements_error, with_nanoseconds
 from acep.events.files.whole_numbers import cast_that_holds
 from acep.events.frames import unread_columns, unread_error
 from acep.events.nested import has_list, place_of
-from acep.events.times import quoted, value_of
+from acep.events.times import quote_scalar, value_of
 
 __all__ = ["with_casts"]
 
@@ -35,11 +35,11 @@ def with_casts(table: pa.Table, casts: Mapping[str, Cast]) -> pa.Table:
         if place is None and unread and (root := next(iter(roots_of([name], unread) or ()), None)) is not None:
             raise unread_error(root, unread[root])
         if "[]" in name and place is None:
-            raise no_elements(name)
+            raise elements_error(name)
         if place is None:
             table = table.append_column(name, _inner(table, name, cast))
         else:
-            table = table.set_column(place, name, _cast(name, decoded(table.column(place)), cast))
+            table = table.set_column(place, name, _cast(name, decode(table.column(place)), cast))
     return table
 
 
@@ -49,7 +49,7 @@ def _inner(table: pa.Table, name: str, cast: Cast) -> pa.ChunkedArray:
     Raises :class:`DataError` for a column that can have no fields or elements."""
     column = column_at(table, name)
     if column is not None:
-        return _cast(name, decoded(column), cast)
+        return _cast(name, decode(column), cast)
     root = next(iter(roots_of([name], table.column_names) or ()), None)
     root_type = pa.null() if root is None else plain_type(table.schema.field(root).type)
     if not (pa.types.is_null(root_type) or has_list(root_type) or pa.types.is_struct(root_type)):
@@ -64,7 +64,7 @@ def _cast(name: str, column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
         if isinstance(wrong, DataError):
             raise DataError(f"`{name}`: {wrong.message}", hint=wrong.hint, code="data_value") from None
         rows = bad_rows(column, lambda values: cast_column(values, cast))
-        nanoseconds = finer(cast)
+        nanoseconds = with_nanoseconds(cast)
         if nanoseconds is not None and not bad_rows(column, lambda values: cast_column(values, nanoseconds)):
             hint = f"it has nanoseconds: {as_cast(name, 'timestamp(ns)')}"
             if cast.counts is not None:
@@ -72,5 +72,5 @@ def _cast(name: str, column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
         else:
             exact = cast_that_holds(value_of(column[rows[0]])) if rows and pa.types.is_floating(cast.type) else None
             hint = f"mend it, or cast to another type: {as_cast(name, exact or 'string')}"
-        value = f"{quoted(column[rows[0]])} in row {rows[0]} (rows count from 0)" if rows else "of several kinds"
+        value = f"{quote_scalar(column[rows[0]])} in row {rows[0]} (rows count from 0)" if rows else "of several kinds"
         raise DataError(f"`{name}` is {value}, which is no {cast.text}", hint=hint, code="data_value") from None

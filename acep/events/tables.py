@@ -18,9 +18,9 @@ from acep.events.batch import Batch, Column
 from acep.events.columns import TICKS_NS, column_of, kind_of, plain_type, refusal, tick_of, ticks_of
 from acep.events.decimals import DIGITS, decimal_of, decimal_type, scale_of
 from acep.events.durations import duration_type
-from acep.events.fields import again_error, check_names, column_at, fields_of, null_error, twice
+from acep.events.fields import ambiguous_names, check_names, column_at, fields_of, null_error, repeat_error
 from acep.events.frames import to_table, unread_columns, unread_error
-from acep.events.nested import has_list, way_to
+from acep.events.nested import has_list, path_to
 from acep.events.records import Events, Id
 from acep.events.role_hints import id_type_error, role_hint
 from acep.events.side_by_side import results_of
@@ -66,7 +66,7 @@ class InputSchema(Schema):
         return kind if kind is not None or not self.nested else self._kind_of_part(name)
 
     def _kind_of_part(self, name: str) -> Kind | None:
-        path = way_to(pa.schema(list(self.nested)), name)
+        path = path_to(pa.schema(list(self.nested)), name)
         if path is None or not path.through_list or tick_of(path.type) is not None or scale_of(path.type) is not None:
             return None
         return kind_of(path.type)
@@ -129,11 +129,15 @@ def schema_of(
     names = table_schema.names
     if doubled := [name for name, count in Counter(names).items() if count > 1]:
         raise DataError(f"two columns are called `{doubled[0]}`", hint="rename one of them", code="data_column")
-    value_types, ambiguous, unread = fields_of(table_schema), twice(table_schema), unread_columns(table_schema)
+    value_types, ambiguous, unread = (
+        fields_of(table_schema),
+        ambiguous_names(table_schema),
+        unread_columns(table_schema),
+    )
     value_types = {name: value_type for name, value_type in value_types.items() if name not in ambiguous}
     for name in (ts, type, seq, id):  # an element of a list may have a role
         if name is not None and name not in value_types and name not in ambiguous and "[" in name:
-            path = way_to(table_schema, name)
+            path = path_to(table_schema, name)
             if path is not None:
                 value_types[name] = path.type
     names = [*value_types]
@@ -381,13 +385,13 @@ def batch_of(
                 code="data_type",
             )
         column = column_of(name, columns_by_name[name], kind, tick, schema.scale(name), base)
-        return column if order is None else column.at(order)
+        return column if order is None else column.take(order)
 
     def types_of_rows() -> Column | None:
         if schema.type is None:
             return None
         column = column_of(schema.type, columns_by_name[schema.type], Kind.STRING, tick)
-        return column if order is None else column.at(order)
+        return column if order is None else column.take(order)
 
     def ids_of_rows() -> Any:
         if schema.id is None:
@@ -449,7 +453,7 @@ def _ids(name: str, id_column: pa.ChunkedArray, base: int, *, unique: bool) -> A
     if unique and not (len(set(values)) == len(values) if kind is Kind.STRING else _distinct(values)):
         seen_ids: set[Id] = set()
         row, value = next((row, v) for row, v in enumerate(values) if v in seen_ids or seen_ids.add(v))  # type: ignore[func-returns-value]
-        raise again_error(name, value if isinstance(value, str) else int(value), base + row)
+        raise repeat_error(name, value if isinstance(value, str) else int(value), base + row)
     return values
 
 

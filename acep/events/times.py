@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from acep.events.columns import UNIT_NS, plain_type
-from acep.events.durations import duration_of, duration_words, nearest
+from acep.events.durations import duration_of, duration_words, round_to_unit
 
-__all__ = ["from_ticks", "moment_text", "quoted", "time_type", "value_of", "value_text", "values_of_column"]
+__all__ = ["from_ticks", "moment_text", "quote_scalar", "time_type", "value_of", "value_text", "values_of_column"]
 
 EPOCH = dt.datetime(1970, 1, 1)
 DAY_US = 86_400 * 10**6
@@ -57,7 +57,7 @@ def from_ticks(
         if t is None:
             out.append(None)
         elif isinstance(t, float):
-            micros = nearest(t, tick_us)
+            micros = round_to_unit(t, tick_us)
             out.append(None if micros is None else _moment(micros, zone, day))
         elif not day and t * units % parts:
             out.append(np.datetime64(t * tick_ns.numerator // tick_ns.denominator, "ns"))
@@ -139,11 +139,13 @@ def value_of(scalar: pa.Scalar) -> Any:
         return np.datetime64(scalar.value, value_type.unit)
 
 
-def quoted(scalar: pa.Scalar) -> str:
+def quote_scalar(scalar: pa.Scalar) -> str:
     """Return an Arrow value as messages quote it: a text in quotation marks, a time as people read it.
 
-    >>> quoted(pa.scalar("x")), quoted(pa.scalar(253402300800, pa.timestamp("s", "UTC"))), quoted(pa.scalar(1.5))
-    ("'x'", '10000-01-01 00:00:00Z', '1.5')
+    >>> [quote_scalar(pa.scalar(value)) for value in ("x", 1.5)]
+    ["'x'", '1.5']
+    >>> quote_scalar(pa.scalar(253402300800, pa.timestamp("s", "UTC")))
+    '10000-01-01 00:00:00Z'
     """
     value = value_of(scalar)
     zone = "Z" if isinstance(value, np.datetime64) and getattr(scalar.type, "tz", None) else ""

@@ -17,7 +17,7 @@ from acep.events.fields import column_at, roots_of
 from acep.events.frames import is_partial, to_table
 from acep.plan.schema import Kind
 
-__all__ = ["OwnRows", "column_names", "narrow", "own_rows", "places_of", "rows_given", "rows_of_paths", "taken"]
+__all__ = ["OwnRows", "column_names", "narrow", "own_rows", "places_of", "rows_of_frame", "rows_of_paths", "take_rows"]
 
 Ints = npt.NDArray[np.int64]
 Stamps = list[tuple[str, int, int, int]]
@@ -48,7 +48,7 @@ class OwnRows:
             from acep.events.files.stream import open_events
 
             with open_events(self.paths, replace(options_of(**self.options), remarks=False)) as events:
-                table = events.whole()
+                table = events.read_all()
             if _stamps(self.paths) != self.stamps:
                 raise DataError(
                     "the files have changed since they were matched",
@@ -65,11 +65,11 @@ class OwnRows:
         if self.rows is None:
             raise DataError("these events could be read only once, and were not kept", hint=GIVE, code="file_read")
         if self.index is not None and not self.index.is_(self.rows.index):
-            raise changed("the index is another")
+            raise changed_error("the index is another")
         return self.rows
 
 
-def changed(reason: str) -> DataError:
+def changed_error(reason: str) -> DataError:
     """Return the error for events that are not those of the matches."""
     return DataError(
         f"these are not the events that were matched: {reason}",
@@ -121,7 +121,7 @@ def _stamps(paths: Any) -> Stamps | None:
     return [(str(path.absolute()), s.st_size, s.st_mtime_ns, s.st_ino) for path, s in states]
 
 
-def rows_given(frame: Any) -> Any:
+def rows_of_frame(frame: Any) -> Any:
     """Return rows that a user gives: a pandas or polars frame as it is, anything else as an Arrow table."""
     return frame if _form(frame) != "arrow" else to_table(frame)
 
@@ -165,7 +165,7 @@ def narrow(rows: Any, name: str, places: Ints | None = None) -> pa.ChunkedArray:
         table = part if places is None else selectable(part).take(pa.array(places))
     column_values = column_at(table, name)
     if column_values is None:
-        raise changed(f"there is no column `{name}`")
+        raise changed_error(f"there is no column `{name}`")
     return column_values
 
 
@@ -181,26 +181,26 @@ def places_of(rows: Any, ids: Sequence[Any] | npt.NDArray[Any], column: str | No
         places = np.asarray(ids, np.int64)
         outside = (places < 0) | (places >= len(rows))
         if outside.any():
-            raise changed(f"there is no row {places[np.argmax(outside)]}, but {len(rows):,} rows")
+            raise changed_error(f"there is no row {places[np.argmax(outside)]}, but {len(rows):,} rows")
         return places
     numbers: dict[Any, int] = {}
-    wanted = np.array([numbers.setdefault(event_id, len(numbers)) for event_id in _listed(ids)], np.int64)
-    row_numbers = _numbered(narrow(rows, column), numbers)
+    wanted = np.array([numbers.setdefault(event_id, len(numbers)) for event_id in _as_list(ids)], np.int64)
+    row_numbers = _numbers_of_ids(narrow(rows, column), numbers)
     matching_rows = np.flatnonzero(row_numbers >= 0)
     counts = np.bincount(row_numbers[matching_rows], minlength=len(numbers))
     for is_bad, reason in ((counts == 0, "is not there"), ((counts > 1) & (not first), "is there more than once")):
         if is_bad.any():
-            raise changed(f"event {[*numbers][int(np.argmax(is_bad))]!r} of column `{column}` {reason}")
+            raise changed_error(f"event {[*numbers][int(np.argmax(is_bad))]!r} of column `{column}` {reason}")
     row_of_number = np.zeros(len(numbers), np.int64)
     row_of_number[row_numbers[matching_rows[::-1]]] = matching_rows[::-1]
     return row_of_number[wanted]
 
 
-def _listed(ids: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
+def _as_list(ids: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
     return ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
 
 
-def _numbered(id_column: pa.ChunkedArray, numbers: dict[Any, int]) -> Ints:
+def _numbers_of_ids(id_column: pa.ChunkedArray, numbers: dict[Any, int]) -> Ints:
     """Return for each row the number of its id, -1 for other ids."""
     kind = kind_of(id_column.type)
     if kind not in (Kind.INT, Kind.STRING):
@@ -219,11 +219,11 @@ def _numbered(id_column: pa.ChunkedArray, numbers: dict[Any, int]) -> Ints:
     return row_numbers if values.valid is None else np.where(values.valid != 0, row_numbers, -1)
 
 
-def taken(rows: Any, places: Ints, extra_columns: Mapping[str, Any]) -> Any:
+def take_rows(rows: Any, places: Ints, extra_columns: Mapping[str, Any]) -> Any:
     """Return some rows in the form in which they are, pandas frames with their index, with ``extra_columns``:
     Arrow arrays by name.
 
-    >>> taken(pa.table({"x": [7, 8]}), np.array([1, 1]), {"variable": pa.array(["a", "b"])}).to_pylist()
+    >>> take_rows(pa.table({"x": [7, 8]}), np.array([1, 1]), {"variable": pa.array(["a", "b"])}).to_pylist()
     [{'x': 8, 'variable': 'a'}, {'x': 8, 'variable': 'b'}]
     """
     form = _form(rows)

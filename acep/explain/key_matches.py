@@ -64,7 +64,7 @@ def events_of_key(plan: Plan, batch: Batch, key: tuple[Value, ...]) -> tuple[Bat
         return batch, len(batch)
     columns = [batch.events.values(name, plan.schema) for name in plan.keys]
     rows = np.flatnonzero([values == key for values in zip(*columns, strict=True)])
-    return batch if plan.strict else batch.at(rows), len(rows)
+    return batch if plan.strict else batch.take(rows), len(rows)
 
 
 def matches_of_key(plan: Plan, batch: Batch, key: tuple[Value, ...], rows: Sequence[Id] = ()) -> KeyMatches:

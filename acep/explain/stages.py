@@ -193,7 +193,7 @@ def _less_work(plan: Plan) -> Iterator[str]:
     session = NativeSession([plan], ["nodes"])
     for source, target, registers in session.arc_keys(0):
         yield f"from state {source} to {target}: partial matches are found by {', '.join(registers)}"
-    if session.foresees(0):
+    if session.asks_future(0):
         yield "known future: a partial match is made if later events of its table or push can end it"
     else:
         yield f"known future: not used: {_why_unforeseen(plan)}"

@@ -12,7 +12,7 @@ from acep.errors import DataError, suggest
 from acep.events.batch import Batch
 from acep.events.duplicates import check_duplicates, settle_duplicates
 from acep.events.empty_schema import with_usable_types
-from acep.events.input_tables import given_table
+from acep.events.input_tables import input_table
 from acep.events.records import Id
 from acep.events.tables import batch_of, key_to_input, schema_of
 from acep.events.times import value_text
@@ -80,7 +80,7 @@ def why(
         )
     names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
-    table, _ = given_table(events, read_queries(parsed_query), **names, duplicates=duplicates)
+    table, _ = input_table(events, read_queries(parsed_query), **names, duplicates=duplicates)
     table = settle_duplicates(table, id, duplicates)
     choose = None if key is None else lambda plan, keys: _key(key, plan, keys)
     return explain_table(table, parsed_query, choose, rows, **names)

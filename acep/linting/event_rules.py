@@ -24,7 +24,7 @@ from acep.pattern.walk import leaves_of
 from acep.plan.compile import compile_query
 from acep.plan.lint.finding import ANOTHER, EACH_ANOTHER
 from acep.plan.schema import Kind
-from acep.tables.absent_inputs import lacking
+from acep.tables.absent_inputs import lacking_types
 
 __all__ = [
     "attribute_null",
@@ -48,7 +48,7 @@ def type_never(view: LintView) -> Iterator[Hit]:
     if view.batch.types is None or not len(view):
         return
     absent = {name for part in view.parts for name in part.types if name not in view.types}
-    needed = lacking(view.plan.query.pattern, absent)
+    needed = lacking_types(view.plan.query.pattern, absent)
     for name in dict.fromkeys(name for part in view.parts if not isinstance(part, Negation) for name in part.types):
         if name not in absent:
             continue
@@ -226,7 +226,7 @@ def _without_key_hint(view: LintView, name: str) -> str:
 
 def _number_without(view: LintView, rows: Bools) -> int | None:
     """Return the number of matches without some events; ``None`` where counting takes too long."""
-    return match_number(view.without_ids, view.batch.at(np.flatnonzero(~rows)))
+    return match_number(view.without_ids, view.batch.take(np.flatnonzero(~rows)))
 
 
 def _number_with_floats(view: LintView, name: str) -> int | None:

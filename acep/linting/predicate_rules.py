@@ -14,7 +14,7 @@ from acep.pattern.evaluation import Compiled
 from acep.pattern.printing import expression_text
 from acep.pattern.walk import kleene_variables, negated_variables
 from acep.plan.lint.finding import ANOTHER
-from acep.tables.absent_inputs import lacking
+from acep.tables.absent_inputs import lacking_types
 
 __all__ = ["predicate_always", "predicate_never"]
 
@@ -114,7 +114,7 @@ def _on_pairs(view: LintView, compiled: Compiled, names: list[str]) -> tuple[int
 
 
 def _values(view: LintView, leaf: Any, rows: Any) -> list[Any]:
-    return view.column(leaf.name).at(rows).to_list()
+    return view.column(leaf.name).take(rows).to_list()
 
 
 def _is_plain(leaf: ex.Leaf) -> bool:
@@ -125,7 +125,11 @@ def _is_needed(view: LintView, var: str) -> bool:
     """Return whether no match can be without a variable."""
     pattern = view.plan.query.pattern
     types = {name for part in view.parts if part.var == var for name in part.types}
-    return bool(types) and any(name in types for name in lacking(pattern, types)) and _has_types_alone(view, var, types)
+    return (
+        bool(types)
+        and any(name in types for name in lacking_types(pattern, types))
+        and _has_types_alone(view, var, types)
+    )
 
 
 def _has_types_alone(view: LintView, var: str, types: set[str]) -> bool:

@@ -30,8 +30,8 @@ def read_whole(paths: Paths, options: Options) -> tuple[pa.Table, bool, BadLines
         try:
             with open_events(paths, replace(used, columns=None)) as events:
                 if events.rows * len(fields_of(events.schema)) <= MAX_VALUES:
-                    return events.whole(), True, events.bad
+                    return events.read_all(), True, events.bad
         except (AcepError, pa.ArrowException):
             pass  # for a column, perhaps, that the query does not read
     with open_events(paths, used) as events:
-        return events.whole(), False, events.bad
+        return events.read_all(), False, events.bad

@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar, overload
 
 from acep.events.tables import keys_to_input, ticks_to_input
-from acep.matches.group_columns import BLOCK, Groups, concatenated
-from acep.matches.match import whole
+from acep.matches.group_columns import BLOCK, Groups, concatenate_groups
+from acep.matches.match import error_number
 from acep.matches.zoned_times import has_far_time, zoned_names
 from acep.plan.schema import Schema
 
-__all__ = ["AnswerColumns", "columns_of", "joined", "values_of"]
+__all__ = ["AnswerColumns", "columns_of", "join_answers", "values_of"]
 
 NUMBERS = ("matches", "change")
 
@@ -28,7 +28,7 @@ class AnswerColumns(Sequence[Answer], Generic[Answer]):
 
     >>> from acep.matches.answers import Point
     >>> from acep.matches.group_columns import Group
-    >>> AnswerColumns(Point, Groups.of([Group((), 5, 7, 2, 0)]), (), Schema(()), counts=False)[0]
+    >>> AnswerColumns(Point, Groups.from_records([Group((), 5, 7, 2, 0)]), (), Schema(()), counts=False)[0]
     Point(key={}, point=7, best=0)
     """
 
@@ -87,7 +87,7 @@ class AnswerColumns(Sequence[Answer], Generic[Answer]):
             rows = zip(*self._key_columns(groups).values(), strict=True) if self.keys else [()] * len(groups)
             return [dict(zip(self.keys, row, strict=True)) for row in rows]
         if field == "best":
-            return [whole(error) for error in groups.errors()]
+            return [error_number(error) for error in groups.errors()]
         if field in NUMBERS:
             return groups.matches.tolist() if self.counts else [None] * len(groups)
         return ticks_to_input((groups.first if field == "start" else groups.last).tolist(), self.schema)
@@ -97,13 +97,13 @@ class AnswerColumns(Sequence[Answer], Generic[Answer]):
         return keys_to_input(columns, self.keys, self.schema)
 
 
-def joined(parts: Sequence[Sequence[Answer]]) -> Sequence[Answer]:
+def join_answers(parts: Sequence[Sequence[Answer]]) -> Sequence[Answer]:
     """Return match points or bundles one after another, as columns if all are columns of one query."""
     parts = [part for part in parts if len(part)]
     columns = [part for part in parts if isinstance(part, AnswerColumns)]
     if not columns or len(columns) < len(parts) or len({(part.keys, part.schema, part.counts) for part in columns}) > 1:
         return [answer for part in parts for answer in part]
-    return replace(columns[0], groups=concatenated([part.groups for part in columns]))
+    return replace(columns[0], groups=concatenate_groups([part.groups for part in columns]))
 
 
 def values_of(answers: Sequence[Any], field: str) -> list[Any]:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from acep.display import fields_text
 from acep.errors import DataError
-from acep.matches.answer_columns import AnswerColumns, joined
+from acep.matches.answer_columns import AnswerColumns, join_answers
 from acep.matches.group_columns import Groups
 from acep.matches.rendering import group_line, group_page, groups_page, groups_text
 from acep.matches.report import Report
@@ -86,13 +86,13 @@ def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool
 def _arithmetic(sign: str, compute: Callable[[Any, Any], Any]) -> tuple[Callable[[Any, Any], Any], ...]:
     """Return the two methods of a count, on the left and on the right of ``sign``, that compute a plain number."""
 
-    def left(self: Count, other: Number) -> Any:
-        return compute(self._known(sign), other._known(sign) if isinstance(other, Count) else other)
+    def compute_left(self: Count, other: Number) -> Any:
+        return compute(self._exact_number(sign), other._exact_number(sign) if isinstance(other, Count) else other)
 
-    def right(self: Count, other: Number) -> Any:
-        return compute(other, self._known(sign))
+    def compute_right(self: Count, other: Number) -> Any:
+        return compute(other, self._exact_number(sign))
 
-    return left, right
+    return compute_left, compute_right
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -149,7 +149,7 @@ class Count:
             return Count(self.number + other.number, self.report + other.report)
         if isinstance(other, int):
             return Count(self.number + other, self.report)
-        return self._known("+") + other
+        return self._exact_number("+") + other
 
     __radd__ = __add__
     __sub__, __rsub__ = _arithmetic("-", operator.sub)
@@ -160,9 +160,9 @@ class Count:
     __pow__, __rpow__ = _arithmetic("**", operator.pow)
 
     def __neg__(self) -> int:
-        return -self._known("-")
+        return -self._exact_number("-")
 
-    def _known(self, sign: str) -> int:
+    def _exact_number(self, sign: str) -> int:
         if not self.exact:
             raise DataError(
                 f"`{sign}` would lose that the count is not exact: {self}",
@@ -207,7 +207,7 @@ class _Given(Sequence[Answer], Generic[Answer]):
     @property
     def _answers(self) -> Sequence[Answer]:
         if len(self._parts) > 1:
-            self._parts = [joined(self._parts)]
+            self._parts = [join_answers(self._parts)]
         return self._parts[0]
 
     @property

@@ -14,12 +14,12 @@ import pyarrow as pa
 from acep.events.batch import Column
 from acep.events.columns import UNIT_NS
 from acep.events.decimals import decimal_type, scale_of
-from acep.events.durations import in_unit
+from acep.events.durations import convert_to_unit
 from acep.events.tables import attribute_tick, decimals_of, time_types
 from acep.events.times import time_type
 from acep.matches.answer_columns import values_of
 from acep.matches.found_columns import FoundColumns, longest_text, ops_of
-from acep.matches.match import whole
+from acep.matches.match import error_number
 from acep.matches.match_ids import id_of_found, ids_of
 from acep.matches.records import Found
 from acep.pattern.expressions import Value
@@ -35,8 +35,8 @@ __all__ = [
     "id_type",
     "matches_table",
     "partials_table",
-    "parts",
     "record_batch",
+    "split_matches",
     "without_maps",
 ]
 
@@ -82,11 +82,13 @@ def matches_table(matches: Matches, *, fractional: bool | None = None) -> pa.Tab
     else:
         whole_errors = all(record.error == int(record.error) for record in records)
     fractional = not whole_errors if fractional is None else fractional
-    tables = [pa.Table.from_batches([record_batch(part, matches, fractional)]) for part in parts(records, max_ids)]
+    tables = [
+        pa.Table.from_batches([record_batch(part, matches, fractional)]) for part in split_matches(records, max_ids)
+    ]
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="default")
 
 
-def parts(records: Sequence[Found], max_ids: int) -> Iterator[Sequence[Found]]:
+def split_matches(records: Sequence[Found], max_ids: int) -> Iterator[Sequence[Found]]:
     """Yield the matches in parts of at most ``max_ids`` ids, but at least one match and one part. Parts are so small
     that Arrow's int32 offsets also hold their texts, as JSON too."""
     if isinstance(records, FoundColumns):
@@ -121,7 +123,7 @@ def record_batch(records: Sequence[Found], matches: Matches, fractional: bool) -
         keys = [[record.key[i] for record in records] for i in range(len(matches.keys))]
         values = [[record.values[i] for record in records] for i in range(len(matches.returns))]
         ticks = {name: pa.array([getattr(record, name) for record in records], pa.int64()) for name in times}
-        errors = [whole(record.error) for record in records]
+        errors = [error_number(record.error) for record in records]
         bindings = _bindings_column(records, id_type(matches))
     kinds = [schema.kind(key) or (Kind.STRING if key == schema.type else None) for key in matches.keys]
     tick, ts_type = attribute_tick(schema), time_types(schema)[schema.ts]
@@ -297,7 +299,9 @@ def _as_decimals(units: pa.Array, data_type: pa.DataType) -> pa.Array:
 def _nearest(ticks: pa.Array, value_type: pa.DataType, tick: Fraction | None) -> pa.Array:
     """Return ticks, or fractions of them, as durations or times, rounded; those beyond 64 bits are null."""
     null = ticks.is_null().to_numpy(zero_copy_only=False)
-    numbers, is_beyond = in_unit(ticks.fill_null(0).to_numpy(zero_copy_only=False), tick or Fraction(1), value_type)
+    numbers, is_beyond = convert_to_unit(
+        ticks.fill_null(0).to_numpy(zero_copy_only=False), tick or Fraction(1), value_type
+    )
     return pa.array(numbers, pa.int64(), mask=null | is_beyond).cast(value_type)
 
 

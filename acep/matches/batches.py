@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep.errors import memory_errors
-from acep.matches.arrow import parts, record_batch
+from acep.matches.arrow import record_batch, split_matches
 from acep.matches.matches import Matches, Report
 from acep.matches.records import Counts, Found
 
@@ -40,7 +40,7 @@ class Batches(Iterator[pa.RecordBatch]):
         self._counts = Counts()
         self._seconds = 0.0
         self.schema: pa.Schema = record_batch([], like, fractional).schema
-        self._batches = self._made(blocks)
+        self._batches = self._make_batches(blocks)
 
     def __next__(self) -> pa.RecordBatch:
         started = time.perf_counter()
@@ -58,9 +58,9 @@ class Batches(Iterator[pa.RecordBatch]):
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return pa.RecordBatchReader.from_batches(self.schema, self).__arrow_c_stream__(requested_schema)
 
-    def _made(self, blocks: Blocks) -> Iterator[pa.RecordBatch]:
+    def _make_batches(self, blocks: Blocks) -> Iterator[pa.RecordBatch]:
         for records, self._counts in blocks:
             for start in range(0, len(records), 2 * ROWS):
-                for part in parts(records[start : start + 2 * ROWS], 1 << 22):
+                for part in split_matches(records[start : start + 2 * ROWS], 1 << 22):
                     batch = record_batch(part, self._like, self._fractional)
                     yield batch if batch.schema == self.schema else batch.cast(self.schema)

@@ -15,7 +15,7 @@ from acep.events.batch import column_of_values
 from acep.events.columns import column_of, ticks_of
 from acep.events.hashes import hashes_of_columns
 from acep.events.tables import attribute_tick
-from acep.events.user_rows import changed, column_names, narrow, places_of, rows_given, taken
+from acep.events.user_rows import changed_error, column_names, narrow, places_of, rows_of_frame, take_rows
 from acep.matches.flat import flat_table, layout_of
 from acep.matches.found_columns import FoundColumns
 from acep.matches.match_ids import places_in_runs
@@ -24,7 +24,7 @@ from acep.matches.records import Found
 if TYPE_CHECKING:
     from acep.matches.matches import Match, Matches
 
-__all__ = ["exploded", "own_events"]
+__all__ = ["explode_matches", "own_events"]
 
 MATCH, VARIABLE, POSITION, EVENT = "match", "variable", "position", "event"
 
@@ -66,7 +66,7 @@ def bound_events(records: Sequence[Found]) -> BoundEvents:
     return BoundEvents(owners, np.array(codes, np.int64), tuple(numbers), [i for trail in trails for i, _ in trail])
 
 
-def exploded(matches: Matches) -> pa.Table:
+def explode_matches(matches: Matches) -> pa.Table:
     """Return a table with one row per bound event, in stream order within a match: the number of the match, the
     variable, the position in the variable, the id of the event, and the plain columns of the match."""
     from acep.matches.arrow import id_type, matches_table
@@ -96,7 +96,7 @@ def own_events(matches: Matches, match: Match | None, frame: Any, variable: str,
             "the events of these matches were not kept: they came in batches, or the matches were copied or pickled",
             hint="found.events(match, frame), with the events in frame; of a Matcher, all batches in one",
         )
-    rows = matches.rows.frame() if frame is None and matches.rows is not None else rows_given(frame)
+    rows = matches.rows.frame() if frame is None and matches.rows is not None else rows_of_frame(frame)
     records: Sequence[Found] = matches.found
     if match is not None:
         record = getattr(match, "_record", None)
@@ -125,7 +125,7 @@ def own_events(matches: Matches, match: Match | None, frame: Any, variable: str,
     _check_times(rows, places, bound, records, matches)
     _check_keys(rows, places, bound, records, matches)
     extra_columns = {number: pa.array(bound.owners, pa.int64())} if match is None else {}
-    return taken(rows, places, extra_columns | {variable: bound.names()})
+    return take_rows(rows, places, extra_columns | {variable: bound.names()})
 
 
 def _check_own(record: Found, matches: Matches, *, among: bool) -> None:
@@ -151,7 +151,7 @@ def _check_number(rows: Any, matches: Matches) -> None:
     kept_rows = None if matches.rows is None else matches.rows.rows
     n_events = matches.report.events if kept_rows is None else len(kept_rows)
     if len(rows) < n_events or (kept_rows is not None and len(rows) > n_events):  # a Matcher may have got more since
-        raise changed(f"there are {len(rows):,} rows, and {n_events:,} events were matched")
+        raise changed_error(f"there are {len(rows):,} rows, and {n_events:,} events were matched")
 
 
 def _check_keys(
@@ -176,7 +176,7 @@ def _check_keys(
     wrong = hashes_of_columns(row_keys, len(places)) != hashes_of_columns(keys, len(records))[bound.owners]
     if wrong.any():
         key = ", ".join(f"`{name}`" for name in matches.keys)
-        raise changed(f"row {int(places[np.argmax(wrong)])} has another {key} than its match")
+        raise changed_error(f"row {int(places[np.argmax(wrong)])} has another {key} than its match")
 
 
 def _check_times(
@@ -196,4 +196,4 @@ def _check_times(
     is_right = np.minimum.reduceat(ticks, begins) == start[owners]
     is_right &= np.maximum.reduceat(ticks, begins) == end[owners]
     if (null is not None and null.any()) or not is_right.all():
-        raise changed(f"the times in `{schema.ts}` are others")
+        raise changed_error(f"the times in `{schema.ts}` are others")

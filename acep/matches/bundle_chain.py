@@ -63,7 +63,7 @@ class BundleChain:
             for match, bundle in zip(matches, bundles, strict=True)
         ]
 
-    def counted(self, counted: Counted) -> Counted:
+    def chain_counts(self, counted: Counted) -> Counted:
         """Return rows of counts with the key of their partition, and its bundles. Rows of finer partitions may be
         several for one match point or bundle, as those of several calls may."""
         if not len(counted):
@@ -76,7 +76,7 @@ class BundleChain:
         bundles = self._of_points(keys, last) if first is last else None
         if bundles is not None:
             return bundles
-        of_key, key_of_number = _numbered(keys, len(first))
+        of_key, key_of_number = _number_keys(keys, len(first))
         return self._bundles(of_key, key_of_number, first, last)
 
     def _of_points(self, keys: Sequence[Column], points: Ints) -> Ints | None:
@@ -176,7 +176,7 @@ class BundleChain:
         self._latest = max((last for _, last in self._newest.values()), default=None)
 
 
-def _numbered(keys: Sequence[Column], rows: int) -> tuple[Ints, list[Key]]:
+def _number_keys(keys: Sequence[Column], rows: int) -> tuple[Ints, list[Key]]:
     """Return the number of each row's key, and the keys."""
     if not keys:
         return np.zeros(rows, np.int64), [()]
@@ -195,7 +195,7 @@ class PointBundles:
     def __init__(self, counted: Counted, width: int) -> None:
         self.width = width
         self._of_key: dict[Key, tuple[Ints, Ints]] = {}
-        number, keys = _numbered(counted.keys[:width], len(counted))
+        number, keys = _number_keys(counted.keys[:width], len(counted))
         order = np.lexsort((counted.last, number))
         edges = np.flatnonzero(np.diff(number[order])) + 1
         for rows in np.split(order, edges) if len(order) else ():
@@ -204,7 +204,7 @@ class PointBundles:
     def matches(self, matches: FoundColumns) -> FoundColumns:
         """Return matches with these keys only, and with their bundles."""
         keys = matches.keys[: self.width]
-        number, values = _numbered(keys, len(matches))
+        number, values = _number_keys(keys, len(matches))
         bundle = np.zeros(len(matches), np.int64)
         for place, key in enumerate(values if len(matches) else ()):
             points, bundles = self._of_key[key]

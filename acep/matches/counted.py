@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.events.batch import Column
-from acep.matches.found_columns import unscaled
+from acep.matches.found_columns import unscale_error
 from acep.pattern.expressions import Value
 
 __all__ = ["Counted", "Row"]
@@ -56,4 +56,4 @@ class Counted:
         matches = self.matches.tolist() if len(self.matches) else [1] * len(self)
         columns = (self.first.tolist(), self.last.tolist(), self.bundle.tolist(), self.error.tolist(), matches)
         for key, first, last, bundle, error, n_matches in zip(keys, *columns, strict=True):
-            yield Row(key, first, last, bundle, unscaled(error, self.scale), n_matches)
+            yield Row(key, first, last, bundle, unscale_error(error, self.scale), n_matches)

@@ -50,18 +50,18 @@ class Layout:
     composed: bool = False
 
     @classmethod
-    def of(cls, plans: Iterable[Plan]) -> Layout:
+    def of_plans(cls, plans: Iterable[Plan]) -> Layout:
         """Return the layout that fits the matches of all of these plans."""
         plans = list(plans)
         return cls(
             tuple(dict.fromkeys(name for plan in plans for name in plan.variables)),
-            frozenset(name for plan in plans for name in _repeated(plan)),
+            frozenset(name for plan in plans for name in _find_repeated(plan)),
             any(plan.automaton.costs.scale != 1 for plan in plans),
             any(plan.sources for plan in plans),
         )
 
 
-def _repeated(plan: Plan) -> Iterable[str]:
+def _find_repeated(plan: Plan) -> Iterable[str]:
     # The versions of a query that changes may differ in it.
     return plan.variables if plan.dynamic else repeated_variables(plan.query.pattern)
 
@@ -152,7 +152,7 @@ def flat_table(table: pa.Table, layout: Layout, more: Sequence[str] = ()) -> pa.
         inner |= {(part, name): column for name, column in zip(field_names, flat, strict=True)}
     if BINDINGS in names:
         maps = table.column(BINDINGS)
-        chunks = [_bound(chunk, layout) for chunk in maps.chunks]
+        chunks = [_ids_of_variables(chunk, layout) for chunk in maps.chunks]
         kind = maps.type.item_type.value_type
         for column in columns:
             if column.part in (ONLY, FIRST, LAST):
@@ -182,7 +182,7 @@ def flat_record(record: Mapping[str, Any], columns: Sequence[FlatColumn]) -> dic
     return {column.name: value(column) for column in columns}
 
 
-def _bound(chunk: pa.MapArray, layout: Layout) -> dict[tuple[str, str], pa.Array]:
+def _ids_of_variables(chunk: pa.MapArray, layout: Layout) -> dict[tuple[str, str], pa.Array]:
     """Return the ids of the first and last event of each variable, or of the only one, null where none is bound."""
     import pyarrow as pa
 

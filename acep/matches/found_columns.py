@@ -17,7 +17,16 @@ from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind
 
-__all__ = ["FoundColumns", "concatenate", "end_to_end", "ops_of", "ordered", "ranks_of", "values_at", "variables_of"]
+__all__ = [
+    "FoundColumns",
+    "concatenate",
+    "concatenate_columns",
+    "ops_of",
+    "ranks_of",
+    "sort_matches",
+    "values_at",
+    "variables_of",
+]
 
 Ints = npt.NDArray[np.int64]
 
@@ -73,9 +82,9 @@ class FoundColumns(Sequence[Found]):
         """Return the last matches, which are not taken back, in memory of their own unless they are all."""
         if n_matches == len(self):
             return self
-        fields = vars(self._between(len(self) - n_matches, len(self)))
+        fields = vars(self._slice(len(self) - n_matches, len(self)))
         columns = {name: fields[name].copy() for name in (*NUMBERS, "ids", "vars")}
-        lists = {name: tuple(column.copied() for column in fields[name]) for name in ("keys", "values")}
+        lists = {name: tuple(column.copy() for column in fields[name]) for name in ("keys", "values")}
         return FoundColumns(**fields | columns | lists | {"ops": None})
 
     @property
@@ -90,7 +99,7 @@ class FoundColumns(Sequence[Found]):
     def __getitem__(self, index: int | slice) -> Found | FoundColumns:
         if isinstance(index, slice):
             begin, stop, step = index.indices(len(self))
-            return self._between(begin, max(begin, stop)) if step == 1 else self.take(np.arange(begin, stop, step))
+            return self._slice(begin, max(begin, stop)) if step == 1 else self.take(np.arange(begin, stop, step))
         row = operator.index(index)
         row += len(self) if row < 0 else 0
         if not 0 <= row < len(self):
@@ -118,7 +127,7 @@ class FoundColumns(Sequence[Found]):
             rows = np.repeat(self.offsets.take(match_indices) - offsets[:-1], lengths)
             rows += np.arange(len(rows))
             ids, codes = self.ids.take(rows), self.vars.take(rows)
-        return self._with(match_indices, offsets, ids, codes)
+        return self._select(match_indices, offsets, ids, codes)
 
     def by_variable(self) -> FoundColumns:
         """Return the matches with the events of each sorted by variable; those of one variable stay in stream order."""
@@ -138,12 +147,12 @@ class FoundColumns(Sequence[Found]):
         order = np.lexsort((codes, owners))
         return replace(self, ids=self.ids[order], vars=codes[order])
 
-    def _between(self, begin: int, stop: int) -> FoundColumns:
+    def _slice(self, begin: int, stop: int) -> FoundColumns:
         first, last = self.offsets[begin], self.offsets[stop]
         offsets = self.offsets[begin : stop + 1] - first
-        return self._with(slice(begin, stop), offsets, self.ids[first:last], self.vars[first:last])
+        return self._select(slice(begin, stop), offsets, self.ids[first:last], self.vars[first:last])
 
-    def _with(self, rows: Any, offsets: Ints, ids: Any, codes: npt.NDArray[np.uint16]) -> FoundColumns:
+    def _select(self, rows: Any, offsets: Ints, ids: Any, codes: npt.NDArray[np.uint16]) -> FoundColumns:
         # Not by dataclasses.replace, which takes longer than the rest for few matches.
         return FoundColumns(
             start=self.start[rows],
@@ -151,12 +160,12 @@ class FoundColumns(Sequence[Found]):
             error=self.error[rows],
             bundle=self.bundle[rows],
             scale=self.scale,
-            keys=tuple(c.at(rows) for c in self.keys),
+            keys=tuple(c.take(rows) for c in self.keys),
             offsets=offsets,
             ids=ids,
             vars=codes,
             variables=self.variables,
-            values=tuple(c.at(rows) for c in self.values),
+            values=tuple(c.take(rows) for c in self.values),
             shape=self.shape,
             in_order=self.in_order and isinstance(rows, slice),
             ops=None if self.ops is None else self.ops[rows],
@@ -185,7 +194,7 @@ class FoundColumns(Sequence[Found]):
                 key=keys[i],
                 start=start,
                 end=end,
-                error=unscaled(error, self.scale),
+                error=unscale_error(error, self.scale),
                 bindings=tuple((names[var], tuple(grouped[var])) for var in sorted(grouped)),
                 bundle=bundle,
                 values=values[i],
@@ -195,10 +204,10 @@ class FoundColumns(Sequence[Found]):
             )
 
 
-def unscaled(error: int, scale: int) -> int | Fraction:
-    """Return a scaled error in the user's unit, like :meth:`acep.automaton.thompson.Costs.unscaled`.
+def unscale_error(error: int, scale: int) -> int | Fraction:
+    """Return a scaled error in the user's unit, like :meth:`acep.automaton.thompson.Costs.unscale`.
 
-    >>> unscaled(4, 2), unscaled(3, 2)
+    >>> unscale_error(4, 2), unscale_error(3, 2)
     (2, Fraction(3, 2))
     """
     return error // scale if error % scale == 0 else Fraction(error, scale)
@@ -241,12 +250,12 @@ def concatenate(parts: Sequence[FoundColumns]) -> FoundColumns:
     return FoundColumns(
         **numbers,
         scale=first.scale,
-        keys=tuple(end_to_end(columns) for columns in zip(*(p.keys for p in parts), strict=True)),
+        keys=tuple(concatenate_columns(columns) for columns in zip(*(p.keys for p in parts), strict=True)),
         offsets=np.concatenate([[0], *(p.offsets[1:] + b for p, b in zip(parts, base[:-1], strict=True))]),
         ids=np.concatenate([p.ids for p in parts if len(p.ids)] or [first.ids]),
         vars=np.concatenate([p.vars for p in parts]),
         variables=variables,
-        values=tuple(end_to_end(columns) for columns in zip(*(p.values for p in parts), strict=True)),
+        values=tuple(concatenate_columns(columns) for columns in zip(*(p.values for p in parts), strict=True)),
         ops=None if all(p.ops is None for p in parts) else np.concatenate([ops_of(p) for p in parts]),
         apart=first.apart,
     )
@@ -276,7 +285,7 @@ def ops_of(matches: FoundColumns) -> Ints:
     return np.ones(len(matches), np.int64) if matches.ops is None else matches.ops
 
 
-def end_to_end(columns: Sequence[Column]) -> Column:
+def concatenate_columns(columns: Sequence[Column]) -> Column:
     """Concatenate columns of one kind. There must be one."""
     first = columns[0]
     valid = None
@@ -295,14 +304,14 @@ def end_to_end(columns: Sequence[Column]) -> Column:
 # Order ------------------------------------------------------------------------------------------
 
 
-def ordered(matches: FoundColumns, sort: Sort | None = None) -> FoundColumns:
+def sort_matches(matches: FoundColumns, sort: Sort | None = None) -> FoundColumns:
     """Return the matches in the order of :func:`acep.matches.records.output_order`; the sort is stable. ``sort`` does
     what :func:`order_in_python` does, in native code."""
     if matches.in_order:
         return matches
     places = _places(matches, sort or order_in_python)
     if matches.apart and _has_ties(matches, places):
-        sort_keys = [sort_key for column in reversed(matches.values) for sort_key in _ranked(column)]
+        sort_keys = [sort_key for column in reversed(matches.values) for sort_key in _sort_keys(column)]
         matches = matches.take(np.lexsort(sort_keys))
         places = _places(matches, sort or order_in_python)
     if matches.ops is not None and 0 < matches.taken_back < len(matches):
@@ -316,17 +325,17 @@ def _has_ties(matches: FoundColumns, places: Ints | None) -> bool:
     """Return whether some neighbours in an order may have the same events: the end, the first event and the number of
     events are compared."""
 
-    def alike(column: Any) -> Any:
+    def equals_previous(column: Any) -> Any:
         column = column if places is None else column[places]
         return column[1:] == column[:-1]
 
-    is_same = alike(matches.end)
+    is_same = equals_previous(matches.end)
     if is_same.any():
-        is_same &= alike(matches.offsets[1:] - matches.offsets[:-1])
-    return bool(is_same.any() and (is_same & alike(matches.ids[matches.offsets[:-1]])).any())
+        is_same &= equals_previous(matches.offsets[1:] - matches.offsets[:-1])
+    return bool(is_same.any() and (is_same & equals_previous(matches.ids[matches.offsets[:-1]])).any())
 
 
-def _ranked(column: Column) -> list[npt.NDArray[Any]]:
+def _sort_keys(column: Column) -> list[npt.NDArray[Any]]:
     """Return sort keys of a column for ``lexsort``, the first one last: whether it is null, and the value."""
     values = column.values
     if column.kind is Kind.STRING and len(column.texts or ()):
@@ -363,9 +372,9 @@ def order_in_python(
     ends, bounds = end.tolist(), offsets.tolist()
     events, names = ids.tolist(), ranks[codes].tolist()
 
-    def at(i: int) -> tuple[int, list[int], list[int]]:
+    def sort_key(i: int) -> tuple[int, list[int], list[int]]:
         trail = slice(bounds[i], bounds[i + 1])
         return ends[i], events[trail], names[trail]
 
-    places = sorted(range(len(ends)), key=at)
+    places = sorted(range(len(ends)), key=sort_key)
     return None if places == list(range(len(ends))) else np.array(places, np.int64)

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from acep.events.batch import Column
-from acep.matches.found_columns import end_to_end, unscaled, values_at
+from acep.matches.found_columns import concatenate_columns, unscale_error, values_at
 from acep.matches.rows_by_key import Ints, order_by_words, words_of_keys
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind
 
-__all__ = ["Group", "Groups", "concatenated", "merged", "object_keys", "objects"]
+__all__ = ["Group", "Groups", "concatenate_groups", "merge_groups", "object_keys", "objects"]
 
 BLOCK = 4096
 NUMBERS = ("first", "last", "matches", "error")  # columns with a number for each group
@@ -41,7 +41,7 @@ class Groups(Sequence[Group]):
     int64, or objects (Python integers) if one is larger. ``error``: (n,) int64, ``scale`` times the user's error; or
     objects with a ``scale`` of 1, for groups of records.
 
-    >>> Groups.of([Group((), 5, 7, 2, Fraction(1, 2))])[0]
+    >>> Groups.from_records([Group((), 5, 7, 2, Fraction(1, 2))])[0]
     Group(key=(), first=5, last=7, matches=2, best=Fraction(1, 2))
     """
 
@@ -53,7 +53,7 @@ class Groups(Sequence[Group]):
     scale: int
 
     @classmethod
-    def of(cls, groups: Iterable[Group]) -> Groups:
+    def from_records(cls, groups: Iterable[Group]) -> Groups:
         """Return records as columns."""
         groups = [*groups]
         first, last = (np.array([group[place] for group in groups], np.int64) for place in (1, 2))
@@ -69,20 +69,20 @@ class Groups(Sequence[Group]):
     def __getitem__(self, index: slice) -> Groups: ...
     def __getitem__(self, index: int | slice) -> Group | Groups:
         if isinstance(index, slice):
-            return self.at(index)
-        (group,) = self.at(np.array([range(len(self))[operator.index(index)]]))
+            return self.take(index)
+        (group,) = self.take(np.array([range(len(self))[operator.index(index)]]))
         return group
 
     def __iter__(self) -> Iterator[Group]:
         for begin in range(0, len(self), BLOCK):
-            block = self.at(slice(begin, begin + BLOCK))
+            block = self.take(slice(begin, begin + BLOCK))
             keys = zip(*block.key_lists(), strict=True) if self.keys else [()] * len(block)
             numbers = (column.tolist() for column in (block.first, block.last, block.matches))
             yield from map(Group, keys, *numbers, block.errors())
 
-    def at(self, rows: slice | Ints) -> Groups:
+    def take(self, rows: slice | Ints) -> Groups:
         """Return some groups."""
-        keys = tuple(key.at(rows) for key in self.keys)
+        keys = tuple(key.take(rows) for key in self.keys)
         return Groups(keys, self.first[rows], self.last[rows], self.matches[rows], self.error[rows], self.scale)
 
     def key_lists(self) -> list[list[Value]]:
@@ -92,7 +92,7 @@ class Groups(Sequence[Group]):
     def errors(self) -> list[int | Fraction]:
         """Return the least error of each group in the user's unit."""
         errors = self.error.tolist()
-        return errors if self.scale == 1 else [unscaled(error, self.scale) for error in errors]
+        return errors if self.scale == 1 else [unscale_error(error, self.scale) for error in errors]
 
     @property
     def has_objects(self) -> bool:
@@ -110,7 +110,7 @@ def objects(values: Sequence[Any]) -> Any:
     return np.array(values, object)
 
 
-def concatenated(parts: Sequence[Groups]) -> Groups:
+def concatenate_groups(parts: Sequence[Groups]) -> Groups:
     """Return groups of one plan one after another."""
     parts = [part for part in parts if len(part)] or [*parts[:1]]
     if len(parts) == 1:
@@ -118,22 +118,22 @@ def concatenated(parts: Sequence[Groups]) -> Groups:
     first = parts[0]
     forms = {(part.scale, tuple((key.kind, key.values.dtype) for key in part.keys)) for part in parts}
     if len(forms) > 1:
-        return Groups.of(group for part in parts for group in part)
-    keys = tuple(end_to_end(columns) for columns in zip(*(part.keys for part in parts), strict=True))
+        return Groups.from_records(group for part in parts for group in part)
+    keys = tuple(concatenate_columns(columns) for columns in zip(*(part.keys for part in parts), strict=True))
     numbers: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in NUMBERS}
     return Groups(keys, **numbers, scale=first.scale)
 
 
-def merged(groups: Groups, *, apart: bool = False) -> Groups:
+def merge_groups(groups: Groups, *, apart: bool = False) -> Groups:
     """Unite groups with equal key and equal ``first``, and return them in the order of ``first``, those with an equal
     one in the order of their first rows. ``apart``: those of different errors stay apart."""
     words = _words(groups, apart)
     begins = _begins([groups.first, *words])
     if not begins.all():  # as matches that end with one event stand beside each other
         starts = np.flatnonzero(begins)
-        groups, words = _united(groups, slice(None), starts), [column[starts] for column in words]
+        groups, words = _unite(groups, slice(None), starts), [column[starts] for column in words]
     if not (groups.first[1:] < groups.first[:-1]).any():
-        return _united_ties(groups, words)
+        return _unite_ties(groups, words)
     by_time = np.argsort(groups.first, kind="stable")
     words = [column[by_time] for column in words]
     order, edges = order_by_words(words, len(groups))
@@ -142,10 +142,10 @@ def merged(groups: Groups, *, apart: bool = False) -> Groups:
     starts = np.flatnonzero(begins)
     places = np.full(len(groups), -1)  # of the united groups, by their first rows in the order of time
     places[order[starts]] = np.arange(len(starts))
-    return _united(groups, by_time[order], starts).at(places[places >= 0])
+    return _unite(groups, by_time[order], starts).take(places[places >= 0])
 
 
-def _united_ties(groups: Groups, words: Sequence[Ints]) -> Groups:
+def _unite_ties(groups: Groups, words: Sequence[Ints]) -> Groups:
     """Unite groups whose ``first`` does not fall: only those with one that another has may have to be united."""
     rises = groups.first[1:] > groups.first[:-1]
     if rises.all():
@@ -160,7 +160,7 @@ def _united_ties(groups: Groups, words: Sequence[Ints]) -> Groups:
     if len(starts) == len(rows):
         return groups
     rows = rows[order]
-    united = _united(groups, rows, starts)
+    united = _unite(groups, rows, starts)
     stays = ~is_tied
     stays[rows[starts]] = True
     columns: dict[str, Any] = {}
@@ -168,7 +168,7 @@ def _united_ties(groups: Groups, words: Sequence[Ints]) -> Groups:
         old_values, new_values = getattr(groups, name), getattr(united, name)
         columns[name] = column = old_values.astype(new_values.dtype)  # a copy
         column[rows[starts]] = new_values
-    return replace(groups, **columns).at(np.flatnonzero(stays))
+    return replace(groups, **columns).take(np.flatnonzero(stays))
 
 
 def _words(groups: Groups, apart: bool) -> list[Ints]:
@@ -184,7 +184,7 @@ def _begins(columns: Sequence[Ints]) -> Any:
     return begins
 
 
-def _united(groups: Groups, order: slice | Ints, starts: Ints) -> Groups:
+def _unite(groups: Groups, order: slice | Ints, starts: Ints) -> Groups:
     """Unite the groups of each stretch of an order, which begin at ``starts``."""
     matches = groups.matches[order]
     if matches.dtype != object and int(matches.max()) > 2**62 // len(matches):
@@ -192,7 +192,7 @@ def _united(groups: Groups, order: slice | Ints, starts: Ints) -> Groups:
     rows = starts if isinstance(order, slice) else order[starts]
     is_one_error = bool((groups.error == groups.error[0]).all())  # which is quick to see, and usual
     return Groups(
-        tuple(key.at(rows) for key in groups.keys),
+        tuple(key.take(rows) for key in groups.keys),
         groups.first[rows],
         np.maximum.reduceat(groups.last[order], starts),
         np.add.reduceat(matches, starts),

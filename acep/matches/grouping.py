@@ -8,19 +8,19 @@ import numpy as np
 
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns, ops_of
-from acep.matches.group_columns import Groups, merged, object_keys, objects
+from acep.matches.group_columns import Groups, merge_groups, object_keys, objects
 from acep.matches.records import Found
 
-__all__ = ["group_number", "grouped", "groups_of_counts", "point_changes"]
+__all__ = ["bundle_count", "group_matches", "groups_of_counts", "point_changes"]
 
 
-def grouped(records: Sequence[Found], by: str) -> Groups:
+def group_matches(records: Sequence[Found], by: str) -> Groups:
     """Return the groups of matches with equal key and equal ``by`` (``"bundle"`` or ``"end"``), sorted by ``by``.
 
-    >>> list(grouped([Found((), 1, end, error, (), 5) for end, error in ((5, 1), (7, 0))], "bundle"))
+    >>> list(group_matches([Found((), 1, end, error, (), 5) for end, error in ((5, 1), (7, 0))], "bundle"))
     [Group(key=(), first=5, last=7, matches=2, best=0)]
     """
-    return merged(_single(records, by))
+    return merge_groups(_single(records, by))
 
 
 def point_changes(records: Sequence[Found]) -> Groups:
@@ -31,8 +31,8 @@ def point_changes(records: Sequence[Found]) -> Groups:
     >>> list(point_changes([Found((), 1, 5, 0, (("a", (i,)),), 5, op=op) for i, op in ((1, -1), (2, -1), (3, 1))]))
     [Group(key=(), first=5, last=5, matches=-1, best=0)]
     """
-    changes = merged(_single(records, "end", signed=True), apart=True)
-    return changes.at(np.flatnonzero(changes.matches))
+    changes = merge_groups(_single(records, "end", signed=True), apart=True)
+    return changes.take(np.flatnonzero(changes.matches))
 
 
 def _single(records: Sequence[Found], by: str, *, signed: bool = False) -> Groups:
@@ -51,9 +51,9 @@ def groups_of_counts(counted: Counted, by: str) -> Groups:
     has_numbers = by == "bundle" and len(counted.matches)
     matches = counted.matches if has_numbers else np.ones(len(counted), np.int64)
     begin = counted.bundle if by == "bundle" else counted.last
-    return merged(Groups(counted.keys, begin, counted.last, matches, counted.error, counted.scale))
+    return merge_groups(Groups(counted.keys, begin, counted.last, matches, counted.error, counted.scale))
 
 
-def group_number(records: Sequence[Found]) -> int:
+def bundle_count(records: Sequence[Found]) -> int:
     """Return the number of bundles."""
-    return len(grouped(records, "bundle"))
+    return len(group_matches(records, "bundle"))

@@ -11,7 +11,7 @@ from acep.events.records import Id
 from acep.matches.records import Found
 from acep.matches.rendering import match_line, match_page
 
-__all__ = ["Match", "whole"]
+__all__ = ["Match", "error_number"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,10 +57,10 @@ class Match:
         return match_page(self)
 
 
-def whole(error: int | Fraction) -> int | float:
+def error_number(error: int | Fraction) -> int | float:
     """Return an error as an integer where it is whole, else as a float.
 
-    >>> whole(Fraction(4, 2)), whole(Fraction(1, 2))
+    >>> error_number(Fraction(4, 2)), error_number(Fraction(1, 2))
     (2, 0.5)
     """
     return int(error) if error == int(error) else float(error)

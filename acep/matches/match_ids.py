@@ -23,7 +23,7 @@ LOW, HIGH = 1, 2  # seeds of the two halves
 
 def ids_of(matches: FoundColumns) -> list[str]:
     """Return the ids of matches, as 32 hexadecimal digits each."""
-    high, low = _hashed(matches, HIGH), _hashed(matches, LOW)
+    high, low = _hash_matches(matches, HIGH), _hash_matches(matches, LOW)
     return [f"{high_word:016x}{low_word:016x}" for high_word, low_word in zip(high.tolist(), low.tolist(), strict=True)]
 
 
@@ -65,7 +65,7 @@ def kind_of_value(value: Value) -> Kind:
     return Kind.FLOAT if isinstance(value, float) else Kind.STRING
 
 
-def _hashed(matches: FoundColumns, seed: int) -> Hashes:
+def _hash_matches(matches: FoundColumns, seed: int) -> Hashes:
     """Return one half of the hash of each match: of its key, and of the ids of each variable in their order."""
     key_columns = (*matches.keys, *matches.values) if matches.apart else matches.keys
     total = mix_bits(hashes_of_columns(key_columns, len(matches)) + np.uint64(seed))

@@ -14,8 +14,8 @@ from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks
 from acep.events.times import from_ticks, value_of
 from acep.matches.answers import Bundle, Bundles, Count, Point, Points
 from acep.matches.found_columns import taken_back
-from acep.matches.grouping import grouped, point_changes
-from acep.matches.match import Match, whole
+from acep.matches.grouping import group_matches, point_changes
+from acep.matches.match import Match, error_number
 from acep.matches.records import Found
 from acep.matches.rendering import matches_page, matches_text
 from acep.matches.report import Report
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from acep.events.user_rows import OwnRows
     from acep.matches.flat import Layout
 
-__all__ = ["Bundle", "Bundles", "Match", "Matches", "Point", "Points", "Report", "whole"]
+__all__ = ["Bundle", "Bundles", "Match", "Matches", "Point", "Points", "Report", "error_number"]
 
 
 class Matches(Sequence[Match]):
@@ -138,14 +138,14 @@ class Matches(Sequence[Match]):
             start, end, bundle = ticks_to_input((start, end, bundle), self.schema)
         values = record.values
         if self._given:
-            values = tuple(self.given(i, value) for i, value in enumerate(values))
+            values = tuple(self.return_value(i, value) for i, value in enumerate(values))
         key = self._key(record.key)
         is_far = has_far_time((start, end, *key.values(), *values))
         return Match(
             key=key,
             start=start,
             end=end,
-            error=whole(record.error),
+            error=error_number(record.error),
             bindings=dict(record.bindings),
             bundle=None if self.revised else bundle,
             values=dict(zip(self.returns, values, strict=True)),
@@ -162,7 +162,7 @@ class Matches(Sequence[Match]):
     def _key(self, key: tuple[Any, ...]) -> dict[str, Any]:
         return key_to_input(key, self.keys, self.schema) if self._given_keys else dict(zip(self.keys, key, strict=True))
 
-    def given(self, number: int, value: Any) -> Any:
+    def return_value(self, number: int, value: Any) -> Any:
         """Return a value of RETURN, by its column number: times as they are in the input, durations as such, decimals
         as decimals."""
         if number in self._timed:
@@ -203,7 +203,7 @@ class Matches(Sequence[Match]):
                 "matches that may be taken back have no bundles: a match that comes late may join or split them",
                 hint="points() and count() give differences; or leave speculation= out",
             )
-        groups = grouped(self.found, "bundle")
+        groups = group_matches(self.found, "bundle")
         report = replace(self.report, bundles=len(groups))
         return Bundles.of_groups(groups, self.keys, self.schema, report, counts=counts)
 
@@ -224,7 +224,7 @@ class Matches(Sequence[Match]):
         """
         if self.revised:
             return Points.of_groups(point_changes(self.found), self.keys, self.schema, self.report, counts=True)
-        groups = grouped(self.found, "end")
+        groups = group_matches(self.found, "end")
         return Points.of_groups(groups, self.keys, self.schema, replace(self.report, points=len(groups)))
 
     def events(
@@ -291,9 +291,9 @@ class Matches(Sequence[Match]):
         from acep.matches.arrow import matches_table
 
         if explode:
-            from acep.matches.bound_events import exploded
+            from acep.matches.bound_events import explode_matches
 
-            table = exploded(self)
+            table = explode_matches(self)
         elif flat:
             from acep.matches.flat import flat_table, layout_of
 
@@ -301,7 +301,7 @@ class Matches(Sequence[Match]):
             table = flat_table(matches_table(self, fractional=layout.fractional), layout)
         else:
             table = matches_table(self)
-        return table.replace_schema_metadata({"acep": json.dumps(self._told)})
+        return table.replace_schema_metadata({"acep": json.dumps(self._metadata)})
 
     def to_pandas(self, *, flat: bool = False, explode: bool = False) -> Any:
         """Return the matches as a pandas frame: the columns of :meth:`to_arrow`, ``bindings`` as in a
@@ -343,11 +343,11 @@ class Matches(Sequence[Match]):
             frame.insert(4, "bindings", [dict(record.bindings) for record in self.found])
             if index is not None:
                 frame.insert(5, "labels", event_labels(self, index))
-        frame.attrs["acep"] = self._told
+        frame.attrs["acep"] = self._metadata
         return frame
 
     @property
-    def _told(self) -> dict[str, Any]:
+    def _metadata(self) -> dict[str, Any]:
         return {"exact": self.exact, "report": self.report.missing()}
 
     def to_polars(self, *, flat: bool = False, explode: bool = False) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep.display import ROWS, clip_text, list_text, page, table
 from acep.matches.found_columns import taken_back
-from acep.matches.grouping import group_number
+from acep.matches.grouping import bundle_count
 from acep.matches.zoned_times import zoned_text
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ __all__ = [
     "matches_text",
     "named_texts",
     "report_page",
-    "told",
+    "shown_value",
 ]
 
 PARTS = 20  # key attributes, variables or values in a line
@@ -39,11 +39,11 @@ _BARE = re.compile(r"[^\W\d][\w.:/@+-]*")  # texts that nobody takes for another
 _CONSTANTS = {"None", "True", "False", "nan", "inf", "NaT"}
 
 
-def told(value: Any, name: str = "", zoned: Collection[str] = ()) -> str:
+def shown_value(value: Any, name: str = "", zoned: Collection[str] = ()) -> str:
     """Return a value as text: quoted if it is a text that could be taken for something else, or is long. ``zoned`` are
     the names of the times that have a zone.
 
-    >>> told("x"), told("x y"), told("5"), told(5), told("z" * 1000)[-23:]
+    >>> shown_value("x"), shown_value("x y"), shown_value("5"), shown_value(5), shown_value("z" * 1000)[-23:]
     ('x', "'x y'", "'5'", '5', "'... (1,000 characters)")
     """
     if not isinstance(value, str):
@@ -57,14 +57,14 @@ def named_texts(values: dict[str, Any], part: str, zoned: Collection[str]) -> li
     """Return names with their values, at most some of them. ``part``: whether they are those of a ``key``, or the
     ``values`` of RETURN."""
     first = islice(values.items(), PARTS)
-    texts = [f"{clip_text(name)}={told(value, f'{part}.{name}', zoned)}" for name, value in first]
+    texts = [f"{clip_text(name)}={shown_value(value, f'{part}.{name}', zoned)}" for name, value in first]
     return texts + ([f"... {len(values):,} in all"] if len(values) > PARTS else [])
 
 
 def _ids(ids: Sequence[Any]) -> str:
     if len(ids) <= ROWS:
-        return ",".join(map(told, ids))
-    return f"{','.join(map(told, ids[: ROWS // 2]))},...,{told(ids[-1])} ({len(ids):,} events)"
+        return ",".join(map(shown_value, ids))
+    return f"{','.join(map(shown_value, ids[: ROWS // 2]))},...,{shown_value(ids[-1])} ({len(ids):,} events)"
 
 
 def bound_text(match: Match | PartialMatch) -> str:
@@ -79,7 +79,7 @@ def bound_text(match: Match | PartialMatch) -> str:
 def match_line(match: Match) -> str:
     """Return a match as one line: its key, the times of its first and last event, its events, error and values."""
     parts = ["taken back:"] if match.op < 0 else []
-    start, end = (told(time, "start", match._zoned) for time in (match.start, match.end))
+    start, end = (shown_value(time, "start", match._zoned) for time in (match.start, match.end))
     parts += [*named_texts(match.key, "key", match._zoned), f"{start}..{end}", bound_text(match)]
     parts += [f"error={match.error}"] if match.error else []
     return "  ".join([*parts, *named_texts(match.values, "values", match._zoned)])
@@ -88,13 +88,15 @@ def match_line(match: Match) -> str:
 def match_page(match: Match) -> str:
     """Return a match as HTML: its fields, and the events of each variable."""
     zoned = match._zoned
-    start, end = (told(time, "start", zoned) for time in (match.start, match.end))
-    rows = [[f"key {name}", told(value, f"key.{name}", zoned)] for name, value in islice(match.key.items(), PARTS)]
+    start, end = (shown_value(time, "start", zoned) for time in (match.start, match.end))
+    rows = [
+        [f"key {name}", shown_value(value, f"key.{name}", zoned)] for name, value in islice(match.key.items(), PARTS)
+    ]
     rows += [["start (first event)", start], ["end (last event)", end]]
     rows += [["error", str(match.error)]]
     rows += [["taken back", "yes"]] if match.op < 0 else []
     values = islice(match.values.items(), PARTS)
-    rows += [[f"value {name}", told(value, f"values.{name}", zoned)] for name, value in values]
+    rows += [[f"value {name}", shown_value(value, f"values.{name}", zoned)] for name, value in values]
     bound = [[var, _ids(ids), f"{len(ids):,}"] for var, ids in islice(match.bindings.items(), PARTS)]
     events = table(["variable", "event ids", "events"], bound, len(match.bindings))
     n_hidden = max(len(match.key) - PARTS, 0) + max(len(match.values) - PARTS, 0)
@@ -110,7 +112,7 @@ def _title(matches: Matches) -> str:
         n_taken_back = taken_back(matches.found)
         n_given = number - n_taken_back
         return f"{n_given:,} match{'es' if n_given != 1 else ''}, {n_taken_back:,} taken back{missing_text}"
-    bundles = group_number(matches.found)
+    bundles = bundle_count(matches.found)
     return (
         f"{number:,} match{'es' if number > 1 else ''} in {bundles:,} bundle{'s' if bundles > 1 else ''}{missing_text}"
     )
@@ -127,12 +129,12 @@ def matches_page(matches: Matches) -> str:
     heads = [*matches.keys, "start", "end", "error", "bindings", last, *matches.returns]
     rows = [
         [
-            *(told(value, f"key.{name}", m._zoned) for name, value in m.key.items()),
-            *(told(value, "start", m._zoned) for value in (m.start, m.end)),
-            told(m.error),
+            *(shown_value(value, f"key.{name}", m._zoned) for name, value in m.key.items()),
+            *(shown_value(value, "start", m._zoned) for value in (m.start, m.end)),
+            shown_value(m.error),
             bound_text(m),
-            told(getattr(m, last), "start", m._zoned),
-            *(told(value, f"values.{name}", m._zoned) for name, value in m.values.items()),
+            shown_value(getattr(m, last), "start", m._zoned),
+            *(shown_value(value, f"values.{name}", m._zoned) for name, value in m.values.items()),
         ]
         for m in matches[:ROWS]
     ]
@@ -147,11 +149,11 @@ def group_line(group: Bundle | Point) -> str:
     if hasattr(group, "point"):
         change = getattr(group, "change", None)
         changed = [] if change is None else [f"change={change:+}"]
-        point = told(group.point, "start", group._zoned)
+        point = shown_value(group.point, "start", group._zoned)
         return "  ".join(
             [*named_texts(group.key, "key", group._zoned), f"match point {point}", f"best={group.best}", *changed]
         )
-    start, end = (told(time, "start", group._zoned) for time in (group.start, group.end))
+    start, end = (shown_value(time, "start", group._zoned) for time in (group.start, group.end))
     parts = [*named_texts(group.key, "key", group._zoned), f"match points {start}..{end}"]
     if group.matches is not None:
         parts.append(f"{group.matches:,} match{'es' if group.matches != 1 else ''}")
@@ -159,14 +161,14 @@ def group_line(group: Bundle | Point) -> str:
 
 
 def _cells(group: Bundle | Point) -> list[tuple[str, str]]:
-    key = [(clip_text(name), told(value, f"key.{name}", group._zoned)) for name, value in group.key.items()]
+    key = [(clip_text(name), shown_value(value, f"key.{name}", group._zoned)) for name, value in group.key.items()]
     best = ("best (least error)", str(group.best))
     if hasattr(group, "point"):
         change = getattr(group, "change", None)
         changed = [] if change is None else [("change", f"{change:+}")]
-        return [*key, ("point (last event)", told(group.point, "start", group._zoned)), best, *changed]
+        return [*key, ("point (last event)", shown_value(group.point, "start", group._zoned)), best, *changed]
     number = [] if group.matches is None else [("matches", f"{group.matches:,}")]
-    start, end = (told(time, "start", group._zoned) for time in (group.start, group.end))
+    start, end = (shown_value(time, "start", group._zoned) for time in (group.start, group.end))
     points = [("start (first match point)", start), ("end (last match point)", end)]
     return [*key, *points, *number, best]
 

@@ -112,8 +112,8 @@ class Report:
         >>> Report.of(Counts(events=5, nodes=2, touches=7, matches=1)).work
         7
         """
-        points, point_interval = _estimated(counts, "points")
-        bundles, bundle_interval = _estimated(counts, "bundles")
+        points, point_interval = _estimate_recall(counts, "points")
+        bundles, bundle_interval = _estimate_recall(counts, "bundles")
         counted: dict[str, Any] = {name: getattr(counts, name) for name in COUNTED}
         return cls(
             **counted,
@@ -178,7 +178,7 @@ class Report:
             interval = self.bundle_interval
             if of != "match bundles" or interval == UNKNOWN:  # more is known of match points
                 of, interval = "match points", self.interval
-            texts.append(self._lost if interval == UNKNOWN else f"{_between(interval, of)} were found")
+            texts.append(self._lost if interval == UNKNOWN else f"{_interval_text(interval, of)} were found")
         if self.withheld:
             texts.append(self._withheld)
         if self.limited:
@@ -268,13 +268,13 @@ class Report:
         ending = f"; {self._withheld}" if self.withheld else ""
         if self.interval == UNKNOWN:
             return f"{text}not exact: {self._lost}{ending}"
-        text += f"not exact: {_between(self.interval, 'match points', self.recall)}"
+        text += f"not exact: {_interval_text(self.interval, 'match points', self.recall)}"
         if self.bundle_interval != UNKNOWN:
-            text += f" and {_between(self.bundle_interval, 'match bundles', self.bundle_recall)}"
+            text += f" and {_interval_text(self.bundle_interval, 'match bundles', self.bundle_recall)}"
         return f"{text} were found (90 % confidence){ending}"
 
 
-def _estimated(counts: Counts, target: str) -> tuple[float | None, Interval]:
+def _estimate_recall(counts: Counts, target: str) -> tuple[float | None, Interval]:
     if counts.shed == 0:
         return 1.0, (1.0, 1.0)
     tally: Tally | None = getattr(counts, target)
@@ -284,7 +284,7 @@ def _estimated(counts: Counts, target: str) -> tuple[float | None, Interval]:
     return estimate.recall if estimate.high - estimate.low <= SURE else None, (estimate.low, estimate.high)
 
 
-def _between(interval: Interval, target: str, likely: float | None = None) -> str:
+def _interval_text(interval: Interval, target: str, likely: float | None = None) -> str:
     """Return the interval in percent, rounded outwards, with the likely value."""
     low, high = interval
     digits = 0 if high - low >= FINE else 1

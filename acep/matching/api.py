@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Unpack, overload
 
 from acep.changing.changing_tables import ChangingTables, tables_of
 from acep.errors import QueryError, memory_errors, suggest
-from acep.events.input_tables import given_table
+from acep.events.input_tables import input_table
 from acep.events.table_casts import with_casts
 from acep.events.tables import to_table
 from acep.matches.answers import Bundles, Count, Points
@@ -145,7 +145,7 @@ def match(
         raise QueryError("limit= is for matches", hint='output="matches"', code="option_invalid")
     number = None if limit is None else whole_number(limit, "limit", "of matches")
     with memory_errors():
-        table, rows = given_table(
+        table, rows = input_table(
             events, tables.query_set, **tables.columns, duplicates=tables.duplicates, threads=tables.threads
         )
         rows.first = tables.duplicates == "drop"

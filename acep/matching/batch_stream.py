@@ -13,8 +13,8 @@ from acep.errors import QueryError
 from acep.matches.answer_columns import AnswerColumns
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
-from acep.matches.group_columns import Groups, concatenated, merged
-from acep.matches.grouping import grouped, groups_of_counts
+from acep.matches.group_columns import Groups, concatenate_groups, merge_groups
+from acep.matches.grouping import group_matches, groups_of_counts
 from acep.matches.matches import Bundle, Matches, Point
 from acep.matches.records import Found
 from acep.matches.report import Report
@@ -129,7 +129,7 @@ class Passing:
         if isinstance(counted, Counted):
             self._groups.add(groups_of_counts(counted, by))
         else:
-            self._groups.add(grouped(self._release_matches(matches, low, last=last), by))
+            self._groups.add(group_matches(self._release_matches(matches, low, last=last), by))
         return self._answers(self._groups.take(low, self._span(), last=last))
 
     def _release_matches(self, matches: Sequence[Found], low: int | None, *, last: bool) -> Sequence[Found]:
@@ -186,11 +186,11 @@ class _Groups:
 
     def __init__(self, by: str) -> None:
         self.by = by
-        self._open = Groups.of([])
+        self._open = Groups.from_records([])
 
     def add(self, groups: Groups) -> None:
         """Add groups to those that are open."""
-        self._open = merged(concatenated([self._open, groups]))
+        self._open = merge_groups(concatenate_groups([self._open, groups]))
 
     def take(self, low: int | None, span: int | None, *, last: bool = False) -> Groups:
         """Remove and return the groups that are complete and first in order; no match will end before ``low``."""

@@ -68,7 +68,7 @@ def limited_matches(tables: TableStream, table: pa.Table, limit: int) -> Any:
     table = _with_types(tables, table)
     tables.use_one_thread("with a limit the work stops once there are enough matches")
     started = time.perf_counter()
-    if tables.ready(table) and limit:
+    if tables.is_ready(table) and limit:
         assert tables.stream is not None
         block_size = min(ROWS, limit)
         blocks = tables.stream.blocks(
@@ -151,7 +151,7 @@ def _compressed_matches(tables: TableStream, table: pa.Table) -> Compressed:
             tables.warn()
             bundles = None
             if finer:
-                points = BundleChain(len(plan.keys), plan.window.span).counted(session.take_counts(1, last=True))
+                points = BundleChain(len(plan.keys), plan.window.span).chain_counts(session.take_counts(1, last=True))
                 bundles = PointBundles(points, len(plan.keys))
 
             def columns(values: dict[str, Any]) -> FoundColumns:

@@ -162,7 +162,7 @@ def derived_of(column: Column, derived: Derived) -> Column:
     if column.valid is not None:
         places = np.where(column.valid == 0, len(distinct), places)
     results = derived.values_of([*distinct, None])
-    return column_of_values(results, derived.kind).at(places)
+    return column_of_values(results, derived.kind).take(places)
 
 
 def words_of(values: Sequence[int]) -> Ints:

@@ -14,7 +14,7 @@ from acep.errors import EngineError
 from acep.events.batch import Batch
 from acep.events.pushed_rows import Pushed, rows_of
 from acep.matches.counted import Counted
-from acep.matches.found_columns import FoundColumns, ordered, ranks_of
+from acep.matches.found_columns import FoundColumns, ranks_of, sort_matches
 from acep.matches.records import Counts
 from acep.native import _native
 from acep.native.codes import Codes, words_of
@@ -42,7 +42,7 @@ EARLIEST, LATEST = -(2**63), 2**63 - 1  # the least and the largest time
 SORTED = 1 << 16  # matches of one match point that are sorted together
 PART = 4096  # events between two reads of matches
 
-WAYS = (0, 0)
+STRATEGIES = (0, 0)
 """When the core takes an index over partial matches, and the known future: 0 where it pays, 1 never, 2 always. All
 answers are the same; tests set it."""
 
@@ -50,7 +50,7 @@ GREATEST = 1 << 40
 """The greatest number of partial matches that is asked for."""
 
 NEVER = 1
-"""Of ``WAYS``, the number of a way that is never taken."""
+"""Of ``STRATEGIES``, the number of one that is never taken."""
 
 TALLIES = ("matches", "count", "points", "bundles")  # `Tally` in output.hpp
 
@@ -126,7 +126,7 @@ class NativeSession:
                 core.add(*engine_tables)
         self._joint_session = None if lanes == 1 else self._join_cores(cores, threads)
         self._session = cores[0] if self._joint_session is None else cast("_native.Session", self._joint_session)
-        self._session.take_ways(*WAYS)
+        self._session.take_ways(*STRATEGIES)
         self.is_last = False  # no event comes after the batches that are pushed from now on
         self.tallies = False  # whether matches of some plan are only counted
         efforts, recoveries = efforts or {}, recoveries or {}
@@ -242,7 +242,7 @@ class NativeSession:
 
     def ignore_future(self) -> None:
         """Make partial matches whatever later events of a batch say, so that the work does not depend on batches."""
-        self._session.take_ways(WAYS[0], NEVER)
+        self._session.take_ways(STRATEGIES[0], NEVER)
 
     def push(self, batch: Batch) -> None:
         """Push events in stream order; :meth:`take` reads the matches."""
@@ -301,7 +301,7 @@ class NativeSession:
             while self._session.block(
                 0, block_size, sort_limit, isinstance(batch.ids, list)
             ):  # text ids sort differently from their numbers
-                yield ordered(self.take(0), _native.output_order)
+                yield sort_matches(self.take(0), _native.output_order)
         self._session.set_lazy(0, False)
 
     def _push_in_parts(self, words: Pushed, block_size: int, sort_limit: int) -> Iterator[FoundColumns]:
@@ -312,7 +312,7 @@ class NativeSession:
             row = self._session.push(*words, row, block_size)
             matches = self.take(0)
             if len(matches):
-                yield ordered(matches, _native.output_order)
+                yield sort_matches(matches, _native.output_order)
         self._session.flow(0, 0)
 
     @property
@@ -347,7 +347,9 @@ class NativeSession:
         by_numbers = not self._encoder.names and self.plans[plan].query.graph is None
         if by_numbers and base_engine(self._engine_tables[plan][0]) not in BY_POINTS:
             return self.columns(plan, self._joint_session.take_in_order(plan, ranks_of(self.plans[plan].variables)))
-        return replace(ordered(self.columns(plan, self._joint_session.take(plan)), _native.output_order), in_order=True)
+        return replace(
+            sort_matches(self.columns(plan, self._joint_session.take(plan)), _native.output_order), in_order=True
+        )
 
     def columns(self, plan: int, arrays: dict[str, Any]) -> FoundColumns:
         """Return the matches that the core gave for a plan."""
@@ -449,7 +451,7 @@ class NativeSession:
             for error, last, steps in self._session.search_paths(plan)
         ]
 
-    def foresees(self, plan: int) -> bool:
+    def asks_future(self, plan: int) -> bool:
         """Return whether a plan on the node engine asks what a batch tells of the events after one."""
         return self._session.foresees(plan)
 

@@ -35,7 +35,7 @@ def choose_matches(
     for partition in rows.partitions():
         chosen = find(events.batch, may_continue=False, rows=partition)
         if chosen is None:
-            matches, counts = run_otherwise(events.batch.at(partition.rows))
+            matches, counts = run_otherwise(events.batch.take(partition.rows))
             searched_rows = searched(events.batch, partition)
             parts.append((_chosen_of_matches(plan, events.batch, searched_rows, matches, counts.touches), False))
         else:
@@ -47,7 +47,7 @@ def _chosen_of_matches(
     plan: Plan, batch: Batch, rows: RowsByPartition, matches: Sequence[Found], work: int
 ) -> ChosenIntervals:
     """Return matches of events with ids, which are some ``rows`` of a partition, as intervals of these rows."""
-    ids: Any = batch.at(rows.rows).ids
+    ids: Any = batch.take(rows.rows).ids
     place_of = {event: place for place, event in enumerate(ids if isinstance(ids, list) else ids.tolist())}
     number_of = {name: number for number, name in enumerate(plan.variables)}
     trails = [[(place_of[event], number_of[name]) for event, name in match.trail] for match in matches]

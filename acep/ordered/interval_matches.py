@@ -88,7 +88,7 @@ def matches_of_intervals(plan: Plan, batch: Batch, chosen: ChosenIntervals) -> F
         bundle=_bundles(plan, batch.ts[ended], rows.positions[lasts], rows.begins[lasts]),
         error=np.zeros(len(firsts), np.int64),
         scale=plan.automaton.costs.scale,
-        keys=tuple(batch_column(plan, batch, name).at(begun) for name in plan.keys),
+        keys=tuple(batch_column(plan, batch, name).take(begun) for name in plan.keys),
         offsets=offsets,
         ids=_ids_at(batch, events, rows.positions[places]),
         vars=codes,
@@ -152,7 +152,7 @@ class _Returned:
     def _list_of(self, variable: str, name: str) -> list[Any]:
         if (variable, name) not in self.lists:
             rows, _ = self._rows_of(variable)
-            self.lists[variable, name] = batch_column(self.plan, self.batch, name).at(rows).to_list()
+            self.lists[variable, name] = batch_column(self.plan, self.batch, name).take(rows).to_list()
         return self.lists[variable, name]
 
     def _values_of_leaf(self, leaf: ex.Leaf) -> list[Any]:

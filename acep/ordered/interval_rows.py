@@ -177,7 +177,7 @@ class _RowBits:
     def _column(self, name: str, distance: int) -> Column:
         """Return the values of a column some rows before each row; where there is none, anything."""
         places = np.maximum(np.arange(len(self.rows)) - distance, 0)
-        return batch_column(self.plan, self.batch, name).at(self.rows.rows[places])
+        return batch_column(self.plan, self.batch, name).take(self.rows.rows[places])
 
     def _number(self, condition: RowCondition) -> int:
         """Return the number of a tied condition, which is added to those of the search."""

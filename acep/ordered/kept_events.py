@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.events.batch import Batch, Column
-from acep.matches.found_columns import end_to_end
+from acep.matches.found_columns import concatenate_columns
 from acep.plan.compile import Plan
 
 __all__ = ["EventChunks", "KeptEvents", "columns_of", "join_batches", "join_events", "plain_columns"]
@@ -35,7 +35,7 @@ class KeptEvents:
 
     def select_events(self, rows: npt.NDArray[np.intp]) -> KeptEvents:
         """Return some of the events."""
-        return KeptEvents(with_used_texts(self.batch.at(rows)), self.codes[rows], self.positions[rows])
+        return KeptEvents(with_used_texts(self.batch.take(rows)), self.codes[rows], self.positions[rows])
 
     @classmethod
     def from_state(cls, batch: Batch, codes: Any, positions: Any, sizes: Ints) -> KeptEvents:
@@ -57,11 +57,11 @@ class KeptEvents:
         stays = self.positions >= begins[self.codes]
         return self if stays.all() else self.select_events(np.flatnonzero(stays))
 
-    def last_ones(self, number: int) -> KeptEvents:
+    def last_events(self, number: int) -> KeptEvents:
         """Return the last events of each partition.
 
         >>> codes, positions = np.array([0, 0, 1, 0]), np.array([4, 5, 0, 6])
-        >>> KeptEvents(Batch(positions, None, None, {}), codes, positions).last_ones(2).positions.tolist()
+        >>> KeptEvents(Batch(positions, None, None, {}), codes, positions).last_events(2).positions.tolist()
         [5, 0, 6]
         """
         order = np.argsort(self.codes, kind="stable")
@@ -158,7 +158,7 @@ def join_batches(batches: Sequence[Batch]) -> Batch:
     types = [batch.types for batch in batches if batch.types is not None]
     return Batch(
         ts=np.concatenate([batch.ts for batch in batches]),
-        types=end_to_end(types) if types else None,
+        types=concatenate_columns(types) if types else None,
         ids=ids,
-        columns={name: end_to_end([batch.columns[name] for batch in batches]) for name in first.columns},
+        columns={name: concatenate_columns([batch.columns[name] for batch in batches]) for name in first.columns},
     )

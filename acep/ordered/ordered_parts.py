@@ -86,7 +86,7 @@ class OrderedPartsExecutor(OrderedExecutor):
             rows, newest = chosen.rows, int(batch.ts[-1])
             chosen, keep = final_matches(self.plan, batch, chosen, chosen.open_from, newest)
             left_over = _rows_from(self, batch, rows.rows[keep[keep < rows.edges[1:]]])
-            self.pending = [batch.at(left_over)] if len(left_over) else []
+            self.pending = [batch.take(left_over)] if len(left_over) else []
             self.left_over = len(left_over)
         self.final.append(matches_of_intervals(self.plan, batch, chosen))
         self.totals.touches += chosen.work

@@ -112,7 +112,7 @@ class OrderedStreamExecutor(OrderedExecutor):
         positions[rows.rows] = rows.positions + self.partitions.sizes[codes[rows.rows]]
         self.partitions.sizes[of_partition] += np.diff(edges)
         matters = np.flatnonzero(self.open.relevant(batch) & (codes >= 0))
-        return KeptEvents(plain_columns(batch.at(matters), columns_of(self.plan)), codes[matters], positions[matters])
+        return KeptEvents(plain_columns(batch.take(matters), columns_of(self.plan)), codes[matters], positions[matters])
 
     def _make_room(self) -> None:
         size = len(self.partitions)
@@ -134,7 +134,7 @@ class OrderedStreamExecutor(OrderedExecutor):
         self.chunks = self.chunks.add(events, begins)
         if self.open.n_before:
             recent = events if self.recent is None else join_events([self.recent, events])
-            self.recent = recent.last_ones(self.open.n_before)
+            self.recent = recent.last_events(self.open.n_before)
 
     # Decided matches ----------------------------------------------------------------------------------
 

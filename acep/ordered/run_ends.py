@@ -86,7 +86,7 @@ class RunEnds:
             holds = columns.holds([condition.expr], columns.rows[rows])
             return holds if condition.kind == StartKind.END else self._count(totals, codes, holds) > 0
         assert condition.column is not None
-        column = columns.column(condition.column).at(columns.rows[rows])
+        column = columns.column(condition.column).take(columns.rows[rows])
         is_valid = np.ones(len(rows), bool) if column.valid is None else column.valid != 0
         if condition.kind == StartKind.VALUES:
             return self._count(totals, codes, is_valid) >= condition.threshold

@@ -86,9 +86,9 @@ class RunColumns:
             inputs: dict[str, Column] = {}
             for name in {*self.plan.row, self.plan.schema.ts}:
                 if name in names:
-                    inputs[name] = self.column(name).at(rows)
+                    inputs[name] = self.column(name).take(rows)
                 if before is not None and earlier(name) in names:
-                    inputs[earlier(name)] = self.column(name).at(before)
+                    inputs[earlier(name)] = self.column(name).take(before)
             holds &= truth_bits(self.evaluator.column(Typed(condition, "bool"), inputs, len(rows))) != 0
         return holds
 
@@ -159,7 +159,7 @@ class RunColumns:
         assert condition.column is not None
         if condition.threshold <= 0:
             return numbers
-        column = self.column(condition.column).at(self.rows)
+        column = self.column(condition.column).take(self.rows)
         valid = np.ones(len(numbers), bool) if column.valid is None else column.valid != 0
         if condition.kind == StartKind.VALUES:
             counts, places = np.cumsum(valid), np.flatnonzero(valid)

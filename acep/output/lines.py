@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from acep.events.tables import keys_to_input, ticks_to_input
 from acep.matches.answer_columns import NUMBERS
-from acep.matches.arrow import parts
-from acep.matches.found_columns import FoundColumns, unscaled
-from acep.matches.matches import whole
+from acep.matches.arrow import split_matches
+from acep.matches.found_columns import FoundColumns, unscale_error
+from acep.matches.matches import error_number
 from acep.output.formulas import quoted_formula
 from acep.output.json_records import json_text, plain
 from acep.plan.schema import Kind
@@ -46,7 +46,7 @@ def lines_of(matches: Matches, form: str, zoned: Collection[str], *, quote_formu
     '{"key": {}, "start": 1, "end": 1, "error": 1, "bindings": {"a": [7], "b": [9]}, "bundle": 1}\n'
     """
     cell = _quoted_cell if quote_formulas else _cell
-    for part in parts(matches.found, BLOCK):
+    for part in split_matches(matches.found, BLOCK):
         assert isinstance(part, FoundColumns)
         pieces = _json_pieces(part, matches, zoned) if form == "jsonl" else _csv_pieces(part, matches, zoned, cell)
         yield "".join(pc.binary_join_element_wise(*pieces, "\n", "").to_pylist())
@@ -114,7 +114,7 @@ def _texts(
     """Return the texts of the key attributes, of start, end and bundle, of the error, and of the values of RETURN."""
     schema = matches.schema
     values = [
-        _value_texts(column, partial(_returned, matches, number), f"values.{name}" in zoned, dump)
+        _value_texts(column, partial(_return_values, matches, number), f"values.{name}" in zoned, dump)
         for number, (column, name) in enumerate(zip(part.values, matches.returns, strict=False))
     ]
     times = [_time_texts(ticks, schema, zoned, dump) for ticks in (part.start, part.end, part.bundle)]
@@ -122,8 +122,8 @@ def _texts(
     return keys, times, _error_texts(part.error, part.scale, dump), values
 
 
-def _returned(matches: Matches, number: int, values: list[Any]) -> list[Any]:
-    return [matches.given(number, value) for value in values]
+def _return_values(matches: Matches, number: int, values: list[Any]) -> list[Any]:
+    return [matches.return_value(number, value) for value in values]
 
 
 def _key_texts(
@@ -151,7 +151,7 @@ def _value_texts(
     values = type(column)(column.kind, distinct, None, column.texts).to_list()
     if column.valid is not None:
         places, values = np.where(column.valid == 0, len(values), places), [*values, None]
-    return _placed([dump(plain(value, is_zoned)) for value in in_input(values)], places)
+    return _take_texts([dump(plain(value, is_zoned)) for value in in_input(values)], places)
 
 
 def _time_texts(
@@ -160,12 +160,14 @@ def _time_texts(
     if not schema.instants:
         return pa.array(ticks).cast(pa.string())
     distinct, places = np.unique(ticks, return_inverse=True)
-    return _placed([dump(plain(time, "start" in zoned)) for time in ticks_to_input(distinct.tolist(), schema)], places)
+    return _take_texts(
+        [dump(plain(time, "start" in zoned)) for time in ticks_to_input(distinct.tolist(), schema)], places
+    )
 
 
 def _error_texts(errors: npt.NDArray[np.int64], scale: int, dump: Callable[[Any], str]) -> pa.Array:
     distinct, places = np.unique(errors, return_inverse=True)
-    return _placed([dump(whole(unscaled(error, scale))) for error in distinct.tolist()], places)
+    return _take_texts([dump(error_number(unscale_error(error, scale))) for error in distinct.tolist()], places)
 
 
 def _bindings(part: FoundColumns) -> pa.Array:
@@ -191,7 +193,7 @@ def _bindings(part: FoundColumns) -> pa.Array:
     return pc.if_else(pc.equal(bound, ""), "{}", pc.binary_join_element_wise(bound, "]}", ""))
 
 
-def _placed(texts: list[str], places: Any) -> pa.Array:
+def _take_texts(texts: list[str], places: Any) -> pa.Array:
     return pa.array(texts, pa.string()).take(pa.array(places))
 
 

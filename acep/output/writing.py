@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "group_writer",
     "match_writer",
-    "opened",
+    "open_output",
     "output_format",
     "write_matches",
     "write_table",
@@ -306,7 +306,7 @@ def _sink(
     if form not in FORMATS.values():
         raise DataError(f"there is no format {form!r}", hint="jsonl, csv or parquet", code="option_invalid")
     check_quoting(quote_formulas, form)
-    with opened(target, binary=form == "parquet") as stream:
+    with open_output(target, binary=form == "parquet") as stream:
         sink = _Sink(stream, form, heads, columns, quote_formulas)
         yield sink
         if form == "parquet":
@@ -323,7 +323,7 @@ def _cell(record: dict[str, Any], head: str) -> Any:
 
 
 @contextlib.contextmanager
-def opened(target: Target, *, binary: bool) -> Iterator[IO[Any]]:
+def open_output(target: Target, *, binary: bool) -> Iterator[IO[Any]]:
     """Open a stream to write to; a file appears under its name only once it is whole."""
     if not isinstance(target, str | os.PathLike):
         yield target

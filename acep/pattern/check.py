@@ -12,6 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from acep.errors import QueryError, suggest
+from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.pattern import walk
 from acep.pattern.closure import close_equalities
@@ -169,7 +170,7 @@ def _check_conjunct(expr: ex.Expr, max_events: MaxEvents, negated: Collection[st
             raise ex.error_at(message, leaf, f"write {leaf.var}.attribute")
         if _walks(leaf):
             walking.add(leaf.var)
-        if isinstance(leaf, ex.Aggregate) and leaf.function in ex.WHOLE_ONLY:
+        if isinstance(leaf, ex.Aggregate) and AGGREGATES[leaf.function].where == "matches":
             hint = "write it in HAVING, where all events are bound"
             raise ex.error_at(f"`{leaf.function}` looks at complete matches", leaf, hint, code="query_type")
     if len(walking) > 1:

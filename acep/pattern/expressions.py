@@ -15,12 +15,11 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from acep.errors import Code, QueryError
-from acep.functions.aggregates import AGGREGATES, COUNT_DISTINCT, Composition
+from acep.functions.aggregates import COUNT_DISTINCT, Composition
 from acep.pattern.user_functions import Function
 
 __all__ = [
     "COUNT_DISTINCT",
-    "WHOLE_ONLY",
     "Aggregate",
     "Attribute",
     "Between",
@@ -48,8 +47,6 @@ Value: TypeAlias = bool | int | float | str | None
 Index: TypeAlias = int | str | None
 """``None``, ``"i"``, ``"i-1"``, ``"i-2"``, ..., ``"last"``, or the number of an event."""
 
-WHOLE_ONLY = tuple(name for name, aggregate in AGGREGATES.items() if aggregate.where == "matches")
-"""Aggregates of complete matches: a partial match does not keep all values of a repetition."""
 
 Scope: TypeAlias = OneOf["before", "all"]
 

@@ -1,37 +1,27 @@
-"""Make axes without global state, write texts as they are, and turn plots into SVG or PNG."""
+"""Make axes without global state, and write texts on them as they are."""
 
 from __future__ import annotations
 
-import io
-import os
 import re
 import unicodedata
-import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from acep.errors import DataError, check_installed
+from acep.errors import DataError
+from acep.plots.images import check_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = [
     "AS_WRITTEN",
     "COLOURS",
-    "FORMS",
     "GREY",
-    "as_image",
     "axes_of",
-    "check_matplotlib",
     "colours_of",
-    "figure_of",
     "label_text",
     "legend",
-    "one_name",
     "set_title",
-    "write_image",
 ]
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#3b3b3b")
@@ -42,16 +32,9 @@ GREY = "#57606a"
 AS_WRITTEN: dict[str, Any] = {"parse_math": False, "usetex": False}
 """How matplotlib takes a text that comes from a user: ``$`` begins no formula."""
 
-FORMS = ("svg", "png")
 LONGEST = 40  # characters of a label
 MOST_ENTRIES = 8  # of a legend
-DPI = 110
 _BREAK = re.compile(r"[\r\n]+")
-
-
-def check_matplotlib() -> None:
-    """Raise :class:`EngineError` if matplotlib is not installed."""
-    check_installed("matplotlib", "a plot", "plot")
 
 
 def axes_of(ax: object, height: float = 3.6, width: float = 8.0) -> Axes:
@@ -76,20 +59,6 @@ def axes_of(ax: object, height: float = 3.6, width: float = 8.0) -> Axes:
             code="option_invalid",
         )
     return ax
-
-
-def figure_of(plot: object) -> Figure:
-    """Return the figure of a plot, which is Axes or a Figure. Raises :class:`DataError` for anything else."""
-    check_matplotlib()
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
-
-    figure: Any = plot.figure if isinstance(plot, Axes) else plot
-    while isinstance(figure, SubFigure):
-        figure = figure.figure
-    if not isinstance(figure, Figure):
-        raise DataError(f"a plot is Axes or a Figure of matplotlib, not {type(plot).__name__}", code="option_invalid")
-    return figure
 
 
 def label_text(value: object, longest: int = LONGEST) -> str:
@@ -151,46 +120,3 @@ def colours_of(values: Sequence[float]) -> list[str]:
         return [COLOURS[0]] * len(values)
     scale = colormaps["viridis"]
     return [to_hex(scale(0.95 * number / (len(values) - 1))) for number in range(len(values))]
-
-
-def as_image(figure: Figure, form: str) -> bytes:
-    """Return a figure as the bytes of a file: ``"svg"``, with its texts as texts, or ``"png"``.
-
-    The same figure gives the same SVG each time.
-    """
-    from matplotlib import rc_context
-
-    out = io.BytesIO()
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "acep"}
-    about = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
-    with rc_context(settings), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a name may be in letters that the font lacks
-        warnings.filterwarnings("ignore", message="constrained_layout not applied")  # or too long for small axes
-        figure.savefig(out, format=form, dpi=DPI, bbox_inches="tight", metadata=about)
-    return out.getvalue()
-
-
-def one_name(path: object, forms: Sequence[str], what: str) -> str:
-    """Return the form that the name of a file has as its suffix. Raises :class:`DataError` for another suffix.
-
-    >>> one_name("plot.SVG", FORMS, "a plot")
-    'svg'
-    """
-    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise DataError(f"{what} is written to a path, not {type(path).__name__}", code="option_invalid")
-    form = Path(path).suffix.lower().removeprefix(".")
-    if form not in forms:
-        hint = f"give the file a name that ends in {' or '.join(f'.{suffix}' for suffix in forms)}"
-        raise DataError(
-            f"`{os.fspath(path)}` does not say how {what} is to be written", hint=hint, code="option_invalid"
-        )
-    return form
-
-
-def write_image(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write the bytes of a plot to a file. Raises :class:`DataError` if that is not possible."""
-    try:
-        Path(path).write_bytes(data)
-    except (OSError, ValueError) as bad:
-        why = getattr(bad, "strerror", None) or bad
-        raise DataError(f"`{os.fspath(path)}` cannot be written: {why}", code="file_write") from None

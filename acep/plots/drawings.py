@@ -10,7 +10,7 @@ from typing import Any
 from acep.errors import DataError
 from acep.learning.history.drawing import MAX_VECTORS, history_svg
 from acep.pattern.query_arguments import query_of
-from acep.plots.canvas import FORMS, as_image, figure_of, one_name, write_image
+from acep.plots.images import FORMS, as_image, figure_of, image_form, write_image
 from acep.plots.vectors import read_graph
 
 __all__ = ["SvgPicture", "automaton", "history_graph", "save"]
@@ -32,7 +32,7 @@ class SvgPicture:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the drawing to a file ``.svg``. Raises :class:`DataError` if that is not possible."""
-        one_name(path, ("svg",), "this drawing")
+        image_form(path, ("svg",), "this drawing")
         write_image(path, self.svg.encode("utf-8", "replace"))
 
 
@@ -82,5 +82,5 @@ def save(plot: Any, path: str | os.PathLike[str]) -> None:
     if isinstance(plot, SvgPicture):
         plot.save(path)
         return
-    form = one_name(path, FORMS, "a plot")
+    form = image_form(path, FORMS, "a plot")
     write_image(path, as_image(figure_of(plot), form))

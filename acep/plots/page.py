@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from acep.matches.matches import Match
 from acep.plots.around_match import Series
-from acep.plots.canvas import AS_WRITTEN, as_image, axes_of, figure_of, label_text
+from acep.plots.canvas import AS_WRITTEN, axes_of, label_text
+from acep.plots.images import as_image, figure_of
 from acep.plots.over_series import draw_series
 from acep.plots.time_line import timeline
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acep.errors import DataError
-from acep.plots.canvas import COLOURS, GREY, axes_of, check_matplotlib, figure_of, legend, set_title
+from acep.plots.canvas import COLOURS, GREY, axes_of, legend, set_title
+from acep.plots.images import check_matplotlib, figure_of
 from acep.streaming.progress import Progress
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from acep.plots.canvas import as_image, figure_of
+from acep.plots.images import as_image, figure_of
 
 __all__ = ["ShownAxes", "ShownFigure"]
 

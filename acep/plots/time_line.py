@@ -14,7 +14,8 @@ from acep.errors import DataError
 from acep.events.times import value_text
 from acep.matches.matches import Match, Matches
 from acep.plan.schema import Schema
-from acep.plots.canvas import AS_WRITTEN, COLOURS, axes_of, colours_of, figure_of, label_text, legend, set_title
+from acep.plots.canvas import AS_WRITTEN, COLOURS, axes_of, colours_of, label_text, legend, set_title
+from acep.plots.images import figure_of
 from acep.plots.over_series import key_text
 from acep.plots.time_axis import TimeAxis, moment, time_axis
 

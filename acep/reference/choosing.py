@@ -17,12 +17,12 @@ from acep.pattern.tree import Query, SkipTarget
 __all__ = [
     "Complete",
     "Prospect",
-    "by_first_event",
+    "choose_by_first_event",
+    "choose_earliest_maximal",
+    "choose_greedily",
+    "choose_non_overlapping",
     "clusters",
-    "earliest_maximal",
-    "greedy",
     "next_start",
-    "non_overlap",
 ]
 
 
@@ -84,7 +84,7 @@ def overlap(match: Complete, other: Complete, skip: SkipTarget | None = None) ->
     return (match.first, 0) < next_start(other, skip) and (other.first, 0) < next_start(match, skip)
 
 
-def non_overlap(waiting: list[Complete], prospects: list[Prospect]) -> tuple[list[Complete], list[Complete]]:
+def choose_non_overlapping(waiting: list[Complete], prospects: list[Prospect]) -> tuple[list[Complete], list[Complete]]:
     """Choose for NON OVERLAP: go through the matches in the order (error, match point, start, ids).
 
     One is chosen once no match that may still come can stand before it and overlap it, nor one that waits. A match
@@ -104,9 +104,11 @@ def non_overlap(waiting: list[Complete], prospects: list[Prospect]) -> tuple[lis
     return chosen, still_waiting
 
 
-def by_first_event(waiting: list[Complete], horizon: int | None, query: Query) -> tuple[list[Complete], list[Complete]]:
+def choose_by_first_event(
+    waiting: list[Complete], horizon: int | None, query: Query
+) -> tuple[list[Complete], list[Complete]]:
     """Choose the longest or shortest matches greedily within each cluster of overlapping ones, in the order of
-    :func:`greedy`.
+    :func:`choose_greedily`.
 
     ``horizon`` is the earliest position at which a future match may start (``None``: none will come). Clusters behind
     which the next match may begin there are decided; the others wait.
@@ -117,11 +119,11 @@ def by_first_event(waiting: list[Complete], horizon: int | None, query: Query) -
         if horizon is not None and max(next_start(match, query.skip) for match in cluster) > (horizon, 0):
             still_waiting += cluster
         else:
-            chosen += greedy(cluster, query)
+            chosen += choose_greedily(cluster, query)
     return chosen, still_waiting
 
 
-def greedy(cluster: list[Complete], query: Query) -> list[Complete]:
+def choose_greedily(cluster: list[Complete], query: Query) -> list[Complete]:
     """Return the matches that are chosen of a cluster of overlapping ones."""
     chosen: list[Complete] = []
     in_order = _longest_first(cluster)
@@ -162,7 +164,7 @@ def clusters(waiting: list[Complete], skip: SkipTarget | None) -> Iterable[list[
         yield cluster
 
 
-def earliest_maximal(waiting: list[Complete], alive: set[int]) -> tuple[list[Complete], list[Complete]]:
+def choose_earliest_maximal(waiting: list[Complete], alive: set[int]) -> tuple[list[Complete], list[Complete]]:
     """Choose, for each first event, the matches that are earliest and maximal among all that begin there.
 
     ``alive``: the first positions of partial and undecided matches. Matches that begin at one of these wait.
@@ -176,11 +178,11 @@ def earliest_maximal(waiting: list[Complete], alive: set[int]) -> tuple[list[Com
         if first in alive:
             still_waiting += group
         else:
-            chosen += _earliest_maximal(group)
+            chosen += _earliest_maximal_of(group)
     return chosen, still_waiting
 
 
-def _earliest_maximal(group: list[Complete]) -> list[Complete]:
+def _earliest_maximal_of(group: list[Complete]) -> list[Complete]:
     pairs = [frozenset((e[0], e[3]) for e in m.events) for m in group]
     smaller = {p - {x} for p in pairs for x in p}
     starts = [_by_variable(m) for m in group]

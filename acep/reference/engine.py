@@ -198,7 +198,7 @@ class ReferenceEngine:
             for m in self.moves[node.state]
         )
 
-    def is_left(self, node: MatchNode, position: int) -> bool:
+    def is_stuck(self, node: MatchNode, position: int) -> bool:
         """Return whether contiguity leaves a partial match no way to go on behind the event at a position. Under strict
         contiguity it is not fed events of other partitions, which break it."""
         between = position - node.trail.event.position

@@ -18,7 +18,13 @@ from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.reference.bindings import count_breaks, crossings_of, having_holds, return_values
-from acep.reference.choosing import Complete, Prospect, by_first_event, earliest_maximal, non_overlap
+from acep.reference.choosing import (
+    Complete,
+    Prospect,
+    choose_by_first_event,
+    choose_earliest_maximal,
+    choose_non_overlapping,
+)
 from acep.reference.engine import CrossingHistory, Event, MatchNode, ReferenceEngine, Trail
 
 __all__ = ["Partition", "ReferenceRuntime", "Undecided"]
@@ -325,7 +331,7 @@ class ReferenceRuntime:
             if self.plan.query.output.is_sequential:
                 self._choose_in_turn({key: partition})
             elif partition.waiting:
-                chosen, still_waiting = earliest_maximal(partition.waiting, set(_starts(partition)))
+                chosen, still_waiting = choose_earliest_maximal(partition.waiting, set(_starts(partition)))
                 self._distribute(chosen, still_waiting, {key: partition})
 
     def _choose_in_turn(self, partitions: dict[Key, Partition]) -> None:
@@ -335,13 +341,13 @@ class ReferenceRuntime:
             goes_on = False
             if self.plan.query.output is Output.NON_OVERLAP:
                 prospects = [match for partition in partitions.values() for match in self._prospects(partition)]
-                chosen, still_waiting = non_overlap(waiting, prospects)
+                chosen, still_waiting = choose_non_overlapping(waiting, prospects)
                 goes_on = bool(chosen)  # fewer matches may come now, so more of those that wait may be decided
                 for partition in partitions.values():
                     _end_runs(partition, chosen)
             else:
                 horizons = [h for partition in partitions.values() if (h := self._horizon(partition)) is not None]
-                chosen, still_waiting = by_first_event(waiting, min(horizons, default=None), self.plan.query)
+                chosen, still_waiting = choose_by_first_event(waiting, min(horizons, default=None), self.plan.query)
             self._distribute(chosen, still_waiting, partitions)
 
     def _prospects(self, partition: Partition) -> Iterator[Prospect]:

@@ -11,7 +11,7 @@ from acep.events.records import Id
 from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Query
-from acep.reference.choosing import Complete, clusters, greedy, next_start
+from acep.reference.choosing import Complete, choose_greedily, clusters, next_start
 
 __all__ = ["ChosenMatches"]
 
@@ -50,7 +50,7 @@ class ChosenMatches:
         moved = {event_id for event_id, place in places.items() if self._places.get(event_id, place) != place}
         self._places |= places
         if moved:  # an event was taken back and came again, so matches that have it may be as they were
-            self._place_again(moved)
+            self._update_places(moved)
 
     def revise(self, matches: Sequence[Found], open_since: Callable[[Key], int | None]) -> list[Found]:
         """Take in matches that come and go among all, and return those that come and go among the chosen ones.
@@ -80,7 +80,7 @@ class ChosenMatches:
     def first_needed_start_in(self, key: Key, cut: int) -> int:
         """Return the same for one partition."""
         partition = self._partitions.get(key, _Partition())
-        open_clusters = [cluster for cluster in self._clusters(partition) if self._end(cluster) >= cut]
+        open_clusters = [cluster for cluster in self._clusters(partition) if self._end_of(cluster) >= cut]
         return min([cut, *(match.events[0][1] for cluster in open_clusters for match in cluster)])
 
     def forget(self, cut: int, begin: int) -> None:
@@ -101,7 +101,7 @@ class ChosenMatches:
         """Forget the clusters that end before a time, and return the events of the others."""
         for key, partition in self._partitions.items():
             for cluster in self._clusters(partition):
-                if self._end(cluster) < cuts(key):
+                if self._end_of(cluster) < cuts(key):
                     for match in cluster:
                         content = match.values[0]
                         del partition.matches[content], partition.records[content]
@@ -117,7 +117,7 @@ class ChosenMatches:
     def _clusters(self, partition: _Partition) -> list[list[Complete]]:
         return [*clusters([*partition.matches.values()], self._query.skip)]
 
-    def _end(self, cluster: Sequence[Complete]) -> int:
+    def _end_of(self, cluster: Sequence[Complete]) -> int:
         """Return the time of the last event at which a match of a cluster says where the next one may begin."""
         places: list[Any] = [next_start(match, self._query.skip)[0] for match in cluster]
         return max(place[0] for place in places)  # type: ignore[no-any-return]
@@ -125,8 +125,8 @@ class ChosenMatches:
     def _choose(self, partition: _Partition, open_since: int | None, *, last: bool = False) -> list[Found]:
         wanted: set[Any] = set()
         for cluster in self._clusters(partition):
-            if last or (open_since is not None and self._end(cluster) < open_since):
-                wanted.update(match.values[0] for match in greedy(cluster, self._query))
+            if last or (open_since is not None and self._end_of(cluster) < open_since):
+                wanted.update(match.values[0] for match in choose_greedily(cluster, self._query))
         taken_back = [replace(partition.records[content], op=-1) for content in partition.chosen - wanted]
         new_matches = [partition.records[content] for content in wanted - partition.chosen]
         partition.chosen = wanted
@@ -134,7 +134,7 @@ class ChosenMatches:
             del partition.records[content]
         return taken_back + new_matches
 
-    def _place_again(self, moved: set[Id]) -> None:
+    def _update_places(self, moved: set[Id]) -> None:
         for partition in self._partitions.values():
             for content, match in partition.matches.items():
                 if any(event[2] in moved for event in match.events):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.events.batch import Column
-from acep.matches.found_columns import FoundColumns, concatenate, end_to_end, ranks_of, variables_of
+from acep.matches.found_columns import FoundColumns, concatenate, concatenate_columns, ranks_of, variables_of
 
 __all__ = ["Rows", "gather_matches"]
 
@@ -63,6 +63,6 @@ def gather_matches(retracted: Sequence[Rows], added: Sequence[Rows]) -> tuple[Fo
 def _gathered_columns(parts: Sequence[Sequence[Column]], places: Sequence[Ints], source: Ints) -> tuple[Column, ...]:
     """Return some rows of columns that parts have, in the order ``source``."""
     return tuple(
-        end_to_end([column.at(rows) for column, rows in zip(columns, places, strict=True)]).at(source)
+        concatenate_columns([column.take(rows) for column, rows in zip(columns, places, strict=True)]).take(source)
         for columns in zip(*parts, strict=True)
     )

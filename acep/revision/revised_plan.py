@@ -124,8 +124,8 @@ class RevisedPlan:
         except EngineError:
             self.stream = old_stream
             raise
-        old_counts, (batch, _) = old_stream.counts, self.log.whole()
-        self.past = self.past.other(
+        old_counts, (batch, _) = old_stream.counts, self.log.all_events()
+        self.past = self.past.replace(
             nodes=self.past.nodes + old_counts.nodes, touches=self.past.touches + old_counts.touches
         )
         matches = self.stream.push(batch)[0] if len(batch) else []
@@ -159,9 +159,11 @@ class RevisedPlan:
 
     def _choose(self, matches: Sequence[Found]) -> Sequence[Found]:
         """Return the matches that come and go among those that are chosen."""
-        return matches if self.chosen is None else in_output_order(self.chosen.revise(matches, self._open))
+        return (
+            matches if self.chosen is None else in_output_order(self.chosen.revise(matches, self._earliest_new_start))
+        )
 
-    def _open(self, key: tuple[Value, ...]) -> int | None:
+    def _earliest_new_start(self, key: tuple[Value, ...]) -> int | None:
         """Return the time from which matches of a partition that are yet to come may begin; ``None``: from any."""
         window = self.plan.window
         if self.clock is None or window.span is None:
@@ -190,7 +192,7 @@ class RevisedPlan:
             changed.append(int(removed.ts[0]))
         cut, begin = self.reach(min(changed), buckets, together=self.plan.strict)
         final = self._final_partitions(buckets)
-        rematched, n_rematched = self.log.since(begin, buckets, 0 if batch is None else len(batch) - inserted)
+        rematched, n_rematched = self.log.events_since(begin, buckets, 0 if batch is None else len(batch) - inserted)
         if (
             removed is None
             and self.limits is not None
@@ -198,7 +200,7 @@ class RevisedPlan:
             and self.stream.leave_out(n_rematched, inserted)
         ):
             assert batch is not None
-            matches = self.stream.push(batch.at(slice(inserted, None)))[0]
+            matches = self.stream.push(batch.take(slice(inserted, None)))[0]
             self._advance_clock(batch)
             self.revocable.add(matches)
             return matches
@@ -213,7 +215,7 @@ class RevisedPlan:
     def _changes(self, batch: Batch | None, inserted: int, removed: Batch | None) -> Changes:
         parts = [] if removed is None else [removed]
         if batch is not None and inserted:
-            parts.append(batch.at(slice(0, inserted)))
+            parts.append(batch.take(slice(0, inserted)))
         alone = self.plan.strict or not self.plan.keys
         hashes = None if alone else np.concatenate([self.log.hashes_of(part) for part in parts])
         return Changes(np.concatenate([part.ts for part in parts]), hashes, removed)
@@ -223,14 +225,14 @@ class RevisedPlan:
         """Return the number of events that are kept for revisions, or wait for room."""
         return len(self.log) + (0 if self.room is None else len(self.room.waiting))
 
-    def settle(self, final: int | None, *, now: bool) -> None:
+    def forget_final(self, final: int | None, *, now: bool) -> None:
         """Forget what only an event before ``final`` could change (``None``: no time is final), or what punctuations
         make final: in one of :data:`SELDOM` calls, or ``now``."""
         self._calls += 1
         if self._calls % SELDOM and not now:
             return
         if final is not None:
-            self._settle(final)
+            self._forget_before(final)
         if (partitions := self._final_partitions()) is not None:
             begins = partitions.begins(None if self.chosen is None else self.chosen.first_needed_start_in)
             self.revocable.forget_each(partitions.cut)
@@ -253,18 +255,18 @@ class RevisedPlan:
             self.plan, self.log, self.punctuations, waits, self._n_events_before(waits), self.leads, until, buckets
         )
 
-    def _settle(self, final: int) -> None:
+    def _forget_before(self, final: int) -> None:
         cut, begin = self.reach(final)
         if cut is None or begin is None:
             return
         self.revocable.forget(cut)
         if self.chosen is not None:
             # A snapshot has events alone, and open clusters are found again from theirs.
-            begin = min(begin, self._looked_at(self.chosen.first_needed_start(cut)))
+            begin = min(begin, self._lookback_start(self.chosen.first_needed_start(cut)))
             self.chosen.forget(cut, begin)
         self.log.forget(begin)
 
-    def certain(self, final: int) -> int | None:
+    def certain_until(self, final: int) -> int | None:
         """Return the time up to which no match point changes any more, if no event before ``final`` changes."""
         if self.chosen is not None:
             cut, _ = self.reach(final)
@@ -360,10 +362,10 @@ class RevisedPlan:
             return None, None
         if not self.plan.window.counted:
             cut = self._earliest(tick, span)
-            return cut, self._looked_at(cut)
+            return cut, self._lookback_start(cut)
         # A match that waits for others is decided by an event beyond its window.
         cut = self._counted_back(tick, span if self.chosen is None else span + 1, buckets, together=together)
-        return cut, self._looked_at(cut, buckets, together=together)
+        return cut, self._lookback_start(cut, buckets, together=together)
 
     def _earliest(self, tick: int, span: int) -> int:
         """Return the earliest start of a match that has an event at ``tick`` or later, or waits then. Matches wait if
@@ -376,7 +378,7 @@ class RevisedPlan:
         """Return the same where the window counts events; a match has at most ``n_events`` of them before ``tick``."""
 
         def time_before(tick: int, n_events: int) -> int:
-            return self.log.before(tick, n_events, buckets, together=together)
+            return self.log.earliest_of_last(tick, n_events, buckets, together=together)
 
         span = self.plan.window.span
         assert span is not None
@@ -393,19 +395,19 @@ class RevisedPlan:
         span = self.plan.window.span or 0
         return waits * (span + 1) if self.waits is not None or self.chosen else span
 
-    def _looked_at(self, start: int, buckets: Buckets = None, *, together: bool = False) -> int:
+    def _lookback_start(self, start: int, buckets: Buckets = None, *, together: bool = False) -> int:
         """Return the time of the first event that matches look at which begin at ``start`` or later."""
         span = self.plan.window.span
         if span is None or not self.leads:
             return start
         if not self.plan.window.counted:
             return start - span
-        return self.log.before(start, span, buckets, together=together)
+        return self.log.earliest_of_last(start, span, buckets, together=together)
 
 
 def _events(log: EventLog) -> Any:
     """Return the events of a log as plain data; ``None``: there are none."""
-    batch, numbers = log.whole()
+    batch, numbers = log.all_events()
     return [plain_of_batch(batch), numbers] if len(batch) else None
 
 

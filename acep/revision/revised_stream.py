@@ -114,21 +114,21 @@ class RevisedStream:
         for part in self._parts:
             part.final = final
 
-    def punctuate(self, said: Punctuations, *, at_once: bool) -> None:
+    def punctuate(self, punctuations: Punctuations, *, at_once: bool) -> None:
         """Take these punctuations for what may be forgotten. ``at_once``: all events that have come were pushed."""
         for part in self._parts:
-            part.punctuations, part.at_once = said, at_once
+            part.punctuations, part.at_once = punctuations, at_once
 
-    def settle(self, final: int | None, *, now: bool = False) -> None:
+    def forget_final(self, final: int | None, *, now: bool = False) -> None:
         """Forget what only an event before ``final`` could change (``None``: no time is final), or what punctuations
         make final: in one of some calls, or ``now``."""
         for part in self._parts:
-            part.settle(final, now=now)
+            part.forget_final(final, now=now)
 
-    def certain(self, final: int) -> int | None:
+    def certain_until(self, final: int) -> int | None:
         """Return the time up to which no match point changes any more, if no event before ``final`` changes.
         ``None``: it is not known."""
-        times = [part.certain(final) for part in self._parts]
+        times = [part.certain_until(final) for part in self._parts]
         return None if None in times else min(time for time in times if time is not None)
 
     @property
@@ -146,12 +146,12 @@ class RevisedStream:
         counts, past = part.stream.counts, part.past
         if part.room is not None:
             # What a room gives up are events and matches.
-            counts = counts.other(
+            counts = counts.replace(
                 shed=counts.shed + part.room.shed,
                 skipped=counts.skipped + part.room.shed,
                 memory=counts.memory + part.room.peak,
             )
-        return counts.other(
+        return counts.replace(
             nodes=counts.nodes + past.nodes,
             touches=counts.touches + past.touches,
             events=self._events,
@@ -175,7 +175,7 @@ class RevisedStream:
 
     def events(self) -> Batch | None:
         """Return the events that are kept for revisions; ``None``: there are none."""
-        batch, _ = self._parts[0].log.whole()
+        batch, _ = self._parts[0].log.all_events()
         return batch if len(batch) else None
 
     def snapshot(self) -> Any:

@@ -67,7 +67,7 @@ class Bounded(Protocol):
     def feed(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
         """Match events now."""
 
-    def settle(self, final: int, *, now: bool) -> None:
+    def forget_final(self, final: int, *, now: bool) -> None:
         """Forget what only an event before ``final`` could change."""
 
     def reach(self, tick: int) -> tuple[int | None, int | None]:
@@ -82,14 +82,14 @@ def take_in_events(plan: Bounded, room: Room, batch: Batch | None, numbers: Ints
         room.waiting.remove(removed)
     early = 0 if batch is None else _n_early(batch, room.last)
     if batch is not None and early < len(batch):
-        room.waiting.add(batch.at(slice(early, None)), numbers[early:])
-    first = None if batch is None or not early else batch.at(slice(0, early))
+        room.waiting.add(batch.take(slice(early, None)), numbers[early:])
+    first = None if batch is None or not early else batch.take(slice(0, early))
     if first is not None and room.blind is not None:
         # Nothing that was given and may change has a partial match or an event that such an event comes before.
         n_blind = int(np.count_nonzero(first.ts < room.blind))
         room.shed += n_blind
         early -= n_blind
-        first, numbers = (first.at(slice(n_blind, None)) if early else None), numbers[n_blind:]
+        first, numbers = (first.take(slice(n_blind, None)) if early else None), numbers[n_blind:]
     if first is not None or len(removed):
         changes.append(plan.feed(first, numbers[:early], early, removed))
         changes.append(_fit(plan, room))
@@ -157,10 +157,10 @@ def _clear(plan: Bounded, room: Room) -> Sequence[Found]:
     last = room.last
     assert last is not None
     if plan.final is None or last[0] >= plan.final:
-        batch, _ = plan.log.whole()
+        batch, _ = plan.log.all_events()
         room.shed += len(batch)
         if len(batch):
-            plan.stream.revise(batch, batch.at(slice(0, 0)), 0)
+            plan.stream.revise(batch, batch.take(slice(0, 0)), 0)
         retracted = plan.revocable.not_before(plan.final)
     room.blind = last[0] + 1
     plan.log, plan.revocable = plan.log.empty(), RevocableColumns()
@@ -170,7 +170,7 @@ def _clear(plan: Bounded, room: Room) -> Sequence[Found]:
 def _forget(plan: Bounded) -> None:
     """Forget all that no change can concern any more."""
     if plan.final is not None:
-        plan.settle(plan.final, now=True)
+        plan.forget_final(plan.final, now=True)
     plan.log.compact()
     plan.revocable.compact()
 

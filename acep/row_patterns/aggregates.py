@@ -124,8 +124,8 @@ def _in_python(reference: RowAggregate, columns: list[Column], lows: Ints, highs
         sizes = highs - lows
         numbers = np.repeat(np.arange(len(sizes)), sizes)
         rows = np.arange(len(numbers)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(lows, sizes)
-        rows = rows[order_places(numbers, [column.at(rows) for column in columns[1:]], reference.order)]
-        columns, highs = [columns[0].at(rows)], np.cumsum(sizes)
+        rows = rows[order_places(numbers, [column.take(rows) for column in columns[1:]], reference.order)]
+        columns, highs = [columns[0].take(rows)], np.cumsum(sizes)
         lows = highs - sizes
     values = [column.to_list() for column in columns]
     results: list[Any] = []

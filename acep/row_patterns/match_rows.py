@@ -131,7 +131,7 @@ def match_tables(plan: OrderedPlan, table: pa.Table) -> Iterator[pa.Table]:
     columns = row_columns(plan, table, evaluator)
     rows = sort_rows(table.num_rows, plan.partition, plan.order, columns)
     is_ordered = not len(rows) or bool((rows.order[1:] > rows.order[:-1]).all())
-    ordered = columns if is_ordered else {name: column.at(rows.order) for name, column in columns.items()}
+    ordered = columns if is_ordered else {name: column.take(rows.order) for name, column in columns.items()}
     batches: Iterable[MatchBatch] = search_rows(plan, rows, ordered, evaluator) if len(rows) else ()
     covered = np.zeros(len(rows), bool)
     yield from result_tables(plan, table, SortedTable(rows, ordered), evaluator, batches, covered)

@@ -71,5 +71,5 @@ def open_partitions(
         partitions = rows.partitions + np.arange(len(rows.partitions))
         extended = PartitionedRows(np.insert(rows.order, ends, rows.order[ends - 1]), partitions)
         open_rows = partitions[1:] - 1
-    ordered = {name: column.at(extended.order) for name, column in columns.items()}
+    ordered = {name: column.take(extended.order) for name, column in columns.items()}
     return OpenPartitions(rows, codes[rows.order[begins]], extended, open_rows, stops, ordered)

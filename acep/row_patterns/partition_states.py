@@ -60,7 +60,7 @@ class PartitionStates:
             return code
         groups = sort_rows(row_count, names, (), columns)
         firsts = groups.order[groups.partitions[:-1]]
-        values = [columns[name].at(firsts).to_list() for name in names]
+        values = [columns[name].take(firsts).to_list() for name in names]
         keys = list(zip(*values, strict=True)) if names else [()] * len(firsts)
         codes = np.zeros(row_count, np.int64)
         codes[groups.order] = np.repeat(

@@ -28,6 +28,6 @@ def partition_values(plan: OrderedPlan, columns: Mapping[str, Column], size: int
             values[window.name] = Column(Kind.INT, (highs - lows)[partition_of_row])
             continue
         reference = RowAggregate(window.function, window.column, None)
-        ordered = columns[window.column].at(rows.order)
-        values[window.name] = aggregate_values(reference, [ordered], lows, highs).at(partition_of_row)
+        ordered = columns[window.column].take(rows.order)
+        values[window.name] = aggregate_values(reference, [ordered], lows, highs).take(partition_of_row)
     return values

@@ -120,7 +120,7 @@ class ReferenceValues:
         if name == NUMBER:
             return Column(Kind.INT, batch.number[batch.match[members]])
         if name not in self.mapped:
-            return self.columns[name].at(batch.rows[members])
+            return self.columns[name].take(batch.rows[members])
         typed = self.mapped[name]
         names = [leaf.name for leaf in leaves_of(typed.expr) if isinstance(leaf, ex.Attribute)]
         columns = {name: self.member_values(name, members) for name in names}

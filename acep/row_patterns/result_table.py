@@ -97,7 +97,7 @@ def result_table(
             arrays.append(table.column(name).take(pa.array(source)))
         else:
             typed = dict(plan.computed)[name]
-            array = arrow_values(values.columns[name].at(output.rows), typed, evaluator)
+            array = arrow_values(values.columns[name].take(output.rows), typed, evaluator)
             arrays.append(as_dates(array) if name in plan.dates else array)
     if not arrays:
         return pa.table({NO_COLUMNS: pa.nulls(len(output.rows))})

@@ -112,7 +112,7 @@ def take_rows(column: Column, rows: Ints) -> Column:
     if not len(column):
         nothing: Any = np.zeros(len(rows), column.values.dtype)
         return Column(column.kind, nothing, np.zeros(len(rows), np.uint8), column.texts)
-    inside = column.at(np.where(outside, 0, rows))
+    inside = column.take(np.where(outside, 0, rows))
     if not outside.any():
         return inside
     valid = (~outside).astype(np.uint8) if inside.valid is None else np.where(outside, np.uint8(0), inside.valid)

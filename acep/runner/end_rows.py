@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep.events.buffers import decoded
+from acep.events.buffers import decode
 from acep.events.fields import column_at, fields_of
 from acep.streaming.times import END_MS
 
@@ -25,10 +25,10 @@ def has_last_time(table: pa.Table, ts: str) -> npt.NDArray[np.bool_]:
     [False, True, False]
     """
     column = column_at(table, ts)
-    last = None if column is None else _last_time(decoded(column).type)
+    last = None if column is None else _last_time(decode(column).type)
     if column is None or last is None:
         return np.zeros(table.num_rows, bool)
-    times = decoded(column)
+    times = decode(column)
     if not pa.types.is_integer(times.type):
         times = times.cast(pa.int32() if pa.types.is_date32(times.type) else pa.int64())
     numbers = times.fill_null(0).to_numpy()

@@ -189,7 +189,7 @@ def follow(
             raise
         result = result_schema(new_job, new_job.plans)
         if flat:
-            outbox.flat = Layout.of(new_job.plans)
+            outbox.flat = Layout.of_plans(new_job.plans)
             flat_table(result.empty_table(), outbox.flat)  # raises for two columns of one name
         # A time that only the end of a stream has is never that of an event.
         bound = Latest(tick=last - 1) if new_job.latest is None else new_job.latest

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError, DataWarning, warn_caller
-from acep.events.buffers import decoded, plain_type
+from acep.events.buffers import decode, plain_type
 from acep.events.columns import kind_of
 from acep.events.fields import column_at, fields_of
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, cast_of
@@ -22,10 +22,10 @@ from acep.events.files.finding import warn_of_others, warn_of_refused
 from acep.events.files.formats import NAMES, split_format
 from acep.events.files.options import BadLines, Options
 from acep.events.files.stream import open_events
-from acep.events.files.survey import without
+from acep.events.files.survey import drop_rows
 from acep.events.files.whole_numbers import cast_that_holds
 from acep.events.nested import is_list
-from acep.events.times import quoted, value_of
+from acep.events.times import quote_scalar, value_of
 from acep.runner.arrivals import Arrival, Listing, list_arrivals
 from acep.runner.end_rows import end_markers
 from acep.runner.recent_ids import RecentIds
@@ -187,7 +187,7 @@ def _read_rows(
     )
     besides = [name for name in (options.seq, options.id) if name is not None]
     with open_events(path, as_written) as events:
-        table = events.whole()
+        table = events.read_all()
         if events.bad.count:
             bad_lines.add(events.bad.first, events.bad.count, events.bad.values)
         marks = _end_marks(table, path, as_written, schema, besides)
@@ -205,7 +205,7 @@ def _read_rows(
         def place_of(row: int) -> str:
             return events.place_of(int(row_indices[row]))
 
-        events_of_file = without(table, np.flatnonzero(marks).tolist())
+        events_of_file = drop_rows(table, np.flatnonzero(marks).tolist())
         rows = _in_schema(events_of_file, schema, path, form, place_of, options)
         for name in besides:
             nulls = np.flatnonzero(rows.column(name).is_null())
@@ -216,7 +216,7 @@ def _read_rows(
                 hint = "fill it in, or leave such rows out: skip_bad_lines=True"
                 raise DataError(complaint, hint=hint, code="data_null")
             bad_lines.add(complaint, len(nulls))
-            rows, row_indices = without(rows, nulls.tolist()), np.delete(row_indices, nulls)
+            rows, row_indices = drop_rows(rows, nulls.tolist()), np.delete(row_indices, nulls)
     return rows, place_of, end_marker and bool(marks.any())
 
 
@@ -234,7 +234,7 @@ def _end_marks(
     marks = end_markers(table, options.ts, besides, schema.names)
     if marks.any():
         with open_events(path, dataclasses.replace(options, columns=None)) as events:
-            all_columns = events.whole()
+            all_columns = events.read_all()
         same = all_columns.num_rows == table.num_rows  # other lines may be bad where other columns are read
         marks &= end_markers(all_columns, options.ts, besides, schema.names) if same else False
     return marks
@@ -260,7 +260,7 @@ def _fit_column(
     column: pa.ChunkedArray, field: pa.Field, place_of: PlaceOf, options: Options, form: str
 ) -> pa.ChunkedArray:
     """Convert a column to its type in the stream. Raises :class:`DataError` with the first row that does not fit."""
-    column = decoded(column)
+    column = decode(column)
     column_type = column.type
     if column_type == field.type:
         return column
@@ -293,7 +293,7 @@ def _fit_column(
     if field.name == options.ts and common_type == "string":
         hint = "write the times of all files as integers, or all as dates and times"
     has_comma = form in ("csv", "tsv") and options.decimal == ","
-    shown = as_written(quoted(column[row])) if has_comma else quoted(column[row])
+    shown = as_written(quote_scalar(column[row])) if has_comma else quote_scalar(column[row])
     raise DataError(
         f"{place_of(row)}: `{field.name}` is {column_type}, as {shown} is, and the files before it made it"
         f" {field.type}",

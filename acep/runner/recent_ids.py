@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.events.columns import ticks_of
-from acep.events.fields import again_error
+from acep.events.fields import repeat_error
 from acep.events.seen_ids import SeenIds
 from acep.events.tables import InputSchema
 
@@ -63,7 +63,7 @@ class RecentIds:
             return rows
         if not drop:
             row = int(np.argmax(is_repeated))
-            raise again_error(self._seen.name, ids[row].as_py(), row, place_of(row))
+            raise repeat_error(self._seen.name, ids[row].as_py(), row, place_of(row))
         return rows.filter(pa.array(~is_repeated))
 
     def forget(self, final: int | None, latest: int | None = None) -> None:

@@ -78,5 +78,5 @@ def _growing_parts(batch: Batch) -> Iterator[Batch]:
     begin = 0
     for rows in batch.cuts(FIRST):
         if rows.stop - begin >= min(PART, max(FIRST, begin // EIGHTH)) or rows.stop == len(batch):
-            yield batch.at(slice(begin, rows.stop))
+            yield batch.take(slice(begin, rows.stop))
             begin = rows.stop

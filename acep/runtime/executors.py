@@ -370,7 +370,7 @@ class NativeExecutor:
 
     def take_counted(self) -> Counted | int | None:
         counted, chain = self._take_unchained(), self.natives.chains.get(self.number)
-        return chain.counted(counted) if chain is not None and isinstance(counted, Counted) else counted
+        return chain.chain_counts(counted) if chain is not None and isinstance(counted, Counted) else counted
 
     def _take_unchained(self) -> Counted | int | None:
         if self.engine in BY_POINTS:

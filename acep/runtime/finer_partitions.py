@@ -146,7 +146,7 @@ class FinerExecutor:
             return counted + len(singles)
         if singles:
             counted = _add_singles(counted, singles, len(self.plan.keys), points=self.inner.counts_points)
-        return self.chain.counted(counted)
+        return self.chain.chain_counts(counted)
 
     def earliest_open_end(self) -> int | None:
         """Return a time before which no more matches will end."""
@@ -166,7 +166,7 @@ class FinerExecutor:
             sums = {
                 name: getattr(counts, name) + getattr(single_counts, name) for name in ("nodes", "touches", "matches")
             }
-            counts = counts.other(**sums)
+            counts = counts.replace(**sums)
         counts.matches -= sum(map(len, self.waiting))
         return [counts]
 
@@ -255,9 +255,9 @@ def _rows(batch: Batch, rows: Any) -> Batch:
         ids = [ids[row] for row in rows] if isinstance(ids, list) else np.asarray(ids)[rows]
     return Batch(
         ts=batch.ts[rows],
-        types=None if batch.types is None else batch.types.at(rows),
+        types=None if batch.types is None else batch.types.take(rows),
         ids=ids,
-        columns={name: column.at(rows) for name, column in batch.columns.items()},
+        columns={name: column.take(rows) for name, column in batch.columns.items()},
         order=None if batch.order is None else batch.order[rows],
     )
 

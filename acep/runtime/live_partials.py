@@ -40,7 +40,7 @@ def partials_of(runtime: ReferenceRuntime, limit: int, states: Sequence[int]) ->
     rows = []
     for key, node in runtime.live_nodes(frozenset(states)):
         position = runtime.position if runtime.plan.strict else runtime.partitions[key].position
-        if not runtime.engine.is_left(node, position - 1):
+        if not runtime.engine.is_stuck(node, position - 1):
             rows.append((_record(runtime, key, node), node.state))
     return sorted_columns(PartialColumns.of_rows(rows, len(rows)), limit)
 

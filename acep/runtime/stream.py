@@ -16,7 +16,7 @@ from acep.events.tables import InputSchema
 from acep.events.times import from_ticks, value_text
 from acep.matches.batches import ROWS
 from acep.matches.counted import Counted
-from acep.matches.found_columns import FoundColumns, concatenate, ordered
+from acep.matches.found_columns import FoundColumns, concatenate, sort_matches
 from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import native_sort
 from acep.plan.compile import Plan
@@ -145,7 +145,7 @@ class Stream:
         parts = [self.counts_of(number) for number in range(len(self.plans))]
         names = (*GIVEN_UP, "nodes", "touches", "deciding", "matches", "recovering", "recovered", "unrecovered")
         match_memory = max((part.match_memory for part in parts), default=0)
-        return self._sum(parts, names, SEVERAL).other(
+        return self._sum(parts, names, SEVERAL).replace(
             counted=all(part.counted for part in parts), match_memory=match_memory
         )
 
@@ -155,9 +155,9 @@ class Stream:
             return Counts(events=self._events)
         parts = self._executors[plan].all_counts()
         if len(parts) == 1:
-            return parts[0].other(events=self._events, memory=self._peak)
+            return parts[0].replace(events=self._events, memory=self._peak)
         unknown = "what matches of matches were lost is not known"
-        return self._sum(parts, (*GIVEN_UP, "nodes", "touches", "deciding"), unknown).other(matches=parts[0].matches)
+        return self._sum(parts, (*GIVEN_UP, "nodes", "touches", "deciding"), unknown).replace(matches=parts[0].matches)
 
     def _sum(self, parts: Sequence[Counts], names: Sequence[str], unknown: str) -> Counts:
         """Return the sums of some counts over all parts; ``unknown``: why the recall is not known."""
@@ -221,7 +221,7 @@ class Stream:
         """Set the times at which arcs of plan ``number`` are valid in the native core: four words each, the number of
         the arc, that of an arc that it is like in all else, and the first and the last tick. Return the number of
         partial matches, as :meth:`live_of` does."""
-        self._check_whole()
+        self._check_usable()
         assert self._session is not None
         try:  # without a context manager, which would take as long as the call
             return self._session.renew(number, words)
@@ -241,13 +241,13 @@ class Stream:
     def _guard_call(self) -> Iterator[None]:
         """Guard one call. After a call that ran out of memory, or whose blocks were not all read, the state is
         undefined and every call raises :class:`EngineError`."""
-        self._check_whole()
+        self._check_usable()
         try:
             yield
         except MemoryError as error:
             raise self._give_up(error) from None
 
-    def _check_whole(self) -> None:
+    def _check_usable(self) -> None:
         if self._halfway:
             raise EngineError(self._halfway, hint="make a new Matcher, or restore a snapshot")
 
@@ -287,8 +287,8 @@ class Stream:
         most_events = EVENTS if self.threads[0] == 1 else THREAD_EVENTS
         size, begin = EVENTS if paced or most_events > EVENTS else FIRST, 0
         while begin < len(batch):
-            remainder = batch.at(slice(begin, None))
-            part = remainder.at(next(remainder.cuts(size)))
+            remainder = batch.take(slice(begin, None))
+            part = remainder.take(next(remainder.cuts(size)))
             begin += len(part)
             if self._session is not None:
                 self._session.push(part)
@@ -512,14 +512,14 @@ class Stream:
             i = 0 if first else int(np.argmax(older)) + 1
             latest = ts[i - 1] if i or newest is None else newest[0]
             raise DataError(
-                f"event {i} of the batch (ts {self._time(ts[i])}) is older than what was seen before "
-                f"(ts {self._time(latest)})",
+                f"event {i} of the batch (ts {self._time_text(ts[i])}) is older than what was seen before "
+                f"(ts {self._time_text(latest)})",
                 hint="push events in order of time, or say how late they may come, with lateness=",
                 code="data_order",
             )
         self._newest = (int(ts[-1]), None if order is None else int(order[-1]))
 
-    def _time(self, tick: int) -> str:
+    def _time_text(self, tick: int) -> str:
         """Write a time as it is in the input."""
         schema = self.plans[0].schema
         time_type = dict(schema.times).get(schema.ts) if isinstance(schema, InputSchema) else None
@@ -546,7 +546,9 @@ def _engines_text(engines: Sequence[str]) -> str:
 
 def in_output_order(matches: Sequence[Found]) -> Sequence[Found]:
     """Return matches in output order."""
-    return ordered(matches, native_sort()) if isinstance(matches, FoundColumns) else sorted(matches, key=output_order)
+    return (
+        sort_matches(matches, native_sort()) if isinstance(matches, FoundColumns) else sorted(matches, key=output_order)
+    )
 
 
 def _split_blocks(matches_by_plan: list[Sequence[Found]], block_size: int) -> Iterator[list[Sequence[Found]]]:
@@ -562,5 +564,5 @@ def merge_matches(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
         return filled[0]
     columns = [part for part in parts if isinstance(part, FoundColumns)]
     if columns and all(isinstance(part, FoundColumns) or not len(part) for part in parts):
-        return ordered(concatenate(columns), native_sort())
+        return sort_matches(concatenate(columns), native_sort())
     return sorted((match for part in parts for match in part), key=output_order)

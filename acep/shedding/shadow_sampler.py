@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from acep.storage.plain_data import restored
+from acep.storage.plain_data import restore_numbers
 
 __all__ = ["ShadowSampler"]
 
@@ -45,7 +45,7 @@ class ShadowSampler:
     def from_data(cls, data: Mapping[str, Any]) -> ShadowSampler:
         """Restore the fields. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
         names = [field.name for field in fields(cls)]
-        return restored(cls(), {name: data[stored] for name, stored in zip(names, STORED, strict=True)})
+        return restore_numbers(cls(), {name: data[stored] for name, stored in zip(names, STORED, strict=True)})
 
     def update(self, events: int, touches: int, sampled: float, allowed: float | None, part: float) -> ShadowSampler:
         """Return the update after ``events`` and ``touches``, where a share ``sampled`` of units was sampled. A

@@ -19,7 +19,7 @@ __all__ = ["flatten_result"]
 def flatten_result(result: Any, job: Job) -> Any:
     """Return the result of a job, a DataFrame or an Arrow table, in the columns of
     :func:`acep.matches.flat.flat_columns`. Raises :class:`QueryError` if two of them would have one name."""
-    layout = Layout.of(job.plans)
+    layout = Layout.of_plans(job.plans)
     if isinstance(result, pa.Table):
         return flat_table(result, layout)
     fields = {part: result.schema[part].dataType.names for part in (KEY, VALUES) if part in result.columns}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.nested import Element, Field, Way, has_list, way_to
+from acep.events.nested import ColumnPath, Element, Field, has_list, path_to
 from acep.pattern.list_parts import ListPart
 from acep.spark.types import BINARY_COLLATION, arrow_type
 
@@ -67,13 +67,13 @@ def part_of_list(columns: StructType, name: str) -> Column | None:
     return column
 
 
-def _way_through_list(columns: StructType, name: str) -> Way | None:
+def _way_through_list(columns: StructType, name: str) -> ColumnPath | None:
     """Return the way to a part of a list, through the columns that have lists."""
     arrow = [(field.name, arrow_type(field.dataType)) for field in columns.fields if _is_plain(field.dataType)]
     schema = pa.schema(
         [(root, column_type) for root, column_type in arrow if column_type is not None and has_list(column_type)]
     )
-    way = way_to(schema, name)
+    way = path_to(schema, name)
     return way if way is not None and way.through_list else None
 
 

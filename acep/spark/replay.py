@@ -213,7 +213,7 @@ def replay(
     writer = _progress_writer(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:
         result = _run(spark, matches, folder, [listener for listener in (writer, tell) if listener is not None])
-        result.layout = Layout.of([plan])
+        result.layout = Layout.of_plans([plan])
         if writer is not None and result.batches:
             sys.stderr.write("\n")
     except BaseException:
@@ -244,7 +244,7 @@ def _table_of(path: Any, query: Query, options: StreamOptions, *, reads_all: boo
     names = None if reads_all else [*dict.fromkeys([*roles, *query_arguments.columns_read(query)])]
     reading = options_of(columns=names, ts=options.ts, type=options.type, id=options.id)
     with open_events(path, dataclasses.replace(reading, checks_ids=False)) as opened:
-        table = opened.whole()
+        table = opened.read_all()
         if options.duplicates == "refuse":
             table = settle_duplicates(table, options.id, place_of=opened.place_of)
     if table.num_rows:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["from_bytes", "from_json", "numbers_like", "restored", "to_bytes", "to_json", "to_plain"]
+__all__ = ["from_bytes", "from_json", "numbers_like", "restore_numbers", "to_bytes", "to_json", "to_plain"]
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ def to_json(value: Any) -> Any:
     >>> to_json({"a": np.arange(2)})
     {'a': {'array': '<i8', 'shape': [2], 'data': 'AAAAAAAAAAABAAAAAAAAAA=='}}
     """
-    return _told(value, lambda array: {"data": base64.b64encode(array.tobytes()).decode("ascii")})
+    return _encode(value, lambda array: {"data": base64.b64encode(array.tobytes()).decode("ascii")})
 
 
 def to_plain(value: Any) -> Any:
@@ -39,7 +39,7 @@ def to_plain(value: Any) -> Any:
     >>> to_plain(np.zeros(1, np.uint8))
     {'array': '|u1', 'shape': [1], 'data': b'\x00'}
     """
-    return _told(value, lambda array: {"data": array.tobytes()})
+    return _encode(value, lambda array: {"data": array.tobytes()})
 
 
 def from_json(value: Any) -> Any:
@@ -74,7 +74,7 @@ def to_bytes(value: Any) -> bytes:
         arrays.append(array.tobytes())
         return {}
 
-    head = json.dumps(_told(value, put), separators=(",", ":")).encode()
+    head = json.dumps(_encode(value, put), separators=(",", ":")).encode()
     return LENGTH.pack(len(head)) + head + b"".join(arrays)
 
 
@@ -116,7 +116,7 @@ def numbers_like(template: object, names: Iterable[str], data: Mapping[str, Any]
     return numbers
 
 
-def restored(template: T, data: Mapping[str, Any]) -> T:
+def restore_numbers(template: T, data: Mapping[str, Any]) -> T:
     """Return a dataclass like ``template`` with the numbers and truth values that :func:`dataclasses.asdict` gave.
 
     Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data.
@@ -124,7 +124,7 @@ def restored(template: T, data: Mapping[str, Any]) -> T:
     return replace(template, **numbers_like(template, [f.name for f in fields(template)], data))  # type: ignore[type-var, arg-type]
 
 
-def _told(value: Any, put: Callable[[NDArray[Any]], dict[str, Any]]) -> Any:
+def _encode(value: Any, put: Callable[[NDArray[Any]], dict[str, Any]]) -> Any:
     if isinstance(value, np.ndarray):
         if value.dtype.str not in KINDS:
             raise TypeError(f"an array of {value.dtype} is no plain data")
@@ -132,9 +132,9 @@ def _told(value: Any, put: Callable[[NDArray[Any]], dict[str, Any]]) -> Any:
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value) or ARRAY in value:
             raise TypeError("keys of plain data are texts, and none is `array`")
-        return {key: _told(element, put) for key, element in value.items()}
+        return {key: _encode(element, put) for key, element in value.items()}
     if isinstance(value, list | tuple):
-        return [_told(element, put) for element in value]
+        return [_encode(element, put) for element in value]
     if isinstance(value, np.bool_ | np.integer | np.floating):
         return value.item()
     if value is None or isinstance(value, bool | int | float | str):

@@ -20,7 +20,7 @@ import pyarrow as pa
 from acep.arrivals.disorder import HoldBack
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.columns import column_of
-from acep.events.fields import again_error
+from acep.events.fields import repeat_error
 from acep.events.tables import batch_of
 from acep.events.times import value_of, value_text
 from acep.matches.counted import Counted
@@ -225,7 +225,7 @@ class Bucket:
         if job.duplicates == "refuse":
             row = int(np.argmax(is_repeated))
             value, time = (value_of(waiting[0].column(name)[row]) for name in (str(job.schema.id), job.schema.ts))
-            raise again_error(str(job.schema.id), value, 0, f"an event at {value_text(time)}")
+            raise repeat_error(str(job.schema.id), value, 0, f"an event at {value_text(time)}")
         count = int(np.count_nonzero(is_repeated))
         self.totals.duplicates, self.totals.events = self.totals.duplicates + count, self.totals.events - count
         self.hold_back.keep(~is_repeated)
@@ -393,7 +393,7 @@ class Bucket:
     def kept_ids(self) -> tuple[pa.Array, npt.NDArray[np.int64]] | None:
         """Return the ids and times, in ticks, of the events that are kept, all that are not final among them; ``None``:
         there are none. Only for a job whose events are not taken back."""
-        parts = [self.hold_back.kept(str(self.job.schema.id))]
+        parts = [self.hold_back.held_column(str(self.job.schema.id))]
         if isinstance(self.stream, RevisedRows):
             parts += self.stream.kept_ids()
         kept_parts = [part for part in parts if part is not None]

@@ -79,7 +79,7 @@ def _names_of_batch(
     rows_with_ids = _rows_with_ids(ids, wanted_ids)
     row_indices = rows_with_ids.to_numpy()
     return (
-        _table(ids.take(rows_with_ids), [_column(batch, name, schema).at(row_indices) for name in keys])
+        _table(ids.take(rows_with_ids), [_column(batch, name, schema).take(row_indices) for name in keys])
         if len(rows_with_ids)
         else None
     )

@@ -15,7 +15,7 @@ from acep.events.columns import tick_of
 from acep.matches.arrow import matches_table
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
-from acep.matches.grouping import grouped, groups_of_counts, point_changes
+from acep.matches.grouping import group_matches, groups_of_counts, point_changes
 from acep.matches.matches import Matches
 from acep.matches.records import Found
 from acep.pattern.expressions import Value
@@ -286,7 +286,9 @@ class WaitingGroups:
         group_kind = "bundle" if self.bundles else "end"
         complete = []
         for new in (
-            groups_of_counts(matches, group_kind) if isinstance(matches, Counted) else grouped(matches, group_kind)
+            groups_of_counts(matches, group_kind)
+            if isinstance(matches, Counted)
+            else group_matches(matches, group_kind)
         ):
             group = self._open.get(new.key)
             if group is not None and group.start == new.first:

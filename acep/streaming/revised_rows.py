@@ -140,7 +140,7 @@ class RevisedRows:
 
     def kept_ids(self) -> list[tuple[pa.Array, npt.NDArray[np.int64]] | None]:
         """Return the ids and times, in ticks, of the events that may still change something."""
-        waiting_ids = None if self._arrivals is None else self._arrivals.kept(str(self.job.schema.id))
+        waiting_ids = None if self._arrivals is None else self._arrivals.held_column(str(self.job.schema.id))
         batch = self.stream.events() if isinstance(self.stream, RevisedStream) else None
         return [waiting_ids, None if batch is None else (pa.array(batch.ids), batch.ts)]
 
@@ -165,7 +165,7 @@ class RevisedRows:
     def snapshot(self) -> bytes:
         """Return the state as bytes."""
         if isinstance(self.stream, RevisedStream) and self._arrivals is not None and self._arrivals.final is not None:
-            self.stream.settle(self._arrivals.final, now=True)
+            self.stream.forget_final(self._arrivals.final, now=True)
         state = {
             "arrow": None if self._arrow is None else bytes(self._arrow.serialize().to_pybytes()),
             "arrivals": None if self._arrivals is None else self._arrivals.dump(),
@@ -225,7 +225,7 @@ class RevisedRows:
         if passed > BEGINNING:
             steps.append(self.stream.advance(passed))
         if isinstance(self.stream, RevisedStream) and self._arrivals.final is not None:
-            self.stream.settle(self._arrivals.final)
+            self.stream.forget_final(self._arrivals.final)
         return [merge_matches(parts) for parts in zip(*steps, strict=True)] if steps else self._no_matches()
 
     def _no_matches(self) -> list[Sequence[Found]]:

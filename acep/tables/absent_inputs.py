@@ -12,7 +12,7 @@ from acep.pattern.tree import Choice, Component, Negation, Node, Repeat
 from acep.pattern.walk import components, parts
 from acep.plan.compile import Plan
 
-__all__ = ["Absent", "lacking"]
+__all__ = ["Absent", "lacking_types"]
 
 TYPE_LIMIT = 1_000
 """The most event types kept for spelling suggestions; in a stream with more, nobody types them by hand."""
@@ -71,11 +71,11 @@ class Absent:
         for key in sorted(self._keys):
             line = f"the partition attribute `{key}` is null in every event, so that nothing matches"
             queries_of_line[line] = dict.fromkeys(name for name, plan in self._named_plans if key in plan.keys)
-        said: set[tuple[str, str]] = set()
+        reported: set[tuple[str, str]] = set()
         for query, plan in self._named_plans:
             for text, hint in self._lines_of(plan):
-                if (query, text) not in said:
-                    said.add((query, text))
+                if (query, text) not in reported:
+                    reported.add((query, text))
                     queries_of_line.setdefault(f"{text}; {hint}" if hint else text, {})[query] = None
         for line, queries in queries_of_line.items():
             yield f"{_queries_text([*queries])}{line}"
@@ -83,7 +83,7 @@ class Absent:
     def _lines_of(self, plan: Plan) -> Iterator[tuple[str, str | None]]:
         """Yield what is to be said of the missing types of one query, each with a hint."""
         named = _types(plan.query.pattern)
-        needed = lacking(plan.query.pattern, self._types)
+        needed = lacking_types(plan.query.pattern, self._types)
         why = "it is missing from every match" if plan.query.errors else "nothing matches"
         for name in needed:
             yield f"no event is of type `{name}`, so that {why}", suggest(name, self._seen_types)
@@ -125,12 +125,14 @@ def _types(pattern: Node) -> dict[str, None]:
     return {name: None for component in components(pattern) for name in component.types}
 
 
-def lacking(node: Node, absent: set[str]) -> dict[str, None]:
+def lacking_types(node: Node, absent: set[str]) -> dict[str, None]:
     """Return the absent types that keep a node from being matched whole; empty if none does.
 
     >>> a, b = Component("a", ("A",)), Component("b", ("B",))
-    >>> [*lacking(Choice((a, b)), {"A"})], [*lacking(Choice((a, b)), {"A", "B"})], [*lacking(Repeat(a, 0, 1), {"A"})]
-    ([], ['A', 'B'], [])
+    >>> [*lacking_types(Choice((a, b)), {"A"})], [*lacking_types(Choice((a, b)), {"A", "B"})]
+    ([], ['A', 'B'])
+    >>> [*lacking_types(Repeat(a, 0, 1), {"A"})]
+    []
     """
     match node:
         case Negation() | Repeat(low=0):
@@ -138,7 +140,7 @@ def lacking(node: Node, absent: set[str]) -> dict[str, None]:
         case Component(types=types):
             return dict.fromkeys(types) if types and absent.issuperset(types) else {}
         case Choice(items=items):
-            absent_types = [lacking(item, absent) for item in items]
+            absent_types = [lacking_types(item, absent) for item in items]
             return {name: None for names in absent_types for name in names} if all(absent_types) else {}
         case _:
-            return {name: None for part in parts(node) for name in lacking(part, absent)}
+            return {name: None for part in parts(node) for name in lacking_types(part, absent)}

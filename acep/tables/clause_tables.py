@@ -189,7 +189,7 @@ class ClauseTables:
             return replace(Report.of(Counts(), self.seconds), is_clause=True)
         revised, arrivals = self.revised, self.revised.arrivals
         counts = Counts(events=revised.rows, matches=revised.matches, retracted=revised.retracted)
-        counts = counts.other(late=arrivals.late_count, duplicates=arrivals.duplicates)
+        counts = counts.replace(late=arrivals.late_count, duplicates=arrivals.duplicates)
         return replace(Report.of(counts, self.seconds), is_clause=True)
 
     @property

@@ -20,9 +20,9 @@ from acep.budget import tolerant
 from acep.errors import DataError, QueryError, SnapshotError, naming_query
 from acep.events.batch import Batch
 from acep.events.columns import ticks_of
-from acep.events.computed_columns import with_computed
+from acep.events.computed_columns import add_computed
 from acep.events.empty_schema import choose_types
-from acep.events.fields import again_error, column_at
+from acep.events.fields import column_at, repeat_error
 from acep.events.files.casts import casts_of, check_time_cast
 from acep.events.punctuations import key_values, type_names
 from acep.events.tables import batch_of, schema_of, ticks_to_input
@@ -136,7 +136,7 @@ class TableStream:
             from acep.events.seen_ids import SeenIds
 
             self.seen = SeenIds(self.schema.id)
-        self.plans = self._plans_at_first()
+        self.plans = self._first_plans()
         if self.arrivals is not None and self.arrivals.speculates:
             from acep.revision.revised_stream import RevisedStream
 
@@ -152,13 +152,13 @@ class TableStream:
                 is_whole=self.is_whole and self.arrivals is None,
                 is_file=self.is_file and self.arrivals is None,
             )
-        self._change_first()
+        self._make_first_changes()
         self.absent = Absent(self.plans, self.query_set.names)
         self.arrow = pa.schema([f.remove_metadata() for f in arrow])
         if self.arrivals is not None:
             self.arrivals.conditions(attributes_of_input(self.plans), types_of_all(self.plans))
 
-    def _plans_at_first(self) -> tuple[Plan, ...]:
+    def _first_plans(self) -> tuple[Plan, ...]:
         """Return the plans of the queries with which the stream began."""
         assert self.schema is not None
         plans = []
@@ -167,13 +167,13 @@ class TableStream:
                 plans.append(compile_query(query, self.schema))
         return tuple(plans)
 
-    def _change_first(self) -> None:
+    def _make_first_changes(self) -> None:
         """Go on with the queries that have changed before the first event: none can here."""
 
     def make_changes(self) -> None:
         """Make the changes of queries that wait for the next events: there are none here."""
 
-    def ready(self, table: pa.Table) -> bool:
+    def is_ready(self, table: pa.Table) -> bool:
         """Return whether there are events to take in. Raises :class:`DataError` if they cannot be taken in."""
         if self.finished:
             raise DataError(
@@ -215,7 +215,7 @@ class TableStream:
         for name, plan in zip(self.query_set.names, self.plans, strict=True):
             if plan.computed and not plan.sources:
                 with naming_query(name):
-                    batch = with_computed(batch, plan.computed, plan.schema)
+                    batch = add_computed(batch, plan.computed, plan.schema)
         if self.absent is not None:
             self.absent.record_batch(batch)
         return batch
@@ -226,17 +226,17 @@ class TableStream:
         return self.rows + self.left_out if self.arrivals is None else self.arrivals.arrived
 
     def push(self, table: pa.Table) -> list[Sequence[Found]]:
-        """Feed events; return the matches of each query that are certain now. Raises as :meth:`ready` does."""
+        """Feed events; return the matches of each query that are certain now. Raises as :meth:`is_ready` does."""
         started = time.perf_counter()
         matches = self._no_matches()
-        if self.ready(table):
-            with self._whole_or_not_at_all(table):
+        if self.is_ready(table):
+            with self._push_atomically(table):
                 matches = self.feed(self.release_events(table))
         self.seconds += time.perf_counter() - started
         return matches
 
     @contextmanager
-    def _whole_or_not_at_all(self, table: pa.Table) -> Iterator[None]:
+    def _push_atomically(self, table: pa.Table) -> Iterator[None]:
         """Guard one push of a table: if its events are refused, none of them was taken in."""
         mark = None if self.arrivals is None else self.arrivals.mark()
         state_before = self.seen, self.left_out
@@ -271,7 +271,7 @@ class TableStream:
         if is_repeated.any():
             row = int(np.argmax(is_repeated))
             if self.duplicates == "refuse":
-                raise again_error(seen.name, column[row].as_py(), self.came + row)
+                raise repeat_error(seen.name, column[row].as_py(), self.came + row)
             table, ticks = table.filter(pa.array(~is_repeated)), ticks[~is_repeated]
             self.left_out += int(np.count_nonzero(is_repeated))
         if len(ticks):
@@ -288,14 +288,14 @@ class TableStream:
 
     def blocks(self, table: pa.Table) -> Iterator[list[Sequence[Found]]]:
         """Feed events like :meth:`push`, and yield the matches in blocks, in bounded memory where events are final."""
-        if not self.ready(table):
+        if not self.is_ready(table):
             return
         if self.stream is None:
-            with self._whole_or_not_at_all(table):
+            with self._push_atomically(table):
                 matches = self.feed(self.release_events(table))
             yield matches
             return
-        with self._whole_or_not_at_all(table):
+        with self._push_atomically(table):
             due = self.release_events(table)
             batch = None if due.rows is None else self._due_batch(due)
         if batch is not None:
@@ -374,7 +374,7 @@ class TableStream:
         assert self.arrivals is not None
         stream.begin(self.arrivals.final)
         steps = []
-        stream.punctuate(self.arrivals.said, at_once=self.arrivals.speculation is None)
+        stream.punctuate(self.arrivals.punctuations, at_once=self.arrivals.speculation is None)
         if due.rows is not None or due.removed:
             numbers = due.numbers
             batch = None if due.rows is None else self._due_batch(due, numbers)
@@ -382,7 +382,7 @@ class TableStream:
             self.rows += len(numbers)
         if self.arrivals.passed is not None:
             steps.append(stream.advance(self.arrivals.passed))
-        stream.settle(self.arrivals.final)
+        stream.forget_final(self.arrivals.final)
         return [merge_matches(parts) for parts in zip(*steps, strict=True)] if steps else self._no_matches()
 
     @property
@@ -391,7 +391,7 @@ class TableStream:
         if self.finished or self.arrivals is None or self.schema is None:
             return None
         if self.revised is not None:
-            certain = None if self.arrivals.final is None else self.revised.certain(self.arrivals.final)
+            certain = None if self.arrivals.final is None else self.revised.certain_until(self.arrivals.final)
         elif self.arrivals.passed is None:
             return None
         else:
@@ -480,7 +480,7 @@ class TableStream:
         """Return the layout of the matches of a plan, which is made once for each plan."""
         entry = self._layouts.get(number)
         if entry is None or entry[0] is not plan:
-            entry = self._layouts[number] = plan, Layout.of([plan])
+            entry = self._layouts[number] = plan, Layout.of_plans([plan])
         return entry[1]
 
     def has_match(self, batch: Batch) -> bool:
@@ -538,11 +538,11 @@ class TableStream:
         """Return the counts with the events that came too late or again, which were no events to the engines, and with
         those that no engine had to see."""
         if self.arrivals is None:
-            return counts.other(duplicates=self.left_out) if self.left_out else counts
+            return counts.replace(duplicates=self.left_out) if self.left_out else counts
         late, unseen, duplicates = self.arrivals.late_count, self.arrivals.unseen, self.arrivals.duplicates
         if not (late or unseen or duplicates):
             return counts
-        return counts.other(late=counts.late + late, events=counts.events + unseen, duplicates=duplicates)
+        return counts.replace(late=counts.late + late, events=counts.events + unseen, duplicates=duplicates)
 
     # State ------------------------------------------------------------------------------------------
 
@@ -568,7 +568,7 @@ class TableStream:
         """Return the state so far as bytes."""
         source = self.stream or self.revised
         if self.revised is not None and self.arrivals is not None:
-            self.revised.settle(self.arrivals.final, now=True)
+            self.revised.forget_final(self.arrivals.final, now=True)
         payload: dict[str, Any] = {
             "arrow": bytes(self.arrow.serialize().to_pybytes()) if self.arrow is not None else None,
             "stream": None if source is None else source.snapshot(),
@@ -580,16 +580,16 @@ class TableStream:
             payload["arrivals"] = self.arrivals.dump()
         if self.seen is not None:
             payload["seen"] = {"ids": self.seen.dump(), "left_out": self.left_out}
-        return seal(payload | self._queries_now(), self.fingerprint)
+        return seal(payload | self._dump_queries(), self.fingerprint)
 
-    def _queries_now(self) -> dict[str, Any]:
+    def _dump_queries(self) -> dict[str, Any]:
         """Return what a snapshot says of queries that have changed: nothing here."""
         return {}
 
-    def _take_queries(self, payload: Mapping[str, Any]) -> None:
+    def _load_queries(self, payload: Mapping[str, Any]) -> None:
         """Take up the queries of a snapshot that have changed: none can here."""
 
-    def _take_stream(self, payload: Mapping[str, Any]) -> None:
+    def _load_stream(self, payload: Mapping[str, Any]) -> None:
         """Take up the engines' state of a snapshot."""
         if self.revised is not None:
             self.revised.restore(payload["stream"])
@@ -611,12 +611,12 @@ class TableStream:
         other.limits, other.budget = self.limits, self.budget
         other.threads, other.fewer_threads = self.threads, self.fewer_threads
         try:
-            other._take_queries(payload)
+            other._load_queries(payload)
             other.rows = int(payload["rows"])
             other.finished = payload["finished"] is True
             if payload["arrow"] is not None:
                 other.prepare(pa.ipc.read_schema(pa.py_buffer(as_bytes(payload["arrow"]))))
-                other._take_stream(payload)
+                other._load_stream(payload)
                 other.absent = None  # the snapshot does not hold the types that came before
                 if other.arrivals is not None:
                     other.arrivals.load(payload["arrivals"])

@@ -8,7 +8,7 @@ from acep.budget import Budget, tolerant
 from acep.budget.policies import policy_of
 from acep.errors import QueryError
 from acep.events.duplicates import settle_duplicates
-from acep.events.input_tables import given_table
+from acep.events.input_tables import input_table
 from acep.events.tables import batch_of, schema_of
 from acep.learning.history.graph import History
 from acep.native.compiled import choose_engine
@@ -62,7 +62,7 @@ def learn(events: Any, query: Query | str, **options: Unpack[LearnKeywords]) -> 
     target = tolerant(query_of(query), settings.budget)
     if target.sources:
         raise QueryError("a query over the matches of others has no history of its own", hint="learn of each of them")
-    table, _ = given_table(events, read_queries(query), **settings.columns, duplicates=settings.duplicates)
+    table, _ = input_table(events, read_queries(query), **settings.columns, duplicates=settings.duplicates)
     table = settle_duplicates(table, settings.id, settings.duplicates)
     schema = schema_of(table.schema, **settings.columns)
     plan = compile_query(target, schema)

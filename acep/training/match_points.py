@@ -30,14 +30,14 @@ class Partitions:
         >>> from acep.plan.schema import Kind
         >>> one = Column(Kind.STRING, np.array([1, 0, 1]), None, ["a", "b"])
         >>> partitions = Partitions()
-        >>> partitions.number_rows([one], 3).tolist(), partitions.number_rows([one.at(slice(1, 2))], 1).tolist()
+        >>> partitions.number_rows([one], 3).tolist(), partitions.number_rows([one.take(slice(1, 2))], 1).tolist()
         ([1, 0, 1], [0])
         """
         if not keys or not rows:
             return np.zeros(rows, np.int64)
         words = np.stack([_words(key.values) for key in keys])
         distinct, first, key_index = np.unique(words, axis=1, return_index=True, return_inverse=True)
-        texts = zip(*(key.at(first).to_list() for key in keys), strict=True)
+        texts = zip(*(key.take(first).to_list() for key in keys), strict=True)
         numbers = np.array([self.numbers.setdefault(text, len(self.numbers)) for text in texts], np.int64)
         assert distinct.shape[1] == len(numbers)
         return numbers[key_index.ravel()]
@@ -54,7 +54,7 @@ def points_of(matches: FoundColumns | Counted, partitions: Partitions) -> Ints:
     for column in columns:
         new[1:] |= column[1:] != column[:-1]
     rows = np.flatnonzero(new)
-    numbers = partitions.number_rows([key.at(rows) for key in matches.keys], len(rows))
+    numbers = partitions.number_rows([key.take(rows) for key in matches.keys], len(rows))
     return np.stack([numbers, end[rows], matches.bundle[rows]], axis=1)
 
 

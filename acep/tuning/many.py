@@ -15,7 +15,7 @@ from acep.errors import AcepError, printable
 from acep.events.duplicates import check_duplicates, settle_duplicates
 from acep.events.empty_schema import with_usable_types
 from acep.events.fields import named_column
-from acep.events.input_tables import given_table
+from acep.events.input_tables import input_table
 from acep.events.tables import schema_of
 from acep.explain.event_lines import event_lines
 from acep.explain.partition_meaning import with_partition
@@ -125,7 +125,7 @@ def why_many(
     parsed = query_of(query)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
-    table, _ = given_table(events, read_queries(parsed), **columns, duplicates=duplicates)
+    table, _ = input_table(events, read_queries(parsed), **columns, duplicates=duplicates)
     return many_matches(settle_duplicates(table, id, duplicates), parsed, columns)
 
 

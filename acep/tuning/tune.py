@@ -15,7 +15,7 @@ from acep.errors import AcepError, QueryError
 from acep.events.duplicates import check_duplicates, settle_duplicates
 from acep.events.empty_schema import with_usable_types
 from acep.events.frames import to_table
-from acep.events.input_tables import given_table
+from acep.events.input_tables import input_table
 from acep.events.tables import batch_of, schema_of
 from acep.native.compiled import choose_engine
 from acep.pattern.query_arguments import query_of, read_queries
@@ -205,14 +205,14 @@ def _table(events: Any, query: Query, columns: dict[str, Any], duplicates: str) 
             from acep.events.files.stream import open_events
 
             with open_events(events, options_of(ts=columns["ts"], type=columns["type"])) as stream:
-                table = stream.whole()
+                table = stream.read_all()
                 return (
                     settle_duplicates(table, columns["id"], place_of=stream.place_of)
                     if duplicates == "refuse"
                     else table
                 )
         except (AcepError, TypeError):
-            return given_table(events, read_queries(query), **columns, duplicates=duplicates)[0]
+            return input_table(events, read_queries(query), **columns, duplicates=duplicates)[0]
     return to_table(events)
 
 

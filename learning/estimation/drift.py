@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from acep.learning.trajectories.match_vectors import Bools
-from acep.storage.plain_data import restored
+from acep.storage.plain_data import restore_numbers
 
 __all__ = ["Proof", "YieldMonitor"]
 
@@ -60,7 +60,7 @@ class YieldMonitor:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> YieldMonitor:
         """Restore the fields. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
-        monitor = restored(cls(), data)
+        monitor = restore_numbers(cls(), data)
         if not (0 <= monitor.mean < np.inf and monitor.points >= 0 and monitor.touches >= 0):
             raise ValueError("what is found for a touch")
         return monitor
@@ -90,7 +90,7 @@ class Proof:
     def from_data(cls, data: Mapping[str, Any]) -> Proof:
         """Restore the fields. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
         names = [field.name for field in fields(cls)]
-        return restored(cls(), {name: data[stored] for name, stored in zip(names, STORED, strict=True)})
+        return restore_numbers(cls(), {name: data[stored] for name, stored in zip(names, STORED, strict=True)})
 
     def add_epoch(self, is_found: Bools, *, drifted: bool) -> tuple[Proof, bool]:
         """Add an epoch; return the new state, and whether drift is proven. ``is_found`` says of each match point in

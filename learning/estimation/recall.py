@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
-from acep.storage.plain_data import restored
+from acep.storage.plain_data import restore_numbers
 
 __all__ = ["ALL", "COLUMNS", "Estimate", "Rows", "SampledUnits", "Tally", "distinct"]
 
@@ -100,7 +100,7 @@ class Tally:
     @classmethod
     def from_arrays(cls, data: Mapping[str, Any]) -> Tally:
         """Read the sums. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
-        tally = restored(cls(), data)
+        tally = restore_numbers(cls(), data)
         if not all(np.isfinite(total) and total >= 0 for total in astuple(tally)):
             raise ValueError("sums of a recall")
         return tally

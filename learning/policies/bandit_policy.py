@@ -25,7 +25,7 @@ from acep.learning.policies.schemes import SCHEMES
 from acep.learning.policy import Epoch, Policy
 from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import HIGHEST, Bytes, SheddingTable
-from acep.storage.plain_data import restored
+from acep.storage.plain_data import restore_numbers
 
 __all__ = ["EXPERTS", "BanditPolicy", "ExpertScore"]
 
@@ -59,7 +59,7 @@ class ExpertScore:
     def from_data(cls, data: Mapping[str, Any]) -> ExpertScore:
         """Restore the fields. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
         names = [attribute.name for attribute in fields(cls)]
-        return restored(cls(), {name: data[stored] for name, stored in zip(names, STORED, strict=True)})
+        return restore_numbers(cls(), {name: data[stored] for name, stored in zip(names, STORED, strict=True)})
 
     def add_epoch(self, epoch: Epoch) -> ExpertScore:
         """Add an epoch, if it was subject to shedding."""

@@ -32,7 +32,7 @@ from acep.learning.trajectories.targets import Targets
 from acep.sketches.dense import DenseMemory
 from acep.sketches.memories import read_memory
 from acep.sketches.protocol import VectorMemory
-from acep.storage.plain_data import numbers_like, restored
+from acep.storage.plain_data import numbers_like, restore_numbers
 
 __all__ = ["HistoryPolicy", "ScoringConfiguration"]
 
@@ -305,7 +305,7 @@ class HistoryPolicy:
             pending, watch = self.pending.with_arrays(state["pending"]), Watch.from_data(state["watch"])
             to_come, proof = np.asarray(state["to_come"], np.float64), Proof.from_data(state["proof"])
             fitted_terms = tuple(tuple(map(FittedTerm.from_data, terms)) for terms in state["told"])
-            configuration = restored(ScoringConfiguration(), state["way"])
+            configuration = restore_numbers(ScoringConfiguration(), state["way"])
             numbers, table = numbers_like(self, NUMBERS, state), SheddingTable.from_arrays(self.grid, state["chosen"])
         except (AcepError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"no state of this policy: {error}") from None

@@ -315,14 +315,14 @@ def _without_nulls(value: Any) -> Any:
 def test_many_distinct_keys_cost_little(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """The work for each key does not grow with the number of keys."""
     calls = 0
-    below = json_lines.Used.below
+    below = json_lines.Used.used_part
 
     def counted(used: Any, label: str) -> Any:
         nonlocal calls
         calls += 1
         return below(used, label)
 
-    monkeypatch.setattr(json_lines.Used, "below", counted)
+    monkeypatch.setattr(json_lines.Used, "used_part", counted)
     work = []
     for n in (2_000, 4_000, 8_000):
         if where == "rows":
@@ -424,7 +424,7 @@ def test_lint_reads_what_is_used_where_fields_are_many(monkeypatch: pytest.Monke
     query = "PATTERN SEQ(a p, a q) WHERE p.o.x < q.o.x WITHIN 1"
     options = options_of(columns=["ts", "type", "o.x"])
     for most, complete in ((53 * 100, False), (54 * 100, True)):  # with the object itself
-        monkeypatch.setattr(reading, "MOST", most)
+        monkeypatch.setattr(reading, "MAX_VALUES", most)
         assert reading.read_whole("x.jsonl", options)[1] is complete
     assert acep.lint("x.jsonl", query).codes == ["no_partition"]
 

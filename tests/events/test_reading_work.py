@@ -102,7 +102,7 @@ def test_marks_are_looked_at_again_if_the_file_has_changed(tmp_path: Path, monke
     with open_events(path, options_of()) as stream:
         notes = ["some\nlines, and\nno row"] * 300
         csv.write_csv(events.set_column(2, "note", pa.array(notes)), path)
-        assert stream.whole().column("note").to_pylist() == notes
+        assert stream.read_all().column("note").to_pylist() == notes
 
 
 def test_a_quick_look_at_marks_finds_the_same_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

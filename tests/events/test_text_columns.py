@@ -18,7 +18,7 @@ import acep
 from acep.cli import main
 from acep.errors import AcepError, DataError, DataWarning
 from acep.events.files.csv.cell_sorts import cell_sorts
-from acep.events.files.csv.text_types import block_of, resolved
+from acep.events.files.csv.text_types import block_of, type_of_looks
 from tests.case_counts import CASES
 from tests.events.test_streams import make_tiny
 
@@ -233,7 +233,7 @@ def test_a_cell_is_of_the_sort_that_the_reader_makes_of_it() -> None:
     wrong = []
     for cell in chosen:
         looks = block_of(pa.chunked_array([[cell]])).looks
-        column_type, sort = resolved(looks), sort_of[cell]
+        column_type, sort = type_of_looks(looks), sort_of[cell]
         is_number = pa.types.is_integer(column_type) or pa.types.is_floating(column_type)
         if looks & {"padded", "text", "zeros", "big"}:
             is_right = not is_number and sort in ("texts", "digits that are no plain numbers", "numbers with a comma")

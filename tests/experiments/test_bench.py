@@ -57,7 +57,7 @@ def test_what_is_measured_anew_replaces_what_was(tmp_path: Path, monkeypatch: py
         return [(one["name"], one["rows"]) for one in json.loads((tmp_path / "raw/bench.json").read_text())["results"]]
 
     assert rows() == [("w1-next", 99), ("w2-next", 100)]
-    monkeypatch.setattr(bench, "described", lambda: {"date": "another"})
+    monkeypatch.setattr(bench, "describe_machine", lambda: {"date": "another"})
     assert bench.main(["w1-next", "--output", str(tmp_path)]) == 0
     assert rows() == [("w1-next", 99)]
 

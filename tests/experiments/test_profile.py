@@ -22,8 +22,8 @@ CORE = "/x/_native.so"
 @pytest.mark.parametrize(
     ("function", "file", "layer"),
     [
-        ("acep::NodeEngine::passing(std::vector<acep::Check> const&, unsigned long)", "nodes.cpp", "nodes: predicates"),
-        ("acep::NodeEngine::finish(acep::NodeEngine::Part&)", "nodes.cpp", "nodes: bind"),
+        ("acep::CheckEvaluator::keep_passing(std::vector<acep::Check> const&)", "nodes.cpp", "nodes: predicates"),
+        ("acep::EventMatcher::store_new(acep::PartitionNodes&)", "nodes.cpp", "nodes: bind"),
         ("acep::NodeEngine::bytes() const", "nodes.cpp", "nodes: look"),
         ("acep::NodeList::size() const", "node_list.hpp", "nodes: look"),
         ("compare<long>", "vm_blocks.hpp", "programs"),

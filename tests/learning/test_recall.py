@@ -69,7 +69,9 @@ def test_the_interval_reaches_below_and_above_the_recall_and_that_of_all_missed_
     points = np.random.default_rng(units).integers(1, 20, units).astype(np.float64)
     shares = np.clip(share + np.linspace(-0.02, 0.02, units), 0, 1)
     chance, unsure = np.full(units, 0.1), np.zeros(units)
-    estimate, mirror = (Tally.of(points, points * part, unsure, chance).estimate() for part in (shares, 1 - shares))
+    estimate, mirror = (
+        Tally.from_units(points, points * part, unsure, chance).estimate() for part in (shares, 1 - shares)
+    )
     assert estimate is not None
     assert mirror is not None
     assert estimate.low < estimate.recall < estimate.high

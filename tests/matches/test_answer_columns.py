@@ -275,8 +275,8 @@ def test_making_them_is_linear(objects: Counter[str]) -> None:
 
 def test_a_sum_of_many_pushes_is_put_together_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
-    join = answer_columns.concatenated
-    monkeypatch.setattr(answer_columns, "concatenated", lambda parts: sizes.append(len(parts)) or join(parts))
+    join = answer_columns.concatenate_groups
+    monkeypatch.setattr(answer_columns, "concatenate_groups", lambda parts: sizes.append(len(parts)) or join(parts))
     matcher, table, total = acep.Matcher(query()), events(), Points()
     for begin in range(0, ROWS, 20):
         total += matcher.push(table.slice(begin, 20)).points()

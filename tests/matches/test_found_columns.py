@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from acep.events.tables import attribute_tick, schema_of
 from acep.matches import arrow
-from acep.matches.found_columns import FoundColumns, concatenate, ordered
+from acep.matches.found_columns import FoundColumns, concatenate, sort_matches
 from acep.matches.matches import Matches
 from acep.matches.records import Found, output_order
 from acep.native import compiled
@@ -125,9 +125,9 @@ def test_columns_are_the_list(pair: tuple[Matches, Matches]) -> None:
 def test_the_order_is_that_of_the_list(pair: tuple[Matches, Matches]) -> None:
     listed, columns = (m.found for m in pair)
     assert isinstance(columns, FoundColumns)
-    inorder = ordered(columns)
+    inorder = sort_matches(columns)
     assert list(inorder) == sorted(listed, key=output_order)
-    assert ordered(inorder) is inorder
+    assert sort_matches(inorder) is inorder
 
 
 @given(both(), st.sampled_from([1, 3, 1 << 22]))
@@ -176,4 +176,4 @@ def test_without_the_core_the_order_is_the_same(monkeypatch: pytest.MonkeyPatch)
     trail = ((1, "b"), (0, "ä"))
     found = [Found((), 1, end, 0, bindings_of(trail), 2, (), trail) for end in (3, 2)]
     monkeypatch.setattr(compiled, "_MODULE", None)
-    assert list(ordered(columns_of(found, 1, VARIABLES, ()))) == found[::-1]
+    assert list(sort_matches(columns_of(found, 1, VARIABLES, ()))) == found[::-1]

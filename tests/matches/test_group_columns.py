@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from acep.events.batch import Column, column_of_values
-from acep.matches.group_columns import Group, Groups, concatenated, merged
+from acep.matches.group_columns import Group, Groups, concatenate_groups, merge_groups
 from acep.matches.rows_by_key import words_of_keys
 from acep.plan.schema import Kind
 from tests.case_counts import CASES
@@ -68,20 +68,24 @@ def test_they_are_united_as_by_the_definition(seed: int) -> None:
         (groups, records), apart = drawn(random), random.random() < 0.3
         assert (texts(groups), len(groups)) == (texts(records), len(records))
         wanted = texts(merged_one_by_one(records, apart))
-        for held in (groups, Groups.of(records), concatenated([groups[:7], Groups.of(records[7:]), groups[:0]])):
-            assert texts(merged(held, apart=apart)) == wanted
-        assert texts(concatenated([groups[:3], groups[3:9], groups[9:]])) == texts(records)
+        for held in (
+            groups,
+            Groups.from_records(records),
+            concatenate_groups([groups[:7], Groups.from_records(records[7:]), groups[:0]]),
+        ):
+            assert texts(merge_groups(held, apart=apart)) == wanted
+        assert texts(concatenate_groups([groups[:3], groups[3:9], groups[9:]])) == texts(records)
         row = random.randrange(len(records))
         assert texts([groups[row], groups[row - len(records)]]) == texts([records[row]] * 2)
 
 
 def test_sums_beyond_64_bits_are_exact() -> None:
-    groups = Groups.of([])
-    assert len(merged(groups)) == len(concatenated([groups, groups])) == 0
+    groups = Groups.from_records([])
+    assert len(merge_groups(groups)) == len(concatenate_groups([groups, groups])) == 0
     time, matches = np.zeros(5, np.int64), np.full(5, 2**62)
-    (group,) = merged(Groups((), time, time, matches, time, 1))
+    (group,) = merge_groups(Groups((), time, time, matches, time, 1))
     assert group.matches == 5 * 2**62
-    (group,) = merged(Groups((), time, time, np.array([2**70, 1, 2, 3, 4], object), time, 1))
+    (group,) = merge_groups(Groups((), time, time, np.array([2**70, 1, 2, 3, 4], object), time, 1))
     assert group.matches == 2**70 + 10
 
 

@@ -98,7 +98,7 @@ def whole(plan: Plan, table: pa.Table) -> Batch:
 
 def pieces(batch: Batch, size: int) -> list[Batch]:
     """A batch cut into batches of a size, events of one time as well."""
-    return [batch.at(slice(at, at + size)) for at in range(0, len(batch), size)]
+    return [batch.take(slice(at, at + size)) for at in range(0, len(batch), size)]
 
 
 # Runs

@@ -78,7 +78,7 @@ def shuffled(table: pa.Table, rng: Random) -> pa.Table:
 @pytest.fixture(autouse=True)
 def future_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the rest of a batch tells saves work, and so the work depends on the batches."""
-    monkeypatch.setattr(session, "WAYS", (0, 1))
+    monkeypatch.setattr(session, "STRATEGIES", (0, 1))
 
 
 def answer(

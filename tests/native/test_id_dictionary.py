@@ -27,7 +27,7 @@ def test_names_of_many_small_batches_are_few_pieces() -> None:
             assert again.bytes == names.bytes > 200 * len("n1000")
             names = again
             wanted = np.array(rng.choices(numbers.tolist(), k=50))
-            assert names.of(wanted).tolist() == [f"n{i}" for i in wanted]
+            assert names.texts_of(wanted).tolist() == [f"n{i}" for i in wanted]
         assert len(names.pieces) <= np.log2(at + 2) + 1
 
 
@@ -37,4 +37,4 @@ def test_names_of_late_events_are_kept_besides_those_in_use() -> None:
         names.add(at, [f"n{i}" for i in range(at, at + size)], latest=at)
     names.keep(np.array([3, 399]), since=400)
     assert len(names) == 2 + 150 + 60
-    assert names.of(np.array([3, 399, 400, 609])).tolist() == ["n3", "n399", "n400", "n609"]
+    assert names.texts_of(np.array([3, 399, 400, 609])).tolist() == ["n3", "n399", "n400", "n609"]

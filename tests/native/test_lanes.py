@@ -58,7 +58,7 @@ def events(rows: int = 9000, seed: int = 1, *, step: int = 3) -> pa.Table:
 @pytest.fixture
 def plain_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the rest of a batch tells saves work, and so the work depends on the rows of a lane."""
-    monkeypatch.setattr(session, "WAYS", (0, 1))
+    monkeypatch.setattr(session, "STRATEGIES", (0, 1))
 
 
 def plain(result: Any) -> Any:

@@ -88,7 +88,7 @@ def test_points_of_a_table_are_the_same_in_every_way(
         table = drawn(Random(seed), 60)
         answers: dict[str, list[Any]] = {}
         for ways in product((0, 1, 2), repeat=2):
-            monkeypatch.setattr(native_session, "WAYS", ways)
+            monkeypatch.setattr(native_session, "STRATEGIES", ways)
             points = acep.match(table, text, output="points")
             answers.setdefault(str([(p.key, p.point, p.best) for p in points]), []).append(ways)
             seen["points"] += len(points)
@@ -118,7 +118,7 @@ def spread(n: int, seed: int = 3) -> dict[str, Any]:
 
 @pytest.mark.parametrize("engine", ["nodes", "dominance"])
 def test_a_band_is_asked_only_of_partial_matches_that_are_near(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_session, "WAYS", (0, 1))
+    monkeypatch.setattr(native_session, "STRATEGIES", (0, 1))
     table = letters("AB" * 2000, **spread(4000))
     near = work("PATTERN SEQ(A a, B b) WHERE abs(b.x - a.x) < 1 WITHIN 1000", table, engine)
     far = work("PATTERN SEQ(A a, B b) WHERE abs(b.x - a.x) + 0 < 1 WITHIN 1000", table, engine)
@@ -131,7 +131,7 @@ def test_no_partial_match_is_made_whose_last_event_does_not_come(monkeypatch: py
     text = "PATTERN SEQ(A a, B b, C c) WHERE b.k > a.k AND {} WITHIN 4000"
     for condition in ("c.k = a.k", "abs(c.x - a.x) < 1"):
         made, _, size = work(text.format(condition), table)
-        monkeypatch.setattr(native_session, "WAYS", (0, 1))
+        monkeypatch.setattr(native_session, "STRATEGIES", (0, 1))
         made_without, _, size_without = work(text.format(condition), table)
         monkeypatch.undo()
         assert size == size_without
@@ -142,7 +142,7 @@ def test_a_variable_between_may_rule_out_a_partial_match(monkeypatch: pytest.Mon
     table = letters("AB" * 900 + "C" * 4 + "D" * 4 + "AB" * 100, **spread(2008))
     text = "PATTERN SEQ(A a, B b, C c, D d) WHERE b.x > a.x AND c.k = a.k AND d.x > c.x WITHIN 4000"
     made, _, size = work(text, table)
-    monkeypatch.setattr(native_session, "WAYS", (0, 1))
+    monkeypatch.setattr(native_session, "STRATEGIES", (0, 1))
     made_without, _, size_without = work(text, table)
     assert size == size_without
     assert 10 * made < made_without
@@ -177,7 +177,7 @@ def test_the_future_is_not_tried_where_the_run_costs_less_than_to_know_it(monkey
     text = "PATTERN SEQ(A a, B b, C c) WHERE abs(b.x - a.x) < 1 AND abs(c.x - b.x) < 1 WITHIN 400"
     counts = []
     for number in range(3):
-        monkeypatch.setattr(native_session, "WAYS", (0, number))
+        monkeypatch.setattr(native_session, "STRATEGIES", (0, number))
         counts.append(work(text, table))
     usual, never, always = counts
     assert usual == never

@@ -89,11 +89,11 @@ def test_partial_matches_are_as_many_as_registers_that_differ() -> None:
     plan = plan_of(TIED.format(1000))
     batch = whole(plan, letters("A" * 60 + "B" * 50 + "C", x=[i % 20 for i in range(111)]))
     session = session_of(plan, "nodes")
-    session.push(batch.at(slice(0, 110)))
+    session.push(batch.take(slice(0, 110)))
     b_state = 2
     assert session.live_in(0, [b_state]) == 20
     before = session.counts(0).touches
-    session.push(batch.at(slice(110, 111)))
+    session.push(batch.take(slice(110, 111)))
     assert session.counts(0).touches - before == 1
     assert len(session.take(0)) == 3 * 50
     assert touches(plan, batch) >= 60 * 50

@@ -85,7 +85,9 @@ def test_whole_bundles_are_found(share: float, policy: str) -> None:
 
 
 def test_a_matcher_that_recovers_bundles_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("acep.native.session.WAYS", (0, NEVER))  # what a batch tells depends on how the stream is cut
+    monkeypatch.setattr(
+        "acep.native.session.STRATEGIES", (0, NEVER)
+    )  # what a batch tells depends on how the stream is cut
     query = {"q": QUERY, "other": acep.regex("AAB", within=9, by="k")}
     budget, table = acep.Budget(work=9, recover=0.3), stream()
     how: dict[str, Any] = {"budget": budget, "id": "name", "policy": "newest", "seed": 3}

@@ -31,9 +31,9 @@ def rows(batch: Batch, places: np.ndarray) -> Batch:
     """Some rows of a batch, in order."""
     return Batch(
         batch.ts[places],
-        None if batch.types is None else batch.types.at(places),
+        None if batch.types is None else batch.types.take(places),
         np.asarray(batch.ids)[places],
-        {name: column.at(places) for name, column in batch.columns.items()},
+        {name: column.take(places) for name, column in batch.columns.items()},
     )
 
 

@@ -151,7 +151,7 @@ def test_partial_matches_are_charged_with_the_evaluations_made(
     condition: str, ways: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where an arc finds partial matches by their registers, it evaluates few of a list; then their costs are few."""
-    monkeypatch.setattr("acep.native.session.WAYS", ways)
+    monkeypatch.setattr("acep.native.session.STRATEGIES", ways)
     n = 6_000
     table = stream(n, 3, "ab", k=40)
     plan = plan_of(f"PATTERN SEQ(a a, b b) WHERE skip_till_any_match(a, b) {{ {condition} }} WITHIN 200", table)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from acep.matches.found_columns import ordered
+from acep.matches.found_columns import sort_matches
 from acep.native import session as native_session
 from acep.native.session import NativeSession
 from acep.plan.compile import Plan
@@ -68,7 +68,7 @@ def test_events_are_kept_back(text: str, errors: int, word: str, passed: int) ->
 
 
 def test_work_is_less_where_windows_hold_no_match(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_session, "WAYS", (0, 1))  # the known future, too, leaves out what windows do
+    monkeypatch.setattr(native_session, "STRATEGIES", (0, 1))  # the known future, too, leaves out what windows do
     word = Random(1).choices("ABCDX", (30, 30, 30, 1, 9), k=20_000)
     session, came, passed = both(plan_of("PATTERN {A a, B b, C c, D d} WITHIN 10"), letters(word))
     assert came == sum(one != "X" for one in word)
@@ -114,7 +114,7 @@ def test_events_pass_unfiltered_where_match_windows_do_not_pay(text: str, stops:
     session, shares, before = begin(), [], (0, 0)
     for part in pieces(whole(plan, table), 20_000):
         session.push(part)
-        first, second = (ordered(session.take(number)) for number in range(2))
+        first, second = (sort_matches(session.take(number)) for number in range(2))
         for name in ("start", "end", "ids", "offsets"):
             assert np.array_equal(getattr(first, name), getattr(second, name))
         came, passed = session.count_windowed(1)
@@ -148,7 +148,7 @@ def test_any_engine_runs_behind_match_windows(engine: str, within: str, errors: 
 )
 def test_plans_that_depend_on_other_events_are_refused(text: str) -> None:
     plan = plan_of(text)
-    assert not prefilter_gain(plan).worth
+    assert not prefilter_gain(plan).is_useful
     assert necessary(plan) is None
     assert lines(plan) == [reason_against(plan) or "a window needs no event in particular"]
     with pytest.raises(NotNativeError):

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import acep
 from acep.errors import QueryError
+from acep.functions.aggregates import AGGREGATES
 from acep.pattern.expressions import (
-    WHOLE_ONLY,
     Aggregate,
     Attribute,
     Between,
@@ -184,21 +184,28 @@ ATTRIBUTES = st.one_of(
     st.builds(Attribute, st.just("a"), st.sampled_from([None, "i", "i-1", "i-12", "last", 1, 2]), NAMES),
     st.builds(Attribute, st.sampled_from(["b", "my var"]), st.just(None), NAMES),
 )
-AGGREGATES = st.builds(
+WHOLE_ONLY = [name for name, entry in AGGREGATES.items() if entry.where == "matches"]
+AGGREGATE_CALLS = st.builds(
     Aggregate, st.sampled_from(["avg", "sum", "count"]), st.just("a"), st.sampled_from(["all", "before"]), NAMES
 )
-WHOLES = st.builds(Aggregate, st.sampled_from(WHOLE_ONLY), st.just("a"), st.just("all"), NAMES)
+WHOLES = st.builds(
+    Aggregate,
+    st.sampled_from(WHOLE_ONLY),
+    st.just("a"),
+    st.just("all"),
+    NAMES,
+)
 NUMBERS = st.recursive(
     st.one_of(
         ATTRIBUTES,
-        AGGREGATES,
+        AGGREGATE_CALLS,
         st.builds(Length, st.just("a")),
         st.builds(Literal, st.integers(-(2**63), 2**63 - 1)),
         st.builds(Literal, st.floats(allow_nan=False, allow_infinity=False)),
     ),
     lambda inner: st.one_of(
         st.builds(Binary, st.sampled_from("+-*/%"), inner, inner),
-        st.builds(Unary, st.just("-"), st.one_of(ATTRIBUTES, AGGREGATES)),
+        st.builds(Unary, st.just("-"), st.one_of(ATTRIBUTES, AGGREGATE_CALLS)),
         st.builds(Call, st.just("abs"), st.tuples(inner)),
         st.builds(Call, st.just("greatest"), st.tuples(inner, inner)),
         st.builds(Call, st.sampled_from(["cast integer", "cast float"]), st.tuples(inner)),

@@ -109,7 +109,7 @@ def test_axes_of_a_user_are_drawn_in() -> None:
     parts = figure.subfigures(1, 2)
     ax = parts[1].subplots()
     assert acep.plots.timeline(FOUND, ax=ax) is ax
-    assert acep.plots.canvas.figure_of(ax) is figure
+    assert acep.plots.images.figure_of(ax) is figure
 
 
 def test_a_drawing_is_shown_as_an_image() -> None:

@@ -208,7 +208,7 @@ def test_keys_of_all_kinds(kind: str) -> None:
 def test_values_that_no_axis_can_have(values: list[float | None]) -> None:
     events = pa.table({"ts": [1, 2], "type": ["a", "b"], "v": pa.array(values, pa.float64())})
     ax = match_over_series(events, acep.match(events, acep.regex("ab", within=5))[0], "v")
-    assert b"</svg>" in acep.plots.canvas.as_image(ax.figure, "svg")
+    assert b"</svg>" in acep.plots.images.as_image(ax.figure, "svg")
     drawn = [y for _, y in line_of(ax)]
     assert drawn == [value for value in values if value is not None and abs(value) < 1e300]
 
@@ -274,7 +274,7 @@ def test_a_user_may_name_anything() -> None:
     events = {"$t^$": [1, 2], "type": ["_a", "b"], "<$x_{$>": [1.0, 2.0], "k": ["$\\frac$"] * 2}
     query = acep.parse("PATTERN SEQ(_a _p, b q) WHERE [k] WITHIN 5")
     ax = match_over_series(events, acep.match(events, query, ts="$t^$")[0], "<$x_{$>", ts="$t^$")
-    text = acep.plots.canvas.as_image(ax.figure, "svg").decode()
+    text = acep.plots.images.as_image(ax.figure, "svg").decode()
     assert "&lt;$x_{$&gt;" in text
     assert "k=$\\frac$" in text
     assert [one.get_text() for one in ax.get_legend().get_texts()] == [" _p", "q"]

@@ -83,7 +83,7 @@ def test_several_queries_are_coloured_by_their_names() -> None:
     ax = timeline(acep.match(events, queries))
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [" _up $x", "down"]
     assert [len(patch.get_path().vertices) // 5 for patch in ax.patches] == [3, 1]
-    assert "_up $x" in acep.plots.canvas.as_image(ax.figure, "svg").decode()
+    assert "_up $x" in acep.plots.images.as_image(ax.figure, "svg").decode()
 
 
 def test_keys_of_several_attributes_and_of_several_queries() -> None:
@@ -123,7 +123,7 @@ def test_times_of_the_calendar_and_other_times() -> None:
             with pytest.raises(acep.DataError, match="beyond the years"):
                 timeline([match({}, first, last)])
             continue
-        acep.plots.canvas.as_image(timeline([match({}, first, last)]).figure, "svg")
+        acep.plots.images.as_image(timeline([match({}, first, last)]).figure, "svg")
     with pytest.raises(acep.DataError, match="integers as times, and others dates"):
         timeline([match({}, 1, 2), match({}, day, day)])
 
@@ -174,7 +174,7 @@ def test_matches_that_were_taken_back_are_not_drawn() -> None:
 def test_no_matches_are_said_to_be_none() -> None:
     ax = timeline(acep.match({"ts": [1], "type": ["a"]}, acep.regex("ab", within=5)))
     assert ax.get_title(loc="left") == "no matches"
-    acep.plots.canvas.as_image(ax.figure, "png")
+    acep.plots.images.as_image(ax.figure, "png")
 
 
 def test_very_many_matches_are_thinned_and_the_title_says_so() -> None:

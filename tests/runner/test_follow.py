@@ -124,7 +124,7 @@ def test_under_a_budget_of_work_it_gives_up_what_one_process_gives_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where nothing is known of later events, so that it does not matter how the stream is cut."""
-    monkeypatch.setattr("acep.native.session.WAYS", (0, 1))
+    monkeypatch.setattr("acep.native.session.STRATEGIES", (0, 1))
     rng = random.Random(5)
     table = pa.table({"ts": range(4000), "type": rng.choices("ab", k=4000), "x": [rng.random() for _ in range(4000)]})
     query = acep.parse(

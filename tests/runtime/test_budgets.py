@@ -53,13 +53,13 @@ def test_an_ample_budget_is_exact_and_says_so() -> None:
 
 
 def test_recall_is_counted_when_a_report_is_read_and_is_what_it_was_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted, so_far = [0], SampledUnits.tallies_so_far
+    counted, tallies = [0], SampledUnits.tallies
 
     def counting(*args: Any) -> Any:
         counted[0] += 1
-        return so_far(*args)
+        return tallies(*args)
 
-    monkeypatch.setattr(SampledUnits, "tallies_so_far", counting)
+    monkeypatch.setattr(SampledUnits, "tallies", counting)
     query, events = acep.parse(QUERY.replace("b.x - a.x = 0", "[x]")), pa.table(rows(16_000))
     how: dict[str, Any] = {"budget": Budget(work=1, estimate=0.3), "seed": 2}
     later, at_once, told = acep.Matcher(query, **how), acep.Matcher(query, **how), []

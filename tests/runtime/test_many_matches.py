@@ -121,7 +121,7 @@ def test_blocks_under_a_budget_of_work_are_bounded() -> None:
     script = RISING.replace("EVENTS", "8000")
     script += """
 from acep.native import session
-session.WAYS = 0, session.NEVER
+session.STRATEGIES = 0, session.NEVER
 budget = acep.Budget(work=8.3)
 before = peak()
 matcher = acep.Matcher(asked, budget=budget)

@@ -91,7 +91,7 @@ def test_matches_are_given_before_the_stream_ends() -> None:
 
 
 def test_more_matches_of_one_time_than_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(made, "HELD", 500)
+    monkeypatch.setattr(made, "SORT_LIMIT", 500)
     query = acep.regex("ab", within=5)
     table = pa.table({"ts": [7] * 200, "type": ["a", "b"] * 100})
     run = Passing(query, table.schema, 200, output="matches", counts=True, **NAMES)

@@ -339,7 +339,7 @@ def test_punctuations_that_the_time_has_passed_are_dropped() -> None:
     for ts in range(1000):
         matcher.push(rows((ts, "a", f"k{ts}")))
         matcher.advance(ts, key={"k": f"k{ts}"})
-        many = max(many, len(matcher._tables.arrivals.said))
+        many = max(many, len(matcher._tables.arrivals.punctuations))
     assert 11 <= many <= 2 * 11 + 17
 
 

@@ -53,7 +53,7 @@ pytestmark = pytest.mark.long
 @pytest.fixture(autouse=True)
 def _without_a_known_future(monkeypatch: pytest.MonkeyPatch) -> None:
     """The known future depends on how a stream is cut, and with it the result under a budget."""
-    monkeypatch.setattr("acep.native.session.WAYS", (0, 1))
+    monkeypatch.setattr("acep.native.session.STRATEGIES", (0, 1))
 
 
 pytest.importorskip("acep.native._native")

@@ -34,7 +34,7 @@ def rows(batch):
 
 def one(batch, bucket, run):
     versions = task(run)
-    found = versions.before(batch)
+    found = versions.begin_batch(batch)
     assert set(found) == (set(range(BUCKETS)) if batch else set()), found
     for each in found.values():
         assert versions.read(each) == state(batch - 1, each.bucket)
@@ -80,7 +80,7 @@ def ended(pid):
 def all_whole():
     # Every file that has the name of a version is a whole one.
     for batch in filter(str.isdigit, os.listdir(CALLED)):
-        for each in task(1)._found(int(batch)):
+        for each in task(1)._list_versions(int(batch)):
             assert task(1).read(each) == state(int(batch), each.bucket)
 
 def told():

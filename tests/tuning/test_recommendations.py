@@ -211,7 +211,7 @@ def test_a_cpu_share_that_pays_for_the_exact_run_says_so() -> None:
 
 @pytest.mark.parametrize("window", ["80", "80 EVENTS"])
 def test_each_shorter_window_is_what_match_finds(window: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("acep.native.session.WAYS", (0, 1))  # as under a budget
+    monkeypatch.setattr("acep.native.session.STRATEGIES", (0, 1))  # as under a budget
     query = HEAVY.format(key="", window=window)
     tuning = acep.tune(stream(7, 1500), query, target_recall=0.5, effort=8_000_000)
     table = tuning.sample.table

@@ -54,7 +54,7 @@ def query(seed: int) -> str:
 @pytest.fixture(autouse=True)
 def _ignored_future(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no run use what a batch tells of later events, as a tuning does not."""
-    monkeypatch.setattr("acep.native.session.WAYS", (0, NEVER))
+    monkeypatch.setattr("acep.native.session.STRATEGIES", (0, NEVER))
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_the_recommended_budget_reaches_the_target(seed: int, of: str) -> None:
 
 
 def test_error_steps_are_exact_runs(tuned: dict[int, acep.Tuning], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("acep.native.session.WAYS", (0, 1))  # as under a budget
+    monkeypatch.setattr("acep.native.session.STRATEGIES", (0, 1))  # as under a budget
     found = tuned[1]
     assert [step.errors for step in found.errors] == [0, 1, 2]
     for step in found.errors:

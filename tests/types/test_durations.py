@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import acep
-from acep.events.durations import duration_of, duration_words, in_unit, iso_duration
+from acep.events.durations import convert_to_unit, duration_of, duration_words, iso_duration
 from acep.explain.stages import explain
 from acep.explain.why import why
 from acep.native.compiled import why_not
@@ -263,7 +263,7 @@ def test_scalars_and_columns_are_rounded_alike() -> None:
     for numbers in (np.array(ticks), np.array(whole)):
         for tick in (1, 1_000, 10**6, 10**9, 60 * 10**9):
             for unit in (u for u in UNITS if tick % UNITS[u] == 0):
-                values, beyond = in_unit(numbers, Fraction(tick), pa.duration(unit))
+                values, beyond = convert_to_unit(numbers, Fraction(tick), pa.duration(unit))
                 for number, value, out in zip(numbers.tolist(), values.tolist(), beyond.tolist(), strict=True):
                     one = duration_of(number, Fraction(tick), pa.duration(unit))
                     assert (one is None) is out

@@ -13,7 +13,7 @@ import pyarrow as pa
 from acep.errors import DataError, suggest
 from acep.events.columns import TICKS_NS, UNIT_NS
 from acep.events.files.exponents import first_beyond
-from acep.events.files.far_times import in_reach
+from acep.events.files.far_times import check_reach
 from acep.events.files.whole_numbers import WHY, equals_no_double
 from acep.events.nested import has_text, is_list, json_text
 
@@ -25,9 +25,9 @@ __all__ = [
     "cast_of",
     "casts_of",
     "check_time_cast",
-    "finer",
+    "elements_error",
     "finest_time",
-    "no_elements",
+    "with_nanoseconds",
 ]
 
 TYPES = {
@@ -116,7 +116,7 @@ def casts_of(cast: object, ts: str = "ts", unit: str | None = None) -> dict[str,
     return casts
 
 
-def no_elements(name: str) -> DataError:
+def elements_error(name: str) -> DataError:
     """Return the error for a cast of all elements of a list where they have a type already."""
     return DataError(
         f"cast: the elements of a list, `{name}`, are cast in JSON Lines only",
@@ -137,7 +137,7 @@ def check_time_cast(ts: str, casts: Mapping[str, Cast]) -> None:
     )
 
 
-def finer(cast: Cast) -> Cast | None:
+def with_nanoseconds(cast: Cast) -> Cast | None:
     """Return the same cast to nanoseconds, or ``None`` if it is no cast to times, or is to nanoseconds already."""
     if not pa.types.is_timestamp(cast.type) or cast.type.unit == "ns":
         return None
@@ -218,7 +218,7 @@ def _from_text(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
         _refuse("a number to which no double is near")
     if pa.types.is_floating(wanted) and equals_no_double(trimmed):
         _refuse(WHY)
-    return in_reach(trimmed, trimmed.cast(wanted))
+    return check_reach(trimmed, trimmed.cast(wanted))
 
 
 def _refuse(reason: str) -> Any:
@@ -241,18 +241,20 @@ def _times(column: pa.ChunkedArray, cast: Cast, *, text: bool) -> pa.ChunkedArra
     if text:
         numbers = pc.all(pc.match_substring_regex(pc.utf8_trim_whitespace(column), NUMBER)).as_py()
         if numbers and len(column) > column.null_count:
-            return _counted(_from_text(column, pa.decimal128(38, 9)), cast)
+            return _times_of_counts(_from_text(column, pa.decimal128(38, 9)), cast)
         try:
-            return in_reach(column, column.cast(cast.type))
+            return check_reach(column, column.cast(cast.type))
         except pa.ArrowInvalid:
-            return in_reach(column, column.cast(pa.timestamp(cast.type.unit, "UTC")))
+            return check_reach(column, column.cast(pa.timestamp(cast.type.unit, "UTC")))
     if pa.types.is_floating(data_type):
         # The value of a float is the number that it is printed as.
-        return _counted(pc.if_else(pc.is_nan(column), None, column).cast(pa.string()).cast(pa.decimal128(38, 9)), cast)
-    return _counted(column.cast(pa.decimal128(38, 9)), cast)
+        return _times_of_counts(
+            pc.if_else(pc.is_nan(column), None, column).cast(pa.string()).cast(pa.decimal128(38, 9)), cast
+        )
+    return _times_of_counts(column.cast(pa.decimal128(38, 9)), cast)
 
 
-def _counted(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
+def _times_of_counts(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
     """Convert decimals that count units of time since 1970 to times."""
     import pyarrow.compute as pc
 
@@ -277,7 +279,7 @@ def bad_rows(column: pa.ChunkedArray, convert: Callable[[pa.ChunkedArray], Any])
     """Find the rows whose values ``convert`` rejects, by bisection."""
     rows: list[int] = []
 
-    def look(begin: int, stop: int) -> None:
+    def bisect(begin: int, stop: int) -> None:
         if begin == stop:
             return
         try:
@@ -287,8 +289,8 @@ def bad_rows(column: pa.ChunkedArray, convert: Callable[[pa.ChunkedArray], Any])
                 rows.append(begin)
                 return
             middle = (begin + stop) // 2
-            look(begin, middle)
-            look(middle, stop)
+            bisect(begin, middle)
+            bisect(middle, stop)
 
-    look(0, len(column))
+    bisect(0, len(column))
     return rows

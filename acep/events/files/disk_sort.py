@@ -8,20 +8,20 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["sorted_on_disk"]
+__all__ = ["sort_on_disk"]
 
 RUN = 24 << 20  # bytes of a run
 ROWS = 1 << 14  # rows of a run that are in memory while runs are merged
 FAN = 48  # runs that are merged at once
 
 
-def sorted_on_disk(tables: Iterator[pa.Table], keys: Sequence[str], folder: Path) -> Iterator[pa.Table]:
+def sort_on_disk(tables: Iterator[pa.Table], keys: Sequence[str], folder: Path) -> Iterator[pa.Table]:
     """Yield the rows of tables of one schema in the order of ``keys``, which must be unique.
 
     >>> import tempfile
     >>> parts = [pa.table({"t": [3, 1], "row": [0, 1]}), pa.table({"t": [2, 1], "row": [2, 3]})]
     >>> with tempfile.TemporaryDirectory() as name:
-    ...     [table.column("row").to_pylist() for table in sorted_on_disk(iter(parts), ["t", "row"], Path(name))]
+    ...     [table.column("row").to_pylist() for table in sort_on_disk(iter(parts), ["t", "row"], Path(name))]
     [[1, 3, 2, 0]]
     """
     runs: list[Path] = []
@@ -45,28 +45,28 @@ def sorted_on_disk(tables: Iterator[pa.Table], keys: Sequence[str], folder: Path
         waiting_tables.append(table)
         size += table.nbytes
         if size > RUN:
-            runs.append(write(iter([_sorted(waiting_tables, keys)])))
+            runs.append(write(iter([_sort_tables(waiting_tables, keys)])))
             waiting_tables, size = [], 0
     if not runs:
         if waiting_tables:
-            yield _sorted(waiting_tables, keys)
+            yield _sort_tables(waiting_tables, keys)
         return
     if waiting_tables:
-        runs.append(write(iter([_sorted(waiting_tables, keys)])))
+        runs.append(write(iter([_sort_tables(waiting_tables, keys)])))
         waiting_tables = []
     while len(runs) > FAN:
-        runs = [*runs[FAN:], write(_merged(runs[:FAN], keys))]
-    yield from _merged(runs, keys)
+        runs = [*runs[FAN:], write(_merge_runs(runs[:FAN], keys))]
+    yield from _merge_runs(runs, keys)
 
 
-def _sorted(tables: list[pa.Table], keys: Sequence[str]) -> pa.Table:
+def _sort_tables(tables: list[pa.Table], keys: Sequence[str]) -> pa.Table:
     import pyarrow.compute as pc
 
     table = pa.concat_tables(tables).combine_chunks()
     return table.take(pc.sort_indices(table, sort_keys=[(key, "ascending") for key in keys]))
 
 
-def _merged(runs: Sequence[Path], keys: Sequence[str]) -> Iterator[pa.Table]:
+def _merge_runs(runs: Sequence[Path], keys: Sequence[str]) -> Iterator[pa.Table]:
     """Yield the rows of sorted runs in order, and remove the files afterwards."""
     with_files = [pa.OSFile(str(path), "rb") for path in runs]
     readers = [iter(pa.ipc.open_stream(file)) for file in with_files]
@@ -83,7 +83,7 @@ def _merged(runs: Sequence[Path], keys: Sequence[str]) -> Iterator[pa.Table]:
                 if n_due:
                     due.append(head.slice(0, n_due))
                 first_batches[i] = head.slice(n_due) if n_due < head.num_rows else _next(readers[i])
-            yield _sorted(due, keys)
+            yield _sort_tables(due, keys)
     finally:
         for file in with_files:
             file.close()

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from acep.events.buffers import joined
+from acep.events.buffers import join_chunks
 from acep.events.columns import UNIT_NS
 
-__all__ = ["in_reach"]
+__all__ = ["check_reach"]
 
 WRAPS = int(pa.__version__.partition(".")[0]) < 23
 DAY_NS = 86_400 * 10**9
 YEAR_1 = -719_162  # days from 1970 to its beginning
 
 
-def in_reach(texts: pa.Array | pa.ChunkedArray, times: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def check_reach(texts: pa.Array | pa.ChunkedArray, times: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return ``times``, which Arrow has read from ``texts``.
 
     Raises :class:`pyarrow.ArrowInvalid` if a text is of the year 0, which no calendar has, or if some are in another
     year than the text says, as newer versions do.
 
-    >>> in_reach(pa.array(["2024-01-31"]), pa.array(["2024-01-31"]).cast(pa.timestamp("ns")))[0].as_py().year
+    >>> check_reach(pa.array(["2024-01-31"]), pa.array(["2024-01-31"]).cast(pa.timestamp("ns")))[0].as_py().year
     2024
     """
     if pa.types.is_date(times.type) or (pa.types.is_timestamp(times.type) and times.type.unit != "ns"):
@@ -44,7 +44,7 @@ def _refuse_year_0(texts: pa.Array | pa.ChunkedArray, times: pa.Array | pa.Chunk
     times before the second day of the year 1 are looked at as texts."""
     if not len(times):
         return
-    ticks, is_null = joined(times if isinstance(times, pa.ChunkedArray) else pa.chunked_array([times]))
+    ticks, is_null = join_chunks(times if isinstance(times, pa.ChunkedArray) else pa.chunked_array([times]))
     ticks_a_day = DAY_NS // UNIT_NS["d" if pa.types.is_date32(times.type) else getattr(times.type, "unit", "ms")]
     is_early = ticks < (YEAR_1 + 1) * ticks_a_day
     rows = (is_early if is_null is None else is_early & ~is_null).nonzero()[0]

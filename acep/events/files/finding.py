@@ -58,7 +58,7 @@ def sources_of(paths: Paths, options: Options, folder: Path) -> list[EventFile]:
         raise DataError("standard input can be read once", hint="give `-` once", code="file_read")
     files: list[EventFile] = []
     for text in texts:
-        files += _meant(text, options, folder, len(files))
+        files += _files_of_text(text, options, folder, len(files))
     seen_targets = set[Path]()
     for file in files:
         if (target := file.path.resolve()) in seen_targets:
@@ -70,7 +70,7 @@ def sources_of(paths: Paths, options: Options, folder: Path) -> list[EventFile]:
     return [file for file, state in zip(files, states, strict=True) if state.st_size]
 
 
-def _meant(text: str, options: Options, folder: Path, number: int) -> list[EventFile]:
+def _files_of_text(text: str, options: Options, folder: Path, number: int) -> list[EventFile]:
     form = options.format
     if text == STDIN:
         if form is None:
@@ -79,15 +79,17 @@ def _meant(text: str, options: Options, folder: Path, number: int) -> list[Event
                 hint='format="csv", "tsv", "jsonl" or "parquet"',
                 code="file_read",
             )
-        return [_spooled(None, "standard input", form, options, folder, number)]
+        return [_spool_file(None, "standard input", form, options, folder, number)]
     try:
-        paths, where, unread, refused = _named(text, form)
+        paths, where, unread, refused = _resolve_text(text, form)
         if unread:
             warn_of_others(unread, where or text)
         if refused:
             warn_of_refused(refused, where or text)
         return (
-            [_file(paths[0], options, folder, number)] if where is None else _all(paths, where, options, folder, number)
+            [_file(paths[0], options, folder, number)]
+            if where is None
+            else _files_of_paths(paths, where, options, folder, number)
         )
     except DataError:
         raise
@@ -95,7 +97,7 @@ def _meant(text: str, options: Options, folder: Path, number: int) -> list[Event
         raise DataError(f"`{text}` cannot be read: {reason_of(wrong)}", code="file_read") from None
 
 
-def _named(text: str, form: str | None) -> tuple[list[Path], str | None, list[str], dict[str, str]]:
+def _resolve_text(text: str, form: str | None) -> tuple[list[Path], str | None, list[str], dict[str, str]]:
     """Return the paths that a text means, the words for a glob or a folder (``None``: it names one file), the files of
     a folder that are left out because of their names, and what is left out because it is no file of its own, with the
     reasons: a pipe, for instance, would wait for whoever writes to it."""
@@ -108,8 +110,8 @@ def _named(text: str, form: str | None) -> tuple[list[Path], str | None, list[st
     if path.is_dir():
         walk = walk_folder(path)
         names = sorted(walk.files, key=Path)
-        unread = [name for name in names if not _known(name, form)]
-        return [path / name for name in names if _known(name, form)], f"the folder `{text}`", unread, walk.refused
+        unread = [name for name in names if not _has_format(name, form)]
+        return [path / name for name in names if _has_format(name, form)], f"the folder `{text}`", unread, walk.refused
     return [path], None, [], {}
 
 
@@ -133,14 +135,14 @@ def regular_files(paths: Paths) -> list[Path] | None:
     named_paths: list[Any] = [*paths] if isinstance(paths, list | tuple) else [paths]
     texts = [str(os.fspath(path)) for path in named_paths]
     try:
-        files = [path for text in texts for path in _named(text, None)[0] if not path.is_dir()]
+        files = [path for text in texts for path in _resolve_text(text, None)[0] if not path.is_dir()]
         can_reread = STDIN not in texts and all(path.is_file() for path in files)
     except (OSError, ValueError):
         return None
     return files if can_reread else None
 
 
-def _all(paths: list[Path], where: str, options: Options, folder: Path, number: int) -> list[EventFile]:
+def _files_of_paths(paths: list[Path], where: str, options: Options, folder: Path, number: int) -> list[EventFile]:
     files = [p for p in paths if not p.is_dir()]
     if not files:
         hint = None if options.format is not None else "names of files of events end in .csv, .tsv, .jsonl, .parquet"
@@ -148,7 +150,7 @@ def _all(paths: list[Path], where: str, options: Options, folder: Path, number: 
     return [_file(p, options, folder, number + i) for i, p in enumerate(files)]
 
 
-def _known(name: str, form: str | None) -> bool:
+def _has_format(name: str, form: str | None) -> bool:
     return form is not None or split_format(name)[0] is not None
 
 
@@ -158,7 +160,7 @@ def _file(path: Path, options: Options, folder: Path, number: int) -> EventFile:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        raise _missing(path) from None
+        raise _missing_error(path) from None
     if form is None and form_of_name is None:
         format_of(path)  # raises an error with a hint
     form = form_of_name or form
@@ -170,7 +172,7 @@ def _file(path: Path, options: Options, folder: Path, number: int) -> EventFile:
         )
     if stat.S_ISREG(mode):
         return EventFile(_utf8_path(path, folder, number), str(path), form, packed)
-    return _spooled(path, str(path), form, options, folder, number, packed)
+    return _spool_file(path, str(path), form, options, folder, number, packed)
 
 
 def _utf8_path(path: Path, folder: Path, number: int) -> Path:
@@ -184,7 +186,7 @@ def _utf8_path(path: Path, folder: Path, number: int) -> Path:
     return path
 
 
-def _missing(path: Path) -> DataError:
+def _missing_error(path: Path) -> DataError:
     try:
         suggestion = suggest(path.name, [p.name for p in path.parent.iterdir()])
     except OSError:
@@ -196,7 +198,7 @@ def _missing(path: Path) -> DataError:
     )
 
 
-def _spooled(
+def _spool_file(
     path: Path | None, name: str, form: str, options: Options, folder: Path, number: int, packed: str | None = None
 ) -> EventFile:
     """Copy the bytes of a pipe or of standard input to a file."""

@@ -129,14 +129,14 @@ def files_of_glob(text: str) -> list[Path]:
     As in a shell, ``*`` matches no name that begins with a point.
     """
     is_deep = "**" in Path(text).parts
-    paths = _matched(Path(text)) if is_deep else map(Path, glob.glob(text))  # noqa: PTH207 - it may name any folder
+    paths = _match_pattern(Path(text)) if is_deep else map(Path, glob.glob(text))  # noqa: PTH207 - it may name any folder
     firsts: dict[Path, Path] = {}
     for path in sorted(paths, key=lambda path: (path.is_symlink(), path)):
         firsts.setdefault(path.resolve(), path)
     return sorted(firsts.values())
 
 
-def _matched(pattern: Path) -> Iterator[Path]:
+def _match_pattern(pattern: Path) -> Iterator[Path]:
     """Yield the paths that a pattern with ``**`` matches."""
     n_plain = next(i for i, part in enumerate(pattern.parts) if glob.has_magic(part))
     start, wanted = Path(*pattern.parts[:n_plain]), pattern.parts[n_plain:]
@@ -153,16 +153,16 @@ def _fits(parts: Sequence[str], wanted: Sequence[str]) -> bool:
     fitting = {0}  # how many parts of the pattern may have been used up
     for part in parts:
         used = set[int]()
-        for n_used in _skipped(fitting, wanted):
+        for n_used in _skip_stars(fitting, wanted):
             if n_used < len(wanted) and wanted[n_used] == "**":
                 used.add(n_used)
             elif n_used < len(wanted) and fnmatch.fnmatchcase(part, wanted[n_used]):
                 used.add(n_used + 1)
         fitting = used
-    return len(wanted) in _skipped(fitting, wanted)
+    return len(wanted) in _skip_stars(fitting, wanted)
 
 
-def _skipped(fitting: set[int], wanted: Sequence[str]) -> set[int]:
+def _skip_stars(fitting: set[int], wanted: Sequence[str]) -> set[int]:
     """Return the numbers with those that are reached where ``**`` stands for nothing."""
     reached = set(fitting)
     for n_used in range(len(wanted)):

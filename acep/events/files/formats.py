@@ -40,12 +40,12 @@ def format_of(path: str | os.PathLike[str]) -> str:
     """
     form, packed = split_format(path)
     if form is None or (form == "parquet" and packed is not None):
-        hint = f'its name must end in {LISTED}; or say what it is, as format="{_guessed(path)}"'
+        hint = f'its name must end in {LISTED}; or say what it is, as format="{_guess_format(path)}"'
         raise DataError(f"`{path}` is not named like a file of events", hint=hint, code="file_read")
     return form
 
 
-def _guessed(path: str | os.PathLike[str]) -> str:
+def _guess_format(path: str | os.PathLike[str]) -> str:
     """Return the format that the first bytes of a file look like."""
     try:
         with open_bytes(Path(path), split_format(path)[1]) if Path(path).is_file() else io.BytesIO() as stream:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.buffers import joined
+from acep.events.buffers import join_chunks
 from acep.events.files.casts import as_cast
 from acep.events.files.whole_numbers import is_inexact
 
@@ -106,7 +106,7 @@ def large_rows(values: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     >>> large_rows(pa.chunked_array([[1.5, 2.0**53]])).tolist()
     [1]
     """
-    numbers, is_null = joined(values)
+    numbers, is_null = join_chunks(values)
     if pa.types.is_integer(values.type):
         if not len(numbers) or (numbers.min() >= -EXACT and numbers.max() <= EXACT):
             return np.empty(0, np.int64)

@@ -14,7 +14,7 @@ from acep.events.files.csv.cell_sorts import COMMAS, DIGITS, NUMBERS, TEXTS, UNZ
 from acep.events.files.csv.csv_files import CsvFile
 from acep.events.files.json.json_lines import JsonFile
 from acep.events.files.options import Options
-from acep.events.times import quoted
+from acep.events.times import quote_scalar
 
 __all__ = [
     "Cell",
@@ -199,4 +199,4 @@ def shown_value(value: pa.Scalar, file: object) -> str:
     """Return a value that a cast refuses as messages quote it; a text of CSV as it is in the file."""
     if isinstance(file, CsvFile) and pa.types.is_string(value.type):
         return repr(file.as_written(value.as_py()))
-    return quoted(value)
+    return quote_scalar(value)

@@ -82,7 +82,7 @@ class Options:
                 code="option_invalid",
             )
 
-    def wanted(self, names: Sequence[str], file: str = "") -> list[str]:
+    def columns_to_read(self, names: Sequence[str], file: str = "") -> list[str]:
         """Return the columns of a file to read. If a column that is used is missing, return all, so that the error can
         be explained. ``a.b`` may be a field of a column ``a``.
 

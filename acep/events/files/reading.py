@@ -92,4 +92,4 @@ def read_events(
         max_columns=max_columns,
     )
     with open_events(paths, options) as events:
-        return events.whole()
+        return events.read_all()

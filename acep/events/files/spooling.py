@@ -35,7 +35,7 @@ def spool(path: Path | None, copy_path: Path, form: str, packed: str | None, opt
             for chunk in _chunks(path, name):
                 if not head:
                     head = chunk
-                    is_text = form != "parquet" and packed is None and _packed(head) is None
+                    is_text = form != "parquet" and packed is None and _detect_compression(head) is None
                     lines = _LineLimit(name, head, options) if is_text and not options.skip_bad_lines else None
                 copy.write(chunk)
                 if lines is not None:
@@ -47,7 +47,7 @@ def spool(path: Path | None, copy_path: Path, form: str, packed: str | None, opt
     except (OSError, ValueError, AttributeError, TypeError) as wrong:
         quoted_name = name if path is None else f"`{name}`"
         raise DataError(f"{quoted_name} cannot be read: {reason_of(wrong)}", code="file_read") from None
-    return _packed(head) if packed is None and form != "parquet" else packed
+    return _detect_compression(head) if packed is None and form != "parquet" else packed
 
 
 def _chunks(path: Path | None, name: str) -> Iterator[bytes]:
@@ -88,7 +88,7 @@ class _LineLimit:
             self.size = len(chunk) - chunk.rfind(b"\n") - 1
 
 
-def _packed(head: bytes) -> str | None:
+def _detect_compression(head: bytes) -> str | None:
     """Return the compression of a pipe by its first bytes, or ``None``."""
     if head[:2] == b"\x1f\x8b":
         return COMPRESSED[".gz"]

@@ -16,17 +16,17 @@ import pyarrow as pa
 
 from acep.errors import DataError, DataWarning, QueryError, warn_caller
 from acep.events.duplicates import settle_duplicates
-from acep.events.fields import again_error, check_names, column_at, fields_of, null_error
+from acep.events.fields import check_names, column_at, fields_of, null_error, repeat_error
 from acep.events.files.casts import as_cast, bad_rows, cast_column
 from acep.events.files.csv.csv_files import CsvFile
-from acep.events.files.csv.csv_values import typed
-from acep.events.files.disk_sort import sorted_on_disk
+from acep.events.files.csv.csv_values import convert_texts
+from acep.events.files.disk_sort import sort_on_disk
 from acep.events.files.finding import Paths, sources_of
 from acep.events.files.formats import reason_of
 from acep.events.files.json.json_lines import JsonFile, columns_of
 from acep.events.files.odd_values import OddColumn
 from acep.events.files.options import BadLines, Options
-from acep.events.files.survey import Part, Survey, survey, without
+from acep.events.files.survey import Part, Survey, drop_rows, survey
 from acep.events.files.text_columns import values_of
 from acep.events.nested import place_of
 
@@ -62,24 +62,24 @@ class EventStream:
         """Yield the events in batches, in the order of (``ts``, ``seq``, row); a small stream as one table in the order
         of its rows."""
         if self.small:
-            table = self.whole()
+            table = self.read_all()
             checked = self._options.checks_ids and not self._options.drop_duplicates
             yield settle_duplicates(table, self._options.id, place_of=self.place_of) if checked else table
             return
         blocks = self._blocks()
         if self.sorted_on_disk:
             keys = [name for name in (self._options.ts, self._options.seq) if name is not None]
-            blocks = sorted_on_disk(_numbered(blocks), [*keys, ROW], self._folder)
+            blocks = sort_on_disk(_number_rows(blocks), [*keys, ROW], self._folder)
         for table in blocks:
             for start in range(0, table.num_rows, ROWS):
                 yield table.slice(start, ROWS)
 
-    def whole(self) -> pa.Table:
+    def read_all(self) -> pa.Table:
         """Return all events, in the order of their rows."""
         tables = list(self._blocks())
         return pa.concat_tables(tables) if tables else self.schema.empty_table()
 
-    def once(self) -> EventStream:
+    def settle_ids(self) -> EventStream:
         """Return the events without the rows whose ids came before. The ids are sorted, on disk if necessary.
 
         Raises :class:`DataError` for an id that is null, and for one that came before if it is refused.
@@ -92,7 +92,7 @@ class EventStream:
         rows.mkdir()
         repeated_rows = (pa.table({ROW: numbers}) for numbers in self._rows_again())
         with path.open("wb") as file:
-            for table in sorted_on_disk(repeated_rows, [ROW], rows):
+            for table in sort_on_disk(repeated_rows, [ROW], rows):
                 file.write(table.column(ROW).to_numpy().tobytes())
         size = path.stat().st_size // 8
         if not size:
@@ -116,7 +116,7 @@ class EventStream:
         ids.mkdir()
 
         def columns() -> Iterator[pa.Table]:
-            for table in _numbered(self._blocks()):
+            for table in _number_rows(self._blocks()):
                 column = column_at(table, name)
                 assert column is not None
                 if column.null_count:
@@ -124,11 +124,11 @@ class EventStream:
                     raise null_error(name, row.as_py(), self.place_of(row.as_py()))
                 yield pa.table({"id": column, ROW: table.column(ROW)})
 
-        for table in sorted_on_disk(columns(), ["id", ROW], ids):
+        for table in sort_on_disk(columns(), ["id", ROW], ids):
             repeated_rows = list[int]()
             for value, row in zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True):
                 if value == last and not self._options.drop_duplicates:
-                    raise again_error(name, value, row, self.place_of(row))
+                    raise repeat_error(name, value, row, self.place_of(row))
                 if value == last:
                     repeated_rows.append(row)
                 last = value
@@ -139,9 +139,9 @@ class EventStream:
         first = 0
         for part in self._survey.parts:
             n_rows = 0
-            for table in _kept(part, self._survey.types, self._options):
+            for table in _read_rows(part, self._survey.types, self._options):
                 size = table.num_rows
-                yield self._without_duplicates(_shaped(table, self.schema, part, n_rows), first)
+                yield self._without_duplicates(_fit_schema(table, self.schema, part, n_rows), first)
                 first += size
                 n_rows += size
 
@@ -152,7 +152,7 @@ class EventStream:
         begin, end = np.searchsorted(self._left_out, [first, first + table.num_rows])
         if begin == end:
             return table
-        return without(table, (self._left_out[begin:end] - first).tolist())
+        return drop_rows(table, (self._left_out[begin:end] - first).tolist())
 
 
 @contextmanager
@@ -196,7 +196,7 @@ def open_events(paths: Paths, options: Options) -> Iterator[EventStream]:
             has_ids = options.checks_ids and options.id is not None and options.id in fields_of(events.schema)
             # The ids of a small stream are looked at as it is matched, unless some rows are left out.
             if has_ids and (options.drop_duplicates if small else not first_pass.rising):
-                events = events.once()
+                events = events.settle_ids()
             yield events
     except QueryError as wrong:
         names = [name for name in odd_columns if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", wrong.text or "")]
@@ -214,16 +214,16 @@ def open_events(paths: Paths, options: Options) -> Iterator[EventStream]:
         ) from None
 
 
-def _kept(part: Part, types: Mapping[str, pa.DataType], options: Options) -> Iterator[pa.Table]:
+def _read_rows(part: Part, types: Mapping[str, pa.DataType], options: Options) -> Iterator[pa.Table]:
     """Yield the rows of a file with their casts, without the rows that are skipped."""
     first_row, next_dropped = 0, 0
-    for raw_table in _raw(part, types, options):
+    for raw_table in _read_file(part, types, options):
         table, size = raw_table, raw_table.num_rows
         stop = next_dropped
         while stop < len(part.dropped) and part.dropped[stop] < first_row + size:
             stop += 1
         if stop > next_dropped:
-            table = without(table, [row - first_row for row in part.dropped[next_dropped:stop]])
+            table = drop_rows(table, [row - first_row for row in part.dropped[next_dropped:stop]])
         first_row, next_dropped = first_row + size, stop
         for name, cast in options.casts.items():
             if name in table.column_names:
@@ -231,7 +231,7 @@ def _kept(part: Part, types: Mapping[str, pa.DataType], options: Options) -> Ite
         yield table
 
 
-def _raw(part: Part, types: Mapping[str, pa.DataType], options: Options) -> Iterator[pa.Table]:
+def _read_file(part: Part, types: Mapping[str, pa.DataType], options: Options) -> Iterator[pa.Table]:
     file = part.file
     if isinstance(file, CsvFile):
         yield from file.values({n: pa.string() if n in options.casts else types[n] for n in file.wanted})
@@ -257,10 +257,10 @@ def _texts_as(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
         fields = [pa.concat_arrays(part.chunks) for part in inner] if len(column) else [part.chunk(0) for part in inner]
         mask = pa.concat_arrays([chunk.is_null() for chunk in column.chunks])
         return pa.chunked_array([pa.StructArray.from_arrays(fields, fields=list(wanted), mask=mask)])
-    return typed(column, wanted) if len(column) < ROWS else values_of(column, wanted)
+    return convert_texts(column, wanted) if len(column) < ROWS else values_of(column, wanted)
 
 
-def _shaped(table: pa.Table, schema: pa.Schema, part: Part, n_rows: int) -> pa.Table:
+def _fit_schema(table: pa.Table, schema: pa.Schema, part: Part, n_rows: int) -> pa.Table:
     """Return the table with the columns of the whole stream; ``n_rows`` of its file came before."""
     if table.schema.names == schema.names and table.schema.types == schema.types:
         return table
@@ -290,7 +290,7 @@ def _as_field(column: pa.ChunkedArray, field: pa.Field, part: Part, n_rows: int)
         ) from None
 
 
-def _numbered(blocks: Iterator[pa.Table]) -> Iterator[pa.Table]:
+def _number_rows(blocks: Iterator[pa.Table]) -> Iterator[pa.Table]:
     row = 0
     for table in blocks:
         yield table.append_column(ROW, pa.array(range(row, row + table.num_rows), pa.int64()))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import pyarrow as pa
 
 from acep.errors import DataError, suggest
-from acep.events.files.casts import as_cast, finest_time, no_elements
+from acep.events.files.casts import as_cast, elements_error, finest_time
 from acep.events.files.csv.csv_files import CsvFile
 from acep.events.files.json.json_lines import JsonFile, columns_of
 from acep.events.files.json.json_shapes import JsonShape
@@ -15,7 +15,7 @@ from acep.events.files.json.used_names import part_within
 from acep.events.files.odd_values import no_integer
 from acep.events.files.options import Options
 from acep.events.files.parquet.parquet_files import ParquetFile
-from acep.events.nested import roots_with, way_to
+from acep.events.nested import path_to, roots_with
 from acep.pattern.list_parts import CONTAINS, list_of, list_part
 
 __all__ = ["casts_to_come", "check_integers", "check_stream", "types_of_stream"]
@@ -38,9 +38,9 @@ def check_stream(files: Sequence[File], shapes: Mapping[str, JsonShape], options
                 code="data_column",
             )
     for name in options.columns or ():
-        if way_to(schema, name) is None and (why := _no_part(name, shapes)) is not None:
+        if path_to(schema, name) is None and (why := _no_part(name, shapes)) is not None:
             raise DataError(why, hint=f"`{name}` is used; write all lines alike", code="data_type")
-        if way_to(schema, name) is None and name not in names and (cast := _cast_around(name, fields, options)):
+        if path_to(schema, name) is None and name not in names and (cast := _cast_around(name, fields, options)):
             raise DataError(
                 f"cast: `{cast}` is made one {options.casts[cast].text}, and `{name}`, a part of it, is used",
                 hint=f"leave the cast of `{cast}` out",
@@ -53,7 +53,7 @@ def check_stream(files: Sequence[File], shapes: Mapping[str, JsonShape], options
             continue
         outer = name.partition(".")[0].partition("[")[0]
         if "[]" in name and outer in names:
-            raise no_elements(name)
+            raise elements_error(name)
         if name not in names and name not in fields and outer not in names and outer not in fields:
             part = next((part for part in later_names if list_of(part) == name), None)
             hint = suggest(name, [*names, *fields])

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.buffers import joined
+from acep.events.buffers import join_chunks
 from acep.events.columns import UNIT_NS
 from acep.events.fields import fields_of
-from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer
-from acep.events.files.csv.csv_files import CsvFile, marked
+from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, with_nanoseconds
+from acep.events.files.csv.csv_files import CsvFile, rows_with_marks
 from acep.events.files.finding import EventFile
 from acep.events.files.json.json_lines import JsonFile
 from acep.events.files.json.json_shapes import AttributeLimit, JsonShape
@@ -98,18 +98,18 @@ class _Looking:
         wrong: dict[int, str] = {}  # one error for each bad row
         for column, cast in list(options.casts.items()):
             if column in table.column_names:
-                wrong = self._broken(table.column(column), column, cast, part.file) | wrong
+                wrong = self._find_broken(table.column(column), column, cast, part.file) | wrong
         for role in (options.ts, options.seq, options.id):
             if role is not None and role in table.column_names and table.column(role).null_count:
                 rows = np.flatnonzero(table.column(role).is_null().to_numpy()).tolist()
                 wrong = dict.fromkeys(rows, f"`{role}` is null") | wrong
         if options.skip_bad_lines and isinstance(part.file, CsvFile):
-            wrong = dict.fromkeys(marked(table), "no UTF-8 text") | wrong
+            wrong = dict.fromkeys(rows_with_marks(table), "no UTF-8 text") | wrong
         if wrong:
             self._refuse_rows(wrong, part)
         part.rows += table.num_rows
         if wrong:
-            table = without(table, sorted(wrong))
+            table = drop_rows(table, sorted(wrong))
         if deep:
             self._order(table, part.file.source.form)
             self._check_ids(table, part.file.source.form)
@@ -133,7 +133,7 @@ class _Looking:
         self.bad.add(where, len(wrong), kinds)
         part.dropped += [part.rows + row for row in sorted(wrong)]
 
-    def _broken(self, column: pa.ChunkedArray, name: str, cast: Cast, file: File) -> dict[int, str]:
+    def _find_broken(self, column: pa.ChunkedArray, name: str, cast: Cast, file: File) -> dict[int, str]:
         """Return the rows whose value a cast cannot represent, with their error messages."""
         try:
             values = cast_column(column, cast)
@@ -141,7 +141,7 @@ class _Looking:
             hint = f"{as_cast(name, 'timestamp(s)')}, or (ms), (us), (ns)"
             raise DataError(f"`{name}`: {wrong.message}", hint=hint, code="data_value") from None
         except (pa.ArrowException, ValueError, OverflowError):
-            finer_cast = finer(cast)
+            finer_cast = with_nanoseconds(cast)
             rows = bad_rows(column, lambda values: cast_column(values, finer_cast or cast))
             if finer_cast is not None and rows != bad_rows(column, lambda values: cast_column(values, cast)):
                 self.options.casts[name] = finer_cast
@@ -215,12 +215,12 @@ class _Looking:
         if column.null_count:
             return None
         if pa.types.is_date32(data_type):
-            return joined(column)[0], UNIT_NS["d"]
+            return join_chunks(column)[0], UNIT_NS["d"]
         if pa.types.is_timestamp(data_type) or pa.types.is_date64(data_type):
-            return joined(column)[0], UNIT_NS["ms" if pa.types.is_date64(data_type) else data_type.unit]
+            return join_chunks(column)[0], UNIT_NS["ms" if pa.types.is_date64(data_type) else data_type.unit]
         if pa.types.is_integer(data_type):
             try:
-                return joined(column.cast(pa.int64()))[0], 1
+                return join_chunks(column.cast(pa.int64()))[0], 1
             except pa.ArrowInvalid:
                 return None  # beyond 64 bits, which is rejected later
         return None
@@ -276,7 +276,7 @@ def _tables(sources: list[EventFile], looking: _Looking, parts: list[Part]) -> I
         parts.append(part)
         file, rows = part.file, 0
         if isinstance(file, CsvFile | JsonFile):
-            for table in file.texts() if isinstance(file, CsvFile) else file.look():
+            for table in file.texts() if isinstance(file, CsvFile) else file.survey_blocks():
                 looking.text_columns.see(table, file, rows)
                 rows += table.num_rows
                 yield part, table
@@ -295,7 +295,7 @@ def _file(source: EventFile, looking: _Looking) -> File:
     return ParquetFile(source, looking.options)
 
 
-def without(table: pa.Table, rows: list[int]) -> pa.Table:
+def drop_rows(table: pa.Table, rows: list[int]) -> pa.Table:
     """Return the table without the given rows."""
     keep = np.ones(table.num_rows, bool)
     keep[rows] = False

@@ -22,7 +22,7 @@ from acep.events.files.csv.cell_sorts import (
     zero_rows,
 )
 from acep.events.files.csv.csv_files import CsvFile
-from acep.events.files.csv.csv_values import typed
+from acep.events.files.csv.csv_values import convert_texts
 from acep.events.files.csv.text_types import (
     BIG,
     FAR,
@@ -32,13 +32,13 @@ from acep.events.files.csv.text_types import (
     Block,
     block_of,
     far_rows,
-    resolved,
+    type_of_looks,
 )
 from acep.events.files.csv.text_types import (
     NUMBERS as NUMBER_LOOKS,
 )
 from acep.events.files.exponents import first_beyond
-from acep.events.files.far_times import in_reach
+from acep.events.files.far_times import check_reach
 from acep.events.files.json.json_lines import JsonFile
 from acep.events.files.long_numbers import first_inexact, first_long, large_rows, refuse, refuse_beyond, refuse_inexact
 from acep.events.files.odd_values import Cell, Mixture, OddColumn, Unreached, no_integer, no_time, odd_column
@@ -151,17 +151,17 @@ class TextColumns:
                 [inner.with_type(self.type_of(f"{name}.{inner.name}", inner.type, form)) for inner in value_type]
             )
         looks = self.looks[FAMILY[form]].get(name)
-        return value_type if looks is None else resolved(looks)
+        return value_type if looks is None else type_of_looks(looks)
 
     def check_roles(self) -> None:
         """Raise :class:`DataError` for a time column that is not one of times, and for times, an order or ids that have
         decimals, with the first value that is wrong."""
         ts = self.options.ts
         for family, columns in self.looks.items():
-            if pa.types.is_string(resolved(columns.get(ts, set()))):
-                raise no_time(ts, self._mixtures[family, ts], self._unreached((family, ts)))
+            if pa.types.is_string(type_of_looks(columns.get(ts, set()))):
+                raise no_time(ts, self._mixtures[family, ts], self._unreached_cells((family, ts)))
             for name, cell in self.decimals.items():
-                if pa.types.is_floating(resolved(columns.get(name, set()))):
+                if pa.types.is_floating(type_of_looks(columns.get(name, set()))):
                     raise no_integer(name, cell.place, repr(cell.shown), is_id=name == self.options.id)
 
     def check_numbers(self, types: Mapping[str, pa.DataType]) -> None:
@@ -178,12 +178,12 @@ class TextColumns:
         for (family, name), mixture in self._mixtures.items():
             if name in self.options.casts or not pa.types.is_string(types.get(name, pa.null())):
                 continue
-            column = odd_column(name, mixture, self._unreached((family, name)))
+            column = odd_column(name, mixture, self._unreached_cells((family, name)))
             if column is not None:
                 columns[name] = column
         return columns
 
-    def _unreached(self, key: tuple[str, str]) -> Unreached | None:
+    def _unreached_cells(self, key: tuple[str, str]) -> Unreached | None:
         return Unreached(self._far[key], self._fine[key]) if key in self._far and key in self._fine else None
 
 
@@ -230,6 +230,6 @@ def values_of(column: pa.ChunkedArray, value_type: pa.DataType) -> pa.ChunkedArr
         return pa.chunked_array([pa.nulls(len(column))])
     try:
         values = column.cast(value_type)
-        return in_reach(column, values) if pa.types.is_string(column.type) else values
+        return check_reach(column, values) if pa.types.is_string(column.type) else values
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return typed(column, value_type)
+        return convert_texts(column, value_type)

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from acep.display import ROWS, list_text, page, table
-from acep.matches.rendering import PARTS, bound_text, named_texts, told
+from acep.matches.rendering import PARTS, bound_text, named_texts, shown_value
 
 if TYPE_CHECKING:
     from acep.matches.partials.partial_matches import PartialMatch, PartialMatches
@@ -16,10 +16,10 @@ __all__ = ["partial_line", "partial_page", "partials_page", "partials_text"]
 
 def partial_line(partial: PartialMatch) -> str:
     """Return a partial match as one line: its key, state, times, events, error, sequences and utility."""
-    start, end = (told(time, "start", partial._zoned) for time in (partial.start, partial.end))
+    start, end = (shown_value(time, "start", partial._zoned) for time in (partial.start, partial.end))
     parts = [*named_texts(partial.key, "key", partial._zoned), f"state {partial.state}", f"{start}..{end}"]
     parts.append(bound_text(partial))
-    parts += [] if partial.until is None else [f"until={told(partial.until, 'start', partial._zoned)}"]
+    parts += [] if partial.until is None else [f"until={shown_value(partial.until, 'start', partial._zoned)}"]
     parts += [f"error={partial.error}"] if partial.error else []
     parts += [] if partial.sequences == 1 else [f"sequences={_number(partial.sequences)}"]
     parts += [] if partial.utility is None else [f"utility={partial.utility}"]
@@ -33,11 +33,11 @@ def _number(sequences: int | None) -> str:
 def _cells(partial: PartialMatch) -> list[tuple[str, str]]:
     zoned = partial._zoned
     times = {"start": partial.start, "end": partial.end, "until": partial.until}
-    key = [(name, told(value, f"key.{name}", zoned)) for name, value in islice(partial.key.items(), PARTS)]
+    key = [(name, shown_value(value, f"key.{name}", zoned)) for name, value in islice(partial.key.items(), PARTS)]
     return [
         ("state", partial.state),
         *key,
-        *((name, "" if time is None else told(time, "start", zoned)) for name, time in times.items()),
+        *((name, "" if time is None else shown_value(time, "start", zoned)) for name, time in times.items()),
         ("error", str(partial.error)),
         ("bindings", bound_text(partial)),
         ("sequences", _number(partial.sequences)),

@@ -24,7 +24,6 @@ from acep.regular_expressions import REGEXP_LIKE, check_pattern
 
 __all__ = ["FUNCTION_NAMES", "conjuncts", "expression"]
 
-_NAMES = names_in_queries()
 _SCALAR = {name: entry.scalar for name, entry in AGGREGATES.items() if entry.scalar}
 _ALIASES = {
     **synonyms_in_queries(),
@@ -47,7 +46,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("string", "number"), "write CAST(x AS text), or CAST(x AS float)"),
     **{s.value: "a strategy stands directly after WHERE, and holds for the whole pattern" for s in Strategy},
 }
-FUNCTION_NAMES = (*FUNCTIONS, *_NAMES, *_ALIASES, "prev", "cast", CONTAINS)
+FUNCTION_NAMES = (*FUNCTIONS, *names_in_queries(), *_ALIASES, "prev", "cast", CONTAINS)
 """The names of functions that the language has."""
 _NO_CAST = {
     **dict.fromkeys(("timestamp", "date"), "read the column as one: cast={'t': 'timestamp'}, or --cast t=timestamp"),
@@ -206,13 +205,13 @@ def _build_call(branch: Branch) -> ex.Expr:
     function = _ALIASES.get(token.lower(), token.lower())
     if function == "prev":
         return previous(branch, args)
-    if function in _NAMES and (function not in _SCALAR or len(args) < 2):
+    if function in names_in_queries() and (function not in _SCALAR or len(args) < 2):
         return aggregate(branch, function, args)
     if function == CONTAINS:
         return _build_contains(branch, args)
     function = _SCALAR.get(function, function)
     if function not in FUNCTIONS:
-        names = [*FUNCTIONS, *_NAMES, "prev", CONTAINS]
+        names = [*FUNCTIONS, *names_in_queries(), "prev", CONTAINS]
         hint = _ELSEWHERE.get(function) or slip(function[:60], names) or f"the functions are {', '.join(sorted(names))}"
         raise fail(f"unknown function {quote(token)}", token, hint, code="query_name")
     low, high, _, _ = FUNCTIONS[function]

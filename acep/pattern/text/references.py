@@ -145,7 +145,7 @@ def aggregate(branch: Branch, function: str, args: list[Branch]) -> ex.Expr:
     """Return an aggregate: ``avg(a[].x)`` and ``avg(a.x)`` use all events, ``avg(a[..i-1].x)`` the earlier ones."""
     if len(args) != 1 or args[0].data != "reference":
         usage = "count(DISTINCT a[].x)" if function == ex.COUNT_DISTINCT else f"{function}(a[].x)"
-        hint = usage if function in ex.WHOLE_ONLY else f"{usage} or {function}(a[..i-1].x)"
+        hint = usage if AGGREGATES[function].where == "matches" else f"{usage} or {function}(a[..i-1].x)"
         raise fail(f"`{function}` goes over the events of one variable", branch, hint)
     ref = _reference(args[0])
     if ref.index is not None:

@@ -14,8 +14,6 @@ __all__ = ["IN_CONDITIONS", "AggregateCall", "is_aggregate", "read_aggregate"]
 
 # sqlglot's names of aggregates, and ours.
 _NODES = {node: name for name, entry in AGGREGATES.items() for node in entry.nodes}
-# Names of functions that sqlglot does not know.
-_NAMES = {sql_name: name for name, entry in AGGREGATES.items() for sql_name in entry.sql_names}
 IN_CONDITIONS = tuple(name for name, entry in AGGREGATES.items() if entry.in_define)
 """The aggregates that DEFINE may have."""
 
@@ -45,7 +43,10 @@ def is_aggregate(node: Any) -> bool:
 
 def _function_of(node: Any) -> str | None:
     kind = type(node).__name__
-    return _NAMES.get(str(node.this).upper()) if kind == "Anonymous" else _NODES.get(kind)
+    if kind != "Anonymous":
+        return _NODES.get(kind)
+    sql_name = str(node.this).upper()
+    return next((name for name, entry in AGGREGATES.items() if sql_name in entry.sql_names), None)
 
 
 def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:

@@ -149,7 +149,7 @@ class Recovery:
     def _add(self, key: Key, matches: FoundColumns, first: FoundColumns) -> None:
         pending = self.partitions.get(key)
         if pending is None:
-            name = repr([column.at(slice(0, 1)).to_list() for column in first.keys])
+            name = repr([column.take(slice(0, 1)).to_list() for column in first.keys])
             pending = self.partitions[key] = PendingPartition(name)
         pending.add(matches)
         self._schedule(key, pending)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.events.pushed_rows import Pushed, rows_of, together
+from acep.events.pushed_rows import Pushed, join_pushed, rows_of
 
 __all__ = ["Recent"]
 
@@ -39,7 +39,7 @@ class Recent:
     def cut(self, time: int) -> None:
         """End the present piece, and drop the pieces that end before a time."""
         if self.open:
-            self.pieces.append(together(self.open))
+            self.pieces.append(join_pushed(self.open))
             self.open = []
         while self.pieces and int(self.pieces[0][0][-1]) < time:
             self.floor = int(self.pieces.popleft()[0][-1]) + 1
@@ -47,7 +47,7 @@ class Recent:
     def events_of(self, key: tuple[int, ...], first: int, last: int) -> Pushed | None:
         """Return the events of a partition (words of its attributes) with ``first <= ts <= last``, or ``None``."""
         parts = [rows_of(piece, rows) for piece, rows in self._rows_of(key, first, last)]
-        return together(parts) if parts else None
+        return join_pushed(parts) if parts else None
 
     def count(self, key: tuple[int, ...], first: int, last: int) -> int:
         """Return how many events :meth:`events_of` would return."""

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from acep.events.buffers import nulls
 from acep.events.files.casts import bad_rows
-from acep.events.files.csv.csv_values import typed
-from acep.events.files.far_times import in_reach
+from acep.events.files.csv.csv_values import convert_texts
+from acep.events.files.far_times import check_reach
 
 __all__ = [
     "COMMA",
@@ -27,9 +27,9 @@ __all__ = [
     "ZONED",
     "Rows",
     "cell_sorts",
-    "distinct",
+    "distinct_texts",
     "first_match",
-    "longest",
+    "longest_length",
     "matching",
     "valid_rows",
     "zero_rows",
@@ -141,15 +141,15 @@ def first_match(texts: pa.ChunkedArray, pattern: str, *, inverse: bool = False) 
     return None
 
 
-def distinct(texts: pa.ChunkedArray) -> list[str]:
+def distinct_texts(texts: pa.ChunkedArray) -> list[str]:
     """Return the texts that are not null; of more than a few each once."""
     return [text for text in (texts if len(texts) <= FEW else texts.unique()).to_pylist() if text is not None]
 
 
-def longest(texts: pa.ChunkedArray) -> int:
+def longest_length(texts: pa.ChunkedArray) -> int:
     """Return the number of bytes of the longest text.
 
-    >>> longest(pa.chunked_array([["a", None], ["abc"]]))
+    >>> longest_length(pa.chunked_array([["a", None], ["abc"]]))
     3
     """
     places = [place for chunk in texts.chunks if (place := _places(chunk)) is not None]
@@ -231,7 +231,7 @@ def _unread(cells: pa.Array, wanted: pa.DataType) -> list[int]:
         return bad_rows(pa.chunked_array([cells]), _reads_as(wanted))
     if pa.types.is_time(wanted):
         clocks = cells.dictionary_encode()
-        no_clocks = bad_rows(pa.chunked_array([clocks.dictionary]), lambda texts: typed(texts, wanted))
+        no_clocks = bad_rows(pa.chunked_array([clocks.dictionary]), lambda texts: convert_texts(texts, wanted))
         return np.flatnonzero(np.isin(clocks.indices.to_numpy(), no_clocks)).tolist()
     days = pa.array([text[:10] for text in cells.to_pylist()]).dictionary_encode()
     no_days = bad_rows(pa.chunked_array([days.dictionary]), _reads_as(pa.date32()))
@@ -252,6 +252,6 @@ def _reads_as(wanted: pa.DataType) -> Callable[[pa.ChunkedArray], Any]:
         import pyarrow.compute as pc
 
         trimmed = pc.utf8_trim(texts, " \t") if pa.types.is_floating(wanted) else texts
-        return in_reach(trimmed, trimmed.cast(wanted))
+        return check_reach(trimmed, trimmed.cast(wanted))
 
     return read

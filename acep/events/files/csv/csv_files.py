@@ -21,7 +21,7 @@ from acep.events.files.formats import reason_of
 from acep.events.files.options import BadLines, Options
 from acep.events.files.text_bytes import text_chunks
 
-__all__ = ["CsvFile", "marked"]
+__all__ = ["CsvFile", "rows_with_marks"]
 
 BLOCK = 1 << 20
 HEADER = 1 << 16  # bytes that hold the header of a log of Zeek
@@ -40,7 +40,7 @@ class CsvFile:
         self.source, self.options, self.bad = source, options, bad
         self.dialect = dialect_of(source, options, max(BLOCK, HEADER))
         self.names = self.dialect.names
-        self.wanted = options.wanted(self.names, source.name)
+        self.wanted = options.columns_to_read(self.names, source.name)
         for name in self.wanted:
             if name in self.dialect.casts:
                 options.casts.setdefault(name, cast_of(name, self.dialect.casts[name]))
@@ -139,7 +139,7 @@ class CsvFile:
     def _tables(self, types: dict[str, pa.DataType], *, is_first: bool) -> Iterator[pa.Table]:
         stamp = self._stamp()
         for piece in self._pieces(counts=is_first, by_lines=not is_first and stamp == self._stamp_of_lines):
-            table = self._parsed(piece, types, is_first=is_first) if _has_rows(piece.data) else None
+            table = self._parse_rows(piece, types, is_first=is_first) if _has_rows(piece.data) else None
             if is_first and (table is None or table.num_rows != _n_lines(piece.data)):
                 self._lines_are_rows = False
             if table is not None and table.num_rows:
@@ -147,7 +147,7 @@ class CsvFile:
         if is_first and self._lines_are_rows:
             self._stamp_of_lines = stamp
 
-    def _parsed(self, piece: RowPiece, types: dict[str, pa.DataType], *, is_first: bool) -> pa.Table:
+    def _parse_rows(self, piece: RowPiece, types: dict[str, pa.DataType], *, is_first: bool) -> pa.Table:
         """Read some rows. In the ``is_first`` pass bad lines are counted, and empty cells are null."""
         from pyarrow import csv
 
@@ -182,7 +182,7 @@ class CsvFile:
         except (pa.ArrowException, OSError, UnicodeDecodeError) as wrong:
             raise self._error(wrong, piece) from None
         if is_first and n_ragged:
-            self.bad.add("" if self.bad.count else self._ragged(piece), n_ragged)
+            self.bad.add("" if self.bad.count else self._describe_ragged(piece), n_ragged)
         return table
 
     def _zeek_values(self, table: pa.Table) -> pa.Table:
@@ -197,7 +197,7 @@ class CsvFile:
 
     # Errors -------------------------------------------------------------------------------------
 
-    def _ragged(self, piece: RowPiece) -> str:
+    def _describe_ragged(self, piece: RowPiece) -> str:
         """Describe the first row with too many or too few cells."""
         n_names = len(self.names)
         for n_lines, row in self._cutter.rows(piece.data):
@@ -210,7 +210,7 @@ class CsvFile:
         name, reason = self.source.name, reason_of(wrong)
         if re.search(r"Expected \d+ columns, got \d+", reason):
             hint = "mend the row, or leave such rows out: skip_bad_lines=True"
-            return DataError(self._ragged(piece), hint=hint, code="data_value")
+            return DataError(self._describe_ragged(piece), hint=hint, code="data_value")
         if "invalid UTF8" in reason:
             for n_lines, row in self._cutter.rows(piece.data):
                 for column, cell in zip(self.names, self._cutter.cells(row), strict=False):
@@ -247,7 +247,7 @@ def _end_of_lines(data: bytes, max_lines: int) -> tuple[int, int]:
 # Bytes that are not UTF-8 -----------------------------------------------------------------------
 
 
-def marked(table: pa.Table) -> list[int]:
+def rows_with_marks(table: pa.Table) -> list[int]:
     """Return the rows with a text that was not UTF-8 in the file."""
     rows: set[int] = set()
     for column in table.columns:

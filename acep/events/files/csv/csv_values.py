@@ -6,27 +6,27 @@ import io
 
 import pyarrow as pa
 
-from acep.events.files.far_times import in_reach
+from acep.events.files.far_times import check_reach
 
-__all__ = ["inferred", "typed"]
+__all__ = ["convert_texts", "infer_values"]
 
 
-def inferred(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+def infer_values(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the values that Arrow's CSV reader makes of a column of texts, in the type that it finds.
 
-    >>> inferred(pa.chunked_array([["1", None, "7.5"]])).to_pylist()
+    >>> infer_values(pa.chunked_array([["1", None, "7.5"]])).to_pylist()
     [1.0, None, 7.5]
     """
     values = _read_back(texts, None)
     try:
-        return in_reach(texts, values)
+        return check_reach(texts, values)
     except pa.ArrowInvalid:
         return texts
 
 
-def typed(texts: pa.Array | pa.ChunkedArray, value_type: pa.DataType) -> pa.ChunkedArray:
+def convert_texts(texts: pa.Array | pa.ChunkedArray, value_type: pa.DataType) -> pa.ChunkedArray:
     """Convert texts to values as cells of CSV are read. Raises :class:`pyarrow.ArrowInvalid`."""
-    return in_reach(texts, _read_back(texts, value_type))
+    return check_reach(texts, _read_back(texts, value_type))
 
 
 def _read_back(texts: pa.Array | pa.ChunkedArray, value_type: pa.DataType | None) -> pa.ChunkedArray:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from acep.events.buffers import joined
+from acep.events.buffers import join_chunks
 from acep.events.columns import UNIT_NS
-from acep.events.files.csv.cell_sorts import INTEGER, Rows, distinct, first_match, longest, zero_rows
-from acep.events.files.csv.csv_values import inferred, typed
-from acep.events.files.far_times import in_reach
+from acep.events.files.csv.cell_sorts import INTEGER, Rows, distinct_texts, first_match, longest_length, zero_rows
+from acep.events.files.csv.csv_values import convert_texts, infer_values
+from acep.events.files.far_times import check_reach
 
 __all__ = [
     "BIG",
@@ -26,7 +26,7 @@ __all__ = [
     "block_of",
     "far_rows",
     "first_odd",
-    "resolved",
+    "type_of_looks",
 ]
 
 ZEROS, BIG = "zeros", "big"  # integers with a leading zero or a plus sign, and those of more than 64 bits
@@ -57,11 +57,13 @@ class Block:
     values: pa.ChunkedArray | None = None
 
 
-def resolved(looks: AbstractSet[str]) -> pa.DataType:
+def type_of_looks(looks: AbstractSet[str]) -> pa.DataType:
     """Return the type that represents all ``looks``.
 
-    >>> resolved({"int", "float"}), resolved({"float", "zeros"}), resolved({"date", "us"}), resolved({"s", "s+"})
-    (DataType(double), DataType(string), TimestampType(timestamp[us]), DataType(string))
+    >>> type_of_looks({"int", "float"}), type_of_looks({"float", "zeros"})
+    (DataType(double), DataType(string))
+    >>> type_of_looks({"date", "us"}), type_of_looks({"s", "s+"})
+    (TimestampType(timestamp[us]), DataType(string))
     """
     if not looks:
         return pa.null()
@@ -87,7 +89,7 @@ def block_of(texts: pa.ChunkedArray, earlier_looks: AbstractSet[str] = frozenset
     """
     values = _as_before(texts, earlier_looks)
     if values is None:
-        values = inferred(texts)
+        values = infer_values(texts)
     column_type = values.type
     if pa.types.is_null(column_type):
         return Block(set())
@@ -98,13 +100,13 @@ def block_of(texts: pa.ChunkedArray, earlier_looks: AbstractSet[str] = frozenset
     if pa.types.is_floating(column_type):
         return Block(_looks_of_floats(texts, earlier_looks), values)
     if pa.types.is_boolean(column_type):
-        has_digits = any(len(text.strip()) == 1 for text in distinct(texts))
+        has_digits = any(len(text.strip()) == 1 for text in distinct_texts(texts))
         return Block({"text"}) if has_digits else Block({"bool"}, values)
     if not pa.types.is_temporal(column_type) or pa.types.is_time(column_type):
         return Block({next(look for look, look_type in TYPES.items() if look_type == column_type)}, values)
     zone = "+" if getattr(column_type, "tz", None) else ""
     look = "date" if pa.types.is_date(column_type) else column_type.unit + zone
-    if look == "date" and longest(texts) > DAY:
+    if look == "date" and longest_length(texts) > DAY:
         look = PADDED
     if look.startswith("ns") and _in_microseconds(texts, column_type.tz):
         look = f"us{zone}"
@@ -118,7 +120,7 @@ def far_rows(times: pa.ChunkedArray) -> Rows:
     [1]
     """
     unit = "d" if pa.types.is_date(times.type) else times.type.unit
-    ticks, is_null = joined(times)
+    ticks, is_null = join_chunks(times)
     is_far = np.abs(ticks) > MOST_NS // UNIT_NS[unit]
     return np.flatnonzero(is_far if is_null is None else is_far & ~is_null)
 
@@ -126,7 +128,7 @@ def far_rows(times: pa.ChunkedArray) -> Rows:
 def _in_microseconds(texts: pa.ChunkedArray, zone: str | None) -> bool:
     """Return whether Arrow reads all texts as times in microseconds; it does not for more than six digits."""
     try:
-        typed(texts, pa.timestamp("us", zone))
+        convert_texts(texts, pa.timestamp("us", zone))
     except pa.ArrowInvalid:
         return False
     return True
@@ -141,14 +143,14 @@ def _looks_of_floats(texts: pa.ChunkedArray, earlier_looks: AbstractSet[str]) ->
 
 def _as_before(texts: pa.ChunkedArray, earlier_looks: AbstractSet[str]) -> pa.ChunkedArray | None:
     """Return the values of the type of earlier blocks; ``None`` if a quick check does not show that they are."""
-    value_type = resolved(earlier_looks)
+    value_type = type_of_looks(earlier_looks)
     if (
         not (pa.types.is_date(value_type) or pa.types.is_timestamp(value_type) or earlier_looks <= {"int", "float"})
         or not earlier_looks
     ):
         return None
     try:
-        return in_reach(texts, texts.cast(value_type))
+        return check_reach(texts, texts.cast(value_type))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
 

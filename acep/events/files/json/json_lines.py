@@ -22,7 +22,7 @@ from acep.events.files.json.used_names import Used, part_within
 from acep.events.files.long_numbers import long_runs
 from acep.events.files.options import BadLines, Options
 from acep.events.files.text_bytes import VALUE, check_expansion
-from acep.events.nested import way_to
+from acep.events.nested import path_to
 
 __all__ = ["JsonFile", "columns_of"]
 
@@ -44,7 +44,7 @@ def columns_of(shapes: Shapes, options: Options) -> dict[str, pa.DataType]:
     schema, columns = pa.schema(list(read.items())), dict[str, pa.DataType]()
     has_missing = False
     for name in options.columns:
-        if (path := way_to(schema, name)) is not None:
+        if (path := path_to(schema, name)) is not None:
             columns[name] = path.type
         elif name not in options.casts and not (name == options.type == "type"):
             has_missing = True
@@ -70,22 +70,22 @@ class JsonFile:
         self._used = Used(options.columns)
         self._n_rows = 0  # of the first pass so far
 
-    def look(self) -> Iterator[pa.Table]:
+    def survey_blocks(self) -> Iterator[pa.Table]:
         """Yield blocks of rows with types that may still change, and record shapes and bad lines."""
         is_first = True
         for number, block in self._blocks(counts=True):
             head, tail = cut(block, FIRST) if is_first else (b"", block)
-            yield from self._slow(number, head)
+            yield from self._read_by_line(number, head)
             is_first = False
             for part_line, part in parts_of(tail, number + head.count(b"\n"), self.limit.n_read):
                 n_lines, roots = count_lines(part), self._roots()
                 self._check_values(n_lines)
-                table = self._fast(part, n_lines, roots, is_first=True)
-                if table is None or not self._exact(table, part, part_line):
-                    yield from self._slow(part_line, part)
+                table = self._read_with_arrow(part, n_lines, roots, is_first=True)
+                if table is None or not self._is_exact(table, part, part_line):
+                    yield from self._read_by_line(part_line, part)
                 else:
                     self._n_rows += table.num_rows
-                    yield self._projected(table)
+                    yield self._select_columns(table)
 
     def values(self, types: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
         """Yield blocks of rows of ``types``, which are those of :func:`columns_of`."""
@@ -93,13 +93,13 @@ class JsonFile:
         for number, raw_block in self._blocks():
             block = self._without_skipped(number, raw_block) if self.skipped else raw_block
             for part_line, part in parts_of(block, number, self.limit.n_read):
-                table = self._fast(part, count_lines(part), roots)
+                table = self._read_with_arrow(part, count_lines(part), roots)
                 if table is None:
                     table = table_of(
                         [self._object(line_number, line) for line_number, line in lines_of(part, part_line)], roots
                     )
                 if table.num_rows:
-                    yield self._projected(table, types)
+                    yield self._select_columns(table, types)
 
     def place_of(self, row: int) -> str:
         """Return the words for the place of a row; rows count from 0, without those that are skipped."""
@@ -116,7 +116,7 @@ class JsonFile:
 
     def is_in_list(self, name: str) -> bool:
         """Return whether a name that is used is of something inside a list."""
-        path = way_to(pa.schema(list(self._roots().items())), name) if "[" in name else None
+        path = path_to(pa.schema(list(self._roots().items())), name) if "[" in name else None
         return path is not None and path.through_list
 
     # Columns ------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class JsonFile:
         casts = self.options.casts
         return {name: shape.type(name, casts) for name, shape in self.shapes.items() if not shape.unread}
 
-    def _projected(self, table: pa.Table, types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+    def _select_columns(self, table: pa.Table, types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
         """Return the columns that are used, of the attributes of a table; without ``types`` those that it has."""
         columns: dict[str, Any] = {}
         for name in types or self.options.columns or table.column_names:
@@ -159,7 +159,7 @@ class JsonFile:
 
     # Arrow's reader -----------------------------------------------------------------------------
 
-    def _fast(
+    def _read_with_arrow(
         self, block: bytes, n_lines: int, roots: Mapping[str, pa.DataType], *, is_first: bool = False
     ) -> pa.Table | None:
         """Read a block with Arrow's reader; ``None`` if that is not possible, or not exact."""
@@ -183,7 +183,7 @@ class JsonFile:
             return None
         return table.select(list(roots)) if table.num_rows == n_lines else None
 
-    def _exact(self, table: pa.Table, block: bytes, number: int) -> bool:
+    def _is_exact(self, table: pa.Table, block: bytes, number: int) -> bool:
         """Return whether all numbers are exact, and record integers that no float equals and numbers with too many
         digits."""
         if has_long_exponents(block):
@@ -232,7 +232,7 @@ class JsonFile:
 
     # Line by line -------------------------------------------------------------------------------
 
-    def _slow(self, number: int, block: bytes) -> Iterator[pa.Table]:
+    def _read_by_line(self, number: int, block: bytes) -> Iterator[pa.Table]:
         rows, lines = [], []
         for line_number, line in lines_of(block, number):
             try:
@@ -252,8 +252,8 @@ class JsonFile:
         for start in range(0, len(rows), n_at_once):
             stop = min(start + n_at_once, len(rows))
             # Arrow's reader makes the table if possible, because pa.array of Python values may import pandas.
-            table = self._fast(b"\n".join([*lines[start:stop], b""]), stop - start, roots)
-            yield self._projected(table_of(rows[start:stop], roots) if table is None else table)
+            table = self._read_with_arrow(b"\n".join([*lines[start:stop], b""]), stop - start, roots)
+            yield self._select_columns(table_of(rows[start:stop], roots) if table is None else table)
 
     def _check_values(self, n_rows: int) -> None:
         """Raise :class:`DataError` if there are too many values for the size of the file once ``n_rows`` more are read:
@@ -264,7 +264,7 @@ class JsonFile:
         """Record the shapes of the attributes of a line. Raises :class:`DataError`; with bad lines that are skipped, no
         shape has changed then."""
         place, casts = LinePlace(self.source.name, line_number), self.options.casts
-        attributes = [(name, value, used) for name, value in row.items() if (used := self._used.below(name))]
+        attributes = [(name, value, used) for name, value in row.items() if (used := self._used.used_part(name))]
         for name, value, _ in attributes:
             if is_deeper(value, MAX_DEPTH):
                 raise DataError(
@@ -300,7 +300,7 @@ class JsonFile:
             raise DataError(f"{place}: {wrong}", hint=hint, code="data_value") from None
         if len(attributes) < len(row) and len(self.shapes) < self.options.max_columns:
             for name in row:
-                if self._used.below(name) is None:
+                if self._used.used_part(name) is None:
                     self.shapes.setdefault(name, JsonShape(unread=True))
 
     def _object(self, line_number: int, line: bytes) -> dict[str, Any]:

@@ -118,7 +118,7 @@ class JsonShape:
             )
         if isinstance(value, Mapping):
             for label, inner in value.items():
-                below, shape = used.below(label), self.fields.get(label)
+                below, shape = used.used_part(label), self.fields.get(label)
                 if below is not None and shape is not None:
                     shape.check_kinds(f"{name}.{label}", inner, place, below, casts)
         elif isinstance(value, list) and self.items is not None:
@@ -150,7 +150,7 @@ class JsonShape:
             self.see_integer(value, str(place))
         elif isinstance(value, Mapping):
             for label, inner in value.items():
-                below = used.below(label)
+                below = used.used_part(label)
                 if below is not None:
                     shape = self.fields.get(label)
                     if shape is None or shape.unread:

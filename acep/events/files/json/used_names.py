@@ -16,10 +16,10 @@ class Used:
     """The part of a value that is used: everything, or some of its fields.
 
     >>> used = Used(["ts", "dev.id", "dev.tags[1].name", "contains(roles, 'x')"])
-    >>> dev = used.below("dev")
-    >>> dev.below("id").everything, dev.below("name"), dev.below("tags").below("name").everything
+    >>> dev = used.used_part("dev")
+    >>> dev.used_part("id").everything, dev.used_part("name"), dev.used_part("tags").used_part("name").everything
     (True, None, True)
-    >>> used.below("roles").everything
+    >>> used.used_part("roles").everything
     True
     """
 
@@ -37,7 +37,7 @@ class Used:
                     paths.setdefault(label[:place], []).append(path.removeprefix("."))
         self._below = {label: Used(None if "" in inner else inner) for label, inner in paths.items()}
 
-    def below(self, label: str) -> Used | None:
+    def used_part(self, label: str) -> Used | None:
         """Return what is used of an attribute or a field; ``None``: nothing. A list stands for its elements."""
         return self if self.everything else self._below.get(label)
 

@@ -16,7 +16,7 @@ from acep.events.files.options import Options
 from acep.events.files.parquet.int96 import int96_columns, unit_of_int96
 from acep.events.files.parquet.parquet_bounds import check_size, rows_at_once
 from acep.events.files.text_bytes import check_expansion
-from acep.events.nested import way_to
+from acep.events.nested import path_to
 
 __all__ = ["ParquetFile"]
 
@@ -41,7 +41,7 @@ class ParquetFile:
                 schema = opened.schema_arrow
                 self.names: list[str] = schema.names
                 names = self._names_read(schema, options)
-                self._roots = list(dict.fromkeys(path.root for name in names if (path := way_to(schema, name))))
+                self._roots = list(dict.fromkeys(path.root for name in names if (path := path_to(schema, name))))
                 check_size(opened, source, self._roots, options)
                 int96 = [name for name in int96_columns(opened.schema) if name in self._roots]
             self._rows, self.width = rows_at_once(source, self._roots, options, ROWS)
@@ -54,7 +54,7 @@ class ParquetFile:
             raise DataError(f"`{source.name}` cannot be read: {reason_of(wrong)}", code="file_read") from None
         except (pa.ArrowException, OSError, UnicodeDecodeError) as wrong:
             raise self._error(wrong) from None
-        self.schema = pa.schema([(name, path.type) for name in names if (path := way_to(schema, name))])
+        self.schema = pa.schema([(name, path.type) for name in names if (path := path_to(schema, name))])
 
     def values(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield batches of rows with ``columns``, or with all columns of ``schema``."""
@@ -82,11 +82,11 @@ class ParquetFile:
         """Return the names of what is read. If something that is used is missing, all columns are among them, so that
         the error can be explained."""
         names = list(dict.fromkeys(self.names if options.columns is None else options.columns))
-        paths = {name: path for name in names if (path := way_to(schema, name)) is not None}
+        paths = {name: path for name in names if (path := path_to(schema, name)) is not None}
         may_lack = (*options.casts, *(["type"] if options.type == "type" else []))
         if any(name not in paths and name not in may_lack for name in names):
             paths |= {
-                name: path for name in self.names if name not in paths and (path := way_to(schema, name)) is not None
+                name: path for name in self.names if name not in paths and (path := path_to(schema, name)) is not None
             }
         roots = [path.root for path in paths.values()]
         numbers = Counter(self.names)

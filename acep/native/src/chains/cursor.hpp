@@ -32,15 +32,20 @@ public:
 
     // Trim the columns and return them, to be read or taken as a whole.
     Output& trimmed();
+    // Return the number of matches that are written and not taken.
     size_t written() const { return trimmed_ ? output_.size() : n_; }
 
 private:
     friend class Cursor;
     friend class OrderedWalk;
+    // Prepare to write behind the matches in the columns, if they were trimmed. Call it before each batch of
+    // matches.
     void begin();
+    // Make the columns long enough for `matches` more matches with `items` more bound events in all.
     void make_room(size_t matches, size_t items);
     // Record that the matches written last bind these variables; `first`: there are no matches before them.
     void shaped(const std::vector<uint16_t>& vars, bool first);
+    // Record that the matches are neither in output order nor alike in their variables.
     void shapeless();
 
     Output output_;
@@ -64,7 +69,9 @@ public:
         at_ = NIL;
         stack_.clear();
     }
+    // Return whether no match of the root is left.
     bool done() const { return !alone_ && at_ == NIL && stack_.empty(); }
+    // Return the root that was opened last.
     const Root& root() const { return root_; }
 
     // Write at most `most` matches, and return their number. With `shortens`, links to cells that began before the
@@ -90,15 +97,18 @@ public:
     }
 
 private:
+    // A place where the walk continues.
     struct Step {
         uint32_t cell;   // the walk continues at `next` of this cell
         uint32_t depth;  // number of events bound after it
     };
+    // Put an event before the `depth` events that are bound after it.
     void put(uint32_t depth, int64_t id, uint16_t var) {
         if (depth + 1 >= ids_.size()) deepen();
         ids_[ids_.size() - 1 - depth] = id;
         vars_[vars_.size() - 1 - depth] = var;
     }
+    // Double the buffers of bound events, which stay at their ends.
     void deepen();
 
     bool counted_;

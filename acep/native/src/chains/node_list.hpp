@@ -40,29 +40,39 @@ public:
     std::vector<RegisterIndex> by_registers;  // by number of an arc's key (register_keys.hpp)
     // For shedding (shedding.hpp): how often each node was evaluated, and when the list was last pruned.
     int64_t touched = 0;
-    int64_t tended = 0;
+    int64_t pruned_at = 0;
     uint32_t births = 0;  // nodes made in it, modulo 2^16
     uint32_t popped = 0;  // `births` when the first node was last checked
-    double price = 0;  // utility threshold when it was last pruned
+    double pruned_threshold = 0;  // utility threshold when it was last pruned
     uint32_t limit = 0;  // number of nodes at which it is pruned again
     uint32_t patience = 0;  // the higher, the less often it is pruned for its age alone
     uint32_t room = 0;  // size at which expired nodes are removed; not the capacity, which a restart changes
 
+    // Return the number of nodes.
     uint32_t size() const { return end - head; }
+    // Return whether there are no nodes.
     bool empty() const { return head == end; }
+    // Return for how many rows there is room.
     uint32_t capacity() const { return capacity_; }
+    // Return the bytes on the heap, with those of the indexes.
     int64_t bytes() const {
         int64_t total = heap_bytes(bytes_, index, before, by_registers);
         for (const RegisterIndex& rows : by_registers) total += rows.bytes();
         return total;
     }
 
+    // Return the column of latest starts, by row; like all columns it is valid until the buffer is replaced.
     int64_t* starts() { return word(0); }
+    // Return the column of the positions of last events, by row.
     int64_t* positions() { return word(1); }
+    // Return the column of chains, by row.
     uint32_t* cells() { return reinterpret_cast<uint32_t*>(word(2)); }
     const uint32_t* cells() const { return const_cast<NodeList*>(this)->cells(); }
+    // Return the column of errors, by row.
     int32_t* errors() { return reinterpret_cast<int32_t*>(word(2)) + capacity_; }
+    // Return the column of a register's words, by row.
     int64_t* slot(uint32_t s) { return word(3 + size_t{s}); }
+    // Return the column of a register's tags; `slots`: the number of registers of each node.
     uint8_t* tags(uint32_t s, uint32_t slots) {
         return reinterpret_cast<uint8_t*>(word(3 + size_t{slots})) + size_t{s} * capacity_;
     }
@@ -152,6 +162,7 @@ public:
         return {many, first_start};
     }
 
+    // Remove all nodes; the buffer stays.
     void clear() {
         head = end = 0;
         sorted = plain = true;
@@ -166,6 +177,7 @@ public:
         for (RegisterIndex& rows : by_registers) rows.moved();
     }
 
+    // Remove all nodes, and free the buffer and the indexes.
     void release() {
         clear();
         capacity_ = 0;
@@ -259,6 +271,7 @@ public:
     }
 
 private:
+    // Free the memory of all indexes.
     void release_indexes() {
         std::vector<uint32_t>().swap(index);
         std::vector<uint32_t>().swap(before);

@@ -19,6 +19,7 @@ public:
     std::vector<uint32_t> slots;  // of the registers
     uint64_t credit = 0;   // rows compared one by one instead of through the index, and not yet repaid
 
+    // Forget all rows, as they have moved; `reserve` must be called before others are added.
     void moved() {
         indexed = 0;
         credit = 0;
@@ -35,20 +36,25 @@ public:
     }
     // Return the number of the bucket of a hash.
     size_t bucket(uint64_t hash) const { return hash & (heads_.size() - 1); }
+    // Add a row, later than those so far, with the hash of its registers.
     void add(uint32_t row, uint64_t hash) { push(heads_[bucket(hash)], row); }
+    // Add a row, later than those so far, that has an unbound register.
     void add_unbound(uint32_t row) { push(unbound_, row); }
 
     // Call visit(row) for the rows from `head` on in a bucket, or for those with an unbound register.
     void each(size_t bucket, uint32_t head, auto&& visit) const { walk(heads_[bucket], head, visit); }
     void each_unbound(uint32_t head, auto&& visit) const { walk(unbound_, head, visit); }
 
+    // Return its bytes on the heap.
     int64_t bytes() const { return heap_bytes(heads_, before_, slots); }
 
 private:
+    // Put a row before the last one of a bucket.
     void push(uint32_t& last, uint32_t row) {
         before_[row] = last;
         last = row;
     }
+    // Call visit(row) for the rows from `head` on that are linked from a row.
     void walk(uint32_t row, uint32_t head, auto&& visit) const {
         for (; row != NIL && row >= head; row = before_[row]) visit(row);
     }

@@ -12,6 +12,7 @@
 
 namespace acep {
 
+// The sequences of events of chains: how many there are, and a walk over them.
 class Sequences {
 public:
     static constexpr int64_t too_many = std::numeric_limits<int64_t>::max();
@@ -28,6 +29,7 @@ public:
     void each(uint32_t chain, int64_t low, Emit&& emit);
 
 private:
+    // A place where the walk continues.
     struct Step {
         uint32_t cell;
         size_t depth;  // number of events bound after it

@@ -19,6 +19,7 @@
 
 namespace acep {
 
+// No cell, no row and no partition: the greatest number of each is below it.
 constexpr uint32_t NIL = 0xFFFFFFFFu;
 constexpr uint16_t UNION = 0xFFFFu;  // variable of a cell that binds nothing
 constexpr int64_t NEVER = std::numeric_limits<int64_t>::min();
@@ -34,24 +35,33 @@ inline int64_t earliest(int64_t now, int64_t span) {
 template <class T>
 class Ring {
 public:
+    // Return the element with a number, which must be that of an element.
     T& operator[](uint32_t i) { return items_[i & mask_]; }
     const T& operator[](uint32_t i) const { return items_[i & mask_]; }
+    // Return whether there are no elements.
     bool empty() const { return head_ == tail_; }
+    // Return the number of elements.
     uint32_t size() const { return head_ - tail_; }
+    // Return the number of the oldest element.
     uint32_t tail() const { return tail_; }
+    // Return the number that the next element will get, unless it is NIL.
     uint32_t head() const { return head_; }
+    // Return the size of the buffer.
     size_t capacity() const { return items_.size(); }
 
+    // Add an element, and return its number. The buffer may move.
     uint32_t push(const T& item) {
         if (head_ == NIL) head_ = skip_nil();
         if (size() == items_.size()) grow();
         items_[head_ & mask_] = item;
         return head_++;
     }
+    // Remove the oldest element; there must be one.
     void drop() {
         ++tail_;
         if (tail_ == NIL) tail_ = 0;
     }
+    // Remove all elements; the next one gets a number above theirs.
     void clear() { tail_ = head_; }
     // Call visit(number) for the number of each element, from the oldest on.
     void each_number(auto&& visit) const {
@@ -69,6 +79,7 @@ public:
         if (wanted < items_.size()) resize(wanted);
     }
 
+    // Write or read the elements and their numbers.
     template <class Archive>
     static void fields(auto& self, Archive& archive) {
         std::vector<T> live;
@@ -88,17 +99,20 @@ public:
     void truncate(uint32_t head) { head_ = head; }
 
 private:
+    // Leave the place of number NIL empty, and return the number after it.
     uint32_t skip_nil() {
         // No element has the number NIL: an empty one is stored there so that numbers and places stay in step.
         if (size() == items_.size()) grow();
         items_[head_ & mask_] = T{};
         return 0;
     }
+    // Double the buffer; throw std::bad_alloc if numbers do not suffice.
     void grow() {
         size_t wanted = items_.empty() ? 64 : items_.size() * 2;
         if (wanted > (size_t{1} << 31)) throw std::bad_alloc();  // more elements need numbers of more than 32 bits
         resize(wanted);
     }
+    // Move the elements to a buffer of another size, a power of two that has room for them.
     void resize(size_t wanted) {
         std::vector<T> larger(wanted);
         uint32_t mask = static_cast<uint32_t>(wanted - 1);
@@ -112,6 +126,7 @@ private:
     uint32_t tail_ = 0;
 };
 
+// A bound event with the chain of those before it, in the list of cells that is a chain; or a union of two chains.
 struct Cell {
     int64_t id;  // id of the event
     int64_t latest;  // latest start of a sequence through `past` (of a first event: its own start)
@@ -129,6 +144,7 @@ struct Chain {
     int64_t latest = NEVER;
 };
 
+// An event that a cell binds.
 struct BoundEvent {
     int64_t ts;
     int64_t position;
@@ -141,7 +157,9 @@ struct KeptRows {
     std::vector<int64_t> values;
     std::vector<uint8_t> valid;
 
+    // Return the index of the first value of an event.
     size_t at(uint32_t number) const { return (number & (capacity - 1)) * width; }
+    // Make room for as many events as their ring has; the values of those in the ring stay.
     void fit(const Ring<BoundEvent>& events) {
         const size_t old = capacity;
         if (width == 0 || old == events.capacity()) return;
@@ -174,6 +192,7 @@ struct KeptRows {
         width = more;
         fit(events);
     }
+    // Copy the values of an event to another number.
     void move(uint32_t from, uint32_t to) {
         for (size_t k = 0; k < width; ++k) {
             values[at(to) + k] = values[at(from) + k];
@@ -189,18 +208,22 @@ struct KeptRows {
             archive.items(self.valid.data() + self.at(i), self.width, "kept values");
         }
     }
+    // Return its bytes on the heap.
     int64_t bytes() const { return heap_bytes(values, valid); }
 
 private:
     size_t capacity = 0;
 };
 
+// The cells of all chains of an engine, with the events that they bind. A chain is named by its first cell (NIL:
+// empty). Cells refer to older cells only, so that age frees them from the tail.
 class Arena {
 public:
     Ring<Cell> cells;
     Ring<BoundEvent> events;
     KeptRows kept;
 
+    // Return the chain that a cell heads; an empty one for NIL.
     Chain chain(uint32_t cell) const {
         if (cell == NIL) return {};
         const Cell& c = cells[cell];
@@ -217,6 +240,7 @@ public:
         }
     }
 
+    // Return whether a number is that of a cell.
     bool holds(uint32_t cell) const { return cell != NIL && cell - cells.tail() < cells.size(); }
 
     // Bind `event` after `past`, and put its cell before `rest`. If `past` is empty, the event is the first one and
@@ -227,6 +251,7 @@ public:
         return {cell, std::max(latest, rest.latest)};
     }
 
+    // Return a chain with the sequences of two chains; `event`: the number of a bound event of theirs.
     Chain unite(Chain a, Chain b, uint32_t event) {
         if (a.cell == NIL) return b;
         if (b.cell == NIL) return a;
@@ -250,7 +275,9 @@ public:
         stack_.clear();
         if (chain.cell != NIL && chain.latest >= low) stack_.push_back({chain.cell, static_cast<uint32_t>(first)});
     }
+    // Return whether the walk that was begun last is at its end.
     bool walked() const { return stack_.empty(); }
+    // Continue the walk that was begun last; return false if `emit` stopped it.
     template <class Emit>
     bool go_on(int64_t low, Emit&& emit) {
         while (!stack_.empty()) {
@@ -317,6 +344,7 @@ public:
         std::vector<uint32_t>().swap(moved_events_);
     }
 
+    // Return the bytes on the heap, without the kept rows.
     int64_t bytes() const { return heap_bytes(cells, events, low_, moved_, moved_events_); }
     // Add the ids of all events.
     void used_ids(std::vector<int64_t>& ids) const {
@@ -324,17 +352,21 @@ public:
     }
 
 private:
+    // Mark all cells as not reached.
     void begin_marking();
+    // Mark a cell as reached from a reference whose sequences count from `low` on.
     void mark(uint32_t cell, int64_t low) {
         int64_t& known = low_[cell - cells.tail()];
         known = std::min(known, low);
     }
+    // Mark what the marked cells reach, free the others, and set the new number of each cell that stays (`moved_`).
     void sweep();
 
     std::vector<int64_t> low_;  // by cell that is reached: the earliest start that counts
     std::vector<uint32_t> moved_;  // by cell: its new number
     std::vector<uint32_t> moved_events_;
     std::vector<const Cell*> path_;
+    // A place where a walk continues: the cell, and the number of events bound after it.
     struct Step {
         uint32_t cell, depth;
     };

@@ -35,6 +35,7 @@ inline void decrease(BigInteger& a, BigIntegerView b) {
     while (!a.empty() && a.back() == 0) a.pop_back();
 }
 
+// Compare two numbers.
 inline std::strong_ordering compare(BigIntegerView a, BigIntegerView b) {
     if (a.size() != b.size()) return a.size() <=> b.size();
     for (size_t i = a.size(); i-- > 0;) {

@@ -16,7 +16,9 @@ namespace acep {
 struct Column {
     const int64_t* values = nullptr;
     const uint8_t* valid = nullptr;  // nullptr: nothing is null
+    // Return whether the value in a row is null.
     bool null(size_t row) const { return valid != nullptr && valid[row] == 0; }
+    // Return the value in a row, 0 if it is null.
     int64_t word(size_t row) const { return null(row) ? 0 : values[row]; }
 };
 
@@ -54,8 +56,10 @@ struct Event {
 // Tables of a plan: one-dimensional int64 arrays by name. Missing or out-of-range values raise std::invalid_argument.
 class Arrays {
 public:
+    // Add an array, or replace the one of its name.
     void set(const std::string& name, std::vector<int64_t> values) { held_[name] = std::move(values); }
 
+    // Return an array by its name.
     std::span<const int64_t> at(const std::string& name) const {
         auto found = held_.find(name);
         if (found == held_.end()) throw std::invalid_argument("tables: no array " + name);

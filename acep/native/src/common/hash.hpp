@@ -8,6 +8,7 @@ namespace acep {
 
 constexpr uint64_t golden_step = 0x9E3779B97F4A7C15u;
 
+// Return a well-mixed hash of a word; different words have different hashes.
 inline uint64_t mixed(uint64_t x) {
     x ^= x >> 30;
     x *= 0xBF58476D1CE4E5B9u;
@@ -16,6 +17,7 @@ inline uint64_t mixed(uint64_t x) {
     return x ^ (x >> 31);
 }
 
+// Hash function of containers whose keys are arrays of words.
 struct WordsHash {
     size_t operator()(const auto& words) const {
         uint64_t hash = words.size();

@@ -19,8 +19,10 @@ constexpr int64_t int64_min = std::numeric_limits<int64_t>::min();
 constexpr int64_t int64_max = std::numeric_limits<int64_t>::max();
 constexpr double two_63 = 9223372036854775808.0;
 
+// Return the absolute value, also of the least integer.
 inline uint64_t magnitude(int64_t x) { return x < 0 ? -static_cast<uint64_t>(x) : static_cast<uint64_t>(x); }
 
+// Return the integer of 128 bits that two words make up.
 inline uint128 wide(int64_t high, int64_t low) {
     return static_cast<uint128>(static_cast<uint64_t>(high)) << 64 | static_cast<uint64_t>(low);
 }
@@ -59,6 +61,7 @@ inline double divide(int128 numerator, int64_t denominator) {
     return divide(n, magnitude(denominator), (numerator < 0) != (denominator < 0));
 }
 
+// Return numerator / denominator rounded half to even, as above, fast for small numbers.
 inline double divide(int64_t numerator, int64_t denominator) {
     constexpr uint64_t exact = uint64_t{1} << 53;
     if (magnitude(numerator) <= exact && magnitude(denominator) <= exact) {
@@ -184,6 +187,7 @@ inline bool round_double(double x, int64_t digits, double& out) {
     return true;
 }
 
+// The parts of a time that a query can ask for.
 enum class TimePart : uint8_t { hour, minute, second, day, month, year, dayofweek };
 
 // Compute a part of the time `ticks` after 1970, where a tick is per / over microseconds (both positive, below 2^62).

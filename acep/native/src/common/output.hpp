@@ -20,6 +20,7 @@ struct CountRows {
     Numbers<int64_t> count;
     Numbers<int64_t> at;     // the number in the stream of the event that began the row
 
+    // Return the number of rows.
     size_t size() const { return first.size(); }
     // Add a row without its count and its event.
     void add(const int64_t* key, size_t width, int64_t from, int64_t to, int64_t in, int64_t cost) {
@@ -34,12 +35,14 @@ struct CountRows {
 // Counts of matches that are not written: their number, and a row for each match point or match bundle. A match
 // point or bundle may have several rows if rows were taken in between.
 struct Tally {
+    // What is counted: nothing, or the matches alone, or with a row for each match point, or for each match bundle.
     enum Kind : int64_t { off = 0, count = 1, points = 2, bundles = 3 };
     Kind kind = off;
     int64_t total = 0;
     CountRows rows;
     std::vector<uint32_t> row;  // by partition: the number of its last row plus one; 0: none
 
+    // Count a match of a partition with its key. `end`, `in`: its match point and the first one of its bundle.
     // `at_event`: the number in the stream of the event by which the match is known.
     void add(uint32_t partition, const int64_t* key, size_t width, int64_t end, int64_t in, int64_t cost,
              int64_t at_event) {
@@ -95,10 +98,12 @@ struct Output {
         keys.resize(n * width);
         offsets.resize(n + 1);
     }
+    // Set the number of bound events of all matches.
     void resize_events(size_t n) {
         ids.resize(n);
         vars.resize(n);
     }
+    // Remove all matches; counts and `ordered` stay.
     void clear_matches() {
         for (auto* column : {&start, &end, &error, &bundle, &keys, &ids, &values, &at}) column->clear();
         vars.clear();
@@ -109,7 +114,9 @@ struct Output {
     void used_texts(UsedTexts& used) const {
         for (const auto* words : {&keys, &values, &tally.rows.keys}) used.add(*words);
     }
+    // Add the ids of the events of matches that have not been taken.
     void used_ids(std::vector<int64_t>& all) const { all.insert(all.end(), ids.begin(), ids.end()); }
+    // Return the number of matches that are written and not taken.
     size_t size() const { return start.size(); }
     // Return the number of matches, including those that were only counted.
     size_t given() const { return size() + static_cast<size_t>(tally.total); }
@@ -122,12 +129,15 @@ struct Bundle {
     int64_t first = 0;
     bool any = false;
 
+    // Write or read the bundle.
     static void fields(auto& self, auto& archive) {
         archive.words(self.any, self.last_ts, self.last_position, self.first);
         if (self.any) archive.saw(self.last_ts);
     }
     // Return whether no match point from `low` on, a time or a position, can join the bundle.
     bool closed(int64_t low, bool counted) const { return !any || (counted ? last_position : last_ts) < low; }
+    // Add a match point, not before the last one, and return the first match point of its bundle. Span -1: no
+    // window.
     int64_t at(int64_t ts, int64_t position, int64_t span, bool counted) {
         // Neither time nor position falls, so the difference fits in an unsigned word.
         auto gap = counted ? static_cast<uint64_t>(position) - static_cast<uint64_t>(last_position)

@@ -16,15 +16,19 @@
 
 namespace acep {
 
+// Large blocks of memory that were freed, kept for others of the same size, so that pages need not be touched first
+// again.
 class Pool {
 public:
     static constexpr size_t least = size_t{1} << 16;  // bytes: smaller blocks are not pooled
     static constexpr size_t most = size_t{1} << 26;  // bytes pooled in all
 
+    // Return the pool of the process.
     static Pool& shared() {
         static Pool* pool = new Pool;  // never destroyed: arrays may outlive everything else
         return *pool;
     }
+    // Return a block of at least so many bytes.
     void* take(size_t bytes) {
         if (bytes < least) return ::operator new(bytes);
         const size_t size = std::bit_ceil(bytes);
@@ -40,6 +44,7 @@ public:
         }
         return fresh(size);
     }
+    // Free a block that was taken with the same number of bytes.
     void give(void* block, size_t bytes) noexcept {
         if (bytes < least) return ::operator delete(block);
         const size_t size = std::bit_ceil(bytes);
@@ -59,6 +64,7 @@ public:
 private:
     static constexpr size_t page = size_t{1} << 21;  // bytes of a large page: 512 times fewer first touches
     static constexpr size_t huge = size_t{1} << 22;  // bytes: from here on blocks use large pages if there are any
+    // Return a new block of a power of two of bytes, in large pages if it is huge.
     static void* fresh(size_t size) {
         if (size < huge) return ::operator new(size);
         void* block = ::operator new(size, std::align_val_t{page});
@@ -88,15 +94,19 @@ struct Pooled {
     Pooled() = default;
     template <class U>
     Pooled(const Pooled<U>&) {}
+    // Return room for `n` elements, which are not initialised.
     T* allocate(size_t n) {
         if (n > static_cast<size_t>(-1) / 4 / sizeof(T)) throw std::bad_array_new_length();
         return static_cast<T*>(Pool::shared().take(n * sizeof(T)));
     }
+    // Free the room of `n` elements.
     void deallocate(T* block, size_t n) noexcept { Pool::shared().give(block, n * sizeof(T)); }
+    // Leave an element uninitialised if no value is given.
     template <class U>
     void construct(U* at) noexcept {
         ::new (static_cast<void*>(at)) U;
     }
+    // Make an element from a value.
     template <class U, class... Args>
     void construct(U* at, Args&&... args) {
         ::new (static_cast<void*>(at)) U(std::forward<Args>(args)...);

@@ -24,6 +24,7 @@ struct Texts {
     int64_t intern(std::string_view text);
     // Free a code. Throws std::invalid_argument if it is not in use.
     void release(int64_t code);
+    // Return whether a code is in use.
     bool known(int64_t code) const {
         return code >= 0 && static_cast<uint64_t>(code) < used_.size() && used_[static_cast<size_t>(code)] != 0;
     }
@@ -39,6 +40,7 @@ struct Texts {
     size_t size() const { return codes_.size(); }
     // Free the codes that are not marked in `used`, and the memory of free codes at the end.
     void keep(std::span<const uint8_t> used);
+    // Return the bytes of all texts and of what finds them.
     int64_t bytes() const;
     // Return the number of codes, in use or free.
     size_t capacity() const { return kept_.size(); }
@@ -57,9 +59,11 @@ class UsedTexts {
 public:
     explicit UsedTexts(size_t codes) : used_(codes, 0) {}
 
+    // Mark a word, if it is a code.
     void add(int64_t word) {
         if (word >= 0 && static_cast<uint64_t>(word) < used_.size()) used_[static_cast<size_t>(word)] = 1;
     }
+    // Mark each of some words that is a code.
     void add(std::span<const int64_t> words) {
         for (const int64_t word : words) add(word);
     }

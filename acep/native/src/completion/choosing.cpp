@@ -109,9 +109,9 @@ private:
 };
 
 // The matches that may still come, by the position at which they begin.
-class Foreseen {
+class ProspectIndex {
 public:
-    explicit Foreseen(std::vector<Prospect> prospects) : prospects_(std::move(prospects)) {
+    explicit ProspectIndex(std::vector<Prospect> prospects) : prospects_(std::move(prospects)) {
         std::sort(prospects_.begin(), prospects_.end(),
                   [](const Prospect& x, const Prospect& y) { return x.first < y.first; });
         for (size_t i = 1; i < prospects_.size(); ++i) {
@@ -168,7 +168,7 @@ bool before(const Binding& a, const Binding& b, const Tables& tables, const Text
 
 std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, std::vector<Prospect> prospects,
                                  const Tables& tables, const Texts& texts) {
-    const Foreseen foreseen(std::move(prospects));
+    const ProspectIndex coming(std::move(prospects));
     std::vector<Verdict> verdicts(waiting.size(), Verdict::wait);
     std::vector<size_t> order(waiting.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -180,7 +180,7 @@ std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, std
         // A match around another one that stands before it overlaps whatever that one overlaps.
         if (given.overlap(m.first(), m.last()) || undecided.lie_within(m.first(), m.last())) {
             verdicts[i] = Verdict::drop;
-        } else if (foreseen.behind(m) && !undecided.overlap(m.first(), m.last())) {
+        } else if (coming.behind(m) && !undecided.overlap(m.first(), m.last())) {
             verdicts[i] = Verdict::give;
             given.add(m.first(), m.last());
         } else {

@@ -10,6 +10,7 @@
 
 namespace acep {
 
+// What becomes of a complete match: more must be known, it is given, or it can never be given.
 enum class Verdict : uint8_t { wait, give, drop };
 
 // Matches that may still come: they begin at position `first`, have the error `error` or a greater one, and end at the

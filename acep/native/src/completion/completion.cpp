@@ -105,8 +105,6 @@ void Completion::before(uint32_t partition, const Event& event) {
     if (waits_) touch(partition);
 }
 
-// If the waiting match that begins first begins no later than all partial matches, it is given, or one from its first
-// event on that ends no earlier. So matches that begin later, and up to its last event, are dropped before they are written.
 void Completion::cover(Held& h, uint32_t partition, const Event& event) {
     h.covered = -1;
     if (h.waiting.empty()) return;
@@ -194,7 +192,6 @@ int64_t Completion::broken(const Held& h, const Binding& b, int64_t most) {
     return total;
 }
 
-// Return the cost of one negation crossed before event j (trailing if j is the size), or a number above `most`.
 int64_t Completion::cost(const Held& h, const Binding& b, std::span<const uint16_t> arcs, size_t j,
                          const Crossing& crossing, int64_t most) {
     const Suspects& s = h.suspects[crossing.negation];
@@ -218,11 +215,10 @@ int64_t Completion::cost(const Held& h, const Binding& b, std::span<const uint16
     if (first >= last) return 0;
     const int64_t weight = tables_.negations[crossing.negation].weight;
     const int64_t enough = weight < 0 ? 1 : weight == 0 ? 0 : most / weight + 1;
-    const int64_t count = conditions_.breaks(crossing, b, arcs, j, s, first, last, enough);
+    const int64_t count = conditions_.count_breaking({crossing, b, arcs, j}, s, first, last, enough);
     return weight < 0 ? (count == 0 ? 0 : most + 1) : count * weight;
 }
 
-// Unite the current event's runs with equal bindings into one binding that has all their ways to end.
 void Completion::unite(uint32_t partition) {
     std::sort(current_.begin(), current_.end(), [](const Binding& x, const Binding& y) {
         return x.positions != y.positions ? x.positions < y.positions : x.vars < y.vars;
@@ -247,12 +243,12 @@ void Completion::unite(uint32_t partition) {
 
 // Return whether it is a match; false if that is not known yet.
 bool Completion::take(uint32_t partition, Binding&& b) {
-    if (!conditions_.having(b)) {
+    if (!conditions_.meets_having(b)) {
         if (tables_.rises) failed_ = std::min(failed_, b.first());
         recycle(std::move(b));
         return false;
     }
-    conditions_.returns(b);
+    conditions_.add_returns(b);
     const bool trailing = std::any_of(b.options.begin(), b.options.end(), [&](const Option& o) {
         return !tables_.states[o.state].accepts[o.accept].crossings.empty();
     });
@@ -281,9 +277,6 @@ void Completion::choose(uint32_t partition, Binding&& b) {
     (tables_.choice == Choice::all ? h.ready : h.waiting).push_back(std::move(b));
 }
 
-// Of two matches with one first event, a longer one that stands behind the other in the order is never given: it overlaps
-// whatever the other one overlaps. Where one match is chosen for each first event, the others are not. Return whether the match is such a one, or
-// has become the other one, and nothing is to be added.
 bool Completion::stands_back(Held& h, Binding& b) {
     const auto stands_before = [&](const Binding& x, const Binding& y) {
         return acep::before(x, y, tables_, classifier_.texts);
@@ -309,7 +302,6 @@ bool Completion::stands_back(Held& h, Binding& b) {
 
 // Time -------------------------------------------------------------------------------------------
 
-// Decide the trailing negations of runs that began before `low`.
 void Completion::decide(Held& h, uint32_t partition, int64_t low) {
     if (h.earliest >= low) return;
     std::vector<Binding> undecided;
@@ -346,7 +338,7 @@ void Completion::decide(Held& h, uint32_t partition, int64_t low) {
 void Completion::settle(int64_t clock) {
     if (!waits_ && tables_.span >= 0) return;
     while (!due_.empty() && due_.top().time < clock) {
-        const ReleasedEvents due = due_.top();
+        const Due due = due_.top();
         due_.pop();
         if (due.partition >= held_.size() || held_[due.partition].due != due.time) continue;
         held_[due.partition].due = FAR;
@@ -368,7 +360,6 @@ void Completion::settle(uint32_t partition, int64_t clock) {
     h.touched = false;
 }
 
-// Return the last time in a window that begins at `start`.
 int64_t Completion::expiry(int64_t start) const {
     int64_t last;
     return __builtin_add_overflow(start, tables_.span, &last) ? FAR : last;
@@ -416,7 +407,6 @@ void Completion::choose_output(uint32_t partition, int64_t clock) {
     }
 }
 
-// Look at a partition again once the times have passed at which further matches may end that stand before its own.
 void Completion::wait_for_next_time(uint32_t partition, int64_t clock) {
     if (!first_come_) return;
     for (const Binding& b : held_[partition].waiting) {
@@ -424,7 +414,6 @@ void Completion::wait_for_next_time(uint32_t partition, int64_t clock) {
     }
 }
 
-// Choose among the matches of all partitions, as they may overlap under strict contiguity.
 void Completion::choose_strict(int64_t clock) {
     for (bool again = true; again;) {
         std::vector<const Binding*> waiting;
@@ -461,8 +450,6 @@ void Completion::choose_strict(int64_t clock) {
     }
 }
 
-// Apply the verdicts, from place `at` on, to a partition's waiting matches; chosen ones are ready, and are added to
-// `given`.
 void Completion::sort_out(const std::vector<Verdict>& verdicts, size_t& at, Held& h, Given& given) {
     size_t kept = 0;
     for (Binding& b : h.waiting) {
@@ -480,7 +467,6 @@ void Completion::sort_out(const std::vector<Verdict>& verdicts, size_t& at, Held
     h.indexed = false;
 }
 
-// End all runs of a partition that overlap matches which were just given. Those that go on reach beyond these.
 void Completion::end_runs(uint32_t partition, const Given& given) {
     if (given.empty()) return;
     const auto later = [](const auto& x, const auto& y) { return x.second < y.second; };
@@ -491,7 +477,6 @@ void Completion::end_runs(uint32_t partition, const Given& given) {
     });
 }
 
-// Output ready matches in the order of match points, up to the first one that is undecided or waiting.
 void Completion::release(uint32_t partition) {
     Held& h = held_[partition];
     if (h.ready.empty()) return;
@@ -544,11 +529,10 @@ void Completion::forget_suspects(Held& h, int64_t low) {
         const auto& keys = tables_.counted ? s.positions : s.ts;
         size_t to = s.head;
         while (to < s.size() && keys[to] < low) ++to;
-        if (to != s.head) s.forget(to, tables_.negations[n].columns.size());
+        if (to != s.head) s.discard(to, tables_.negations[n].columns.size());
     }
 }
 
-// Without a window, forget suspects from before all partial matches, as they can break no negation.
 void Completion::trim_suspects(uint32_t partition) {
     Held& h = held_[partition];
     Alive found;
@@ -559,7 +543,7 @@ void Completion::trim_suspects(uint32_t partition) {
         const auto from = s.positions.begin() + static_cast<std::ptrdiff_t>(s.head);
         const auto to =
             static_cast<size_t>(std::lower_bound(from, s.positions.end(), found.first) - s.positions.begin());
-        if (to != s.head) s.forget(to, tables_.negations[n].columns.size());
+        if (to != s.head) s.discard(to, tables_.negations[n].columns.size());
         h.trimmed += s.size() - s.head;
     }
 }
@@ -605,7 +589,7 @@ void Completion::used_ids(std::vector<int64_t>& ids) const {
 }
 
 int64_t Completion::bytes() const {
-    int64_t total = heap_bytes(held_) + static_cast<int64_t>(due_.size() * sizeof(ReleasedEvents));
+    int64_t total = heap_bytes(held_) + static_cast<int64_t>(due_.size() * sizeof(Due));
     for (const Held& h : held_) {
         total += static_cast<int64_t>(h.best.size() * 6 * sizeof(int64_t));  // an entry, its node, and its place
         for (const Suspects& s : h.suspects) total += heap_bytes(s.ts, s.positions, s.rows, s.valid);

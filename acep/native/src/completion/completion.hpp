@@ -22,6 +22,7 @@ struct Alive {
     std::vector<Prospect> prospects;
     int64_t first = std::numeric_limits<int64_t>::max(), start = first;  // the least of each
 
+    // Add a match that may come, of a run with its start (a time or a position).
     void add(const Prospect& match, int64_t begin) {
         prospects.push_back(match);
         first = std::min(first, match.first);
@@ -29,6 +30,8 @@ struct Alive {
     }
 };
 
+// The steps of complete runs before they are written: negations, HAVING, RETURN, and the choice that OUTPUT asks
+// for.
 class Completion {
 public:
     // `alive(partition, low, clock, found)` adds to `found` the nodes of a partition that began at `low` or later, which
@@ -47,6 +50,7 @@ public:
     void before(uint32_t partition, const Event& event);
     bool trail(uint32_t partition, const Event& event, const Cell* const* path, size_t length, uint32_t state,
                int64_t error);
+    // End an event: unite its runs, and keep it where it may break a negation later.
     void after(uint32_t partition, const Event& event);
     // Return whether HAVING fails for a run that ends with the event, as it failed for one that began before it.
     bool surely_fails(int64_t first) const { return first > failed_; }
@@ -61,16 +65,25 @@ public:
     void settle(int64_t clock);
     // Decide and output everything, as the stream has ended and no node is left.
     void end();
+    // Return whether nothing is left of a partition, and events before `low` break no negation of later ones.
     bool idle(uint32_t partition, int64_t low);
+    // Forget a partition, as its number may be reused for another key.
     void forget(uint32_t partition);
+    // Mark the texts of all that is held.
     void used_texts(UsedTexts& used) const;
+    // Add the ids of the events of all matches that are held.
     void used_ids(std::vector<int64_t>& ids) const;
+    // Return the bytes of all that is held.
     int64_t bytes() const;
+    // Write the state.
     void fields(Writer& out) const;
+    // Read a state; std::invalid_argument if it is invalid.
     void fields(Reader& in);
 
 private:
     static constexpr int64_t FAR = std::numeric_limits<int64_t>::max();
+    // What is held of a partition. A match is undecided as long as events after it may break a negation, then
+    // waiting until it is chosen, then ready until those that end earlier are decided.
     struct Held {
         std::vector<Suspects> suspects;  // by negation
         std::vector<Binding> undecided, waiting, ready;
@@ -86,43 +99,78 @@ private:
         size_t trimmed = 0;  // suspects left by the last trim, if there is no window
         bool touched = false;
     };
-    struct ReleasedEvents {
+    // A time at which a partition has something to decide.
+    struct Due {
         int64_t time;  // once it has passed, the partition is looked at
         uint32_t partition;
-        bool operator>(const ReleasedEvents& other) const { return time > other.time; }
+        bool operator>(const Due& other) const { return time > other.time; }
     };
 
+    // Return what is held of a partition, which is made if it is new.
     Held& held(uint32_t partition);
+    // Let the next `settle` look at a partition.
     void touch(uint32_t partition);
+    // Return the start of a match in the unit of the window.
     int64_t key(const Binding& b) const { return tables_.counted ? b.first() : b.start; }
     // Return the earliest start in the window: runs that began before it cannot continue.
     int64_t low(const Held& h, int64_t clock) const;
+    // Return the cost of the negations broken before the last event of a run, or a number above `most`.
     int64_t broken(const Held& h, const Binding& b, int64_t most);
+    // Return the cost of one negation crossed before event j (trailing if j is the size), or a number above `most`.
     int64_t cost(const Held& h, const Binding& b, std::span<const uint16_t> arcs, size_t j, const Crossing& crossing,
                  int64_t most);
+    // Unite the current event's runs with equal bindings into one binding that has all their ways to end.
     void unite(uint32_t partition);
+    // Check HAVING, compute RETURN, and keep a run as undecided or a match to choose among. Return whether it is a
+    // match; false if that is not known yet, or if it is none.
     bool take(uint32_t partition, Binding&& b);
+    // Decide the trailing negations of runs that began before `low`.
     void decide(Held& h, uint32_t partition, int64_t low);
+    // Add a match whose error is known to those to choose among, or write it if matches need not wait.
     void choose(uint32_t partition, Binding&& b);
+    // Of two matches with one first event, a longer one that stands behind the other in the order is never given:
+    // it overlaps whatever the other one overlaps. Where one match is chosen for each first event, the others are
+    // not. Return whether the match is such a one, or has become the other one, and nothing is to be added.
     bool stands_back(Held& h, Binding& b);
+    // Set which matches need not be written: `chosen` and `covered`. If the waiting match that begins first begins no later than all partial matches, it is given, or one from its
+    // first event on that ends no earlier. So matches that begin later, and up to its last event, are dropped
+    // before they are written.
     void cover(Held& h, uint32_t partition, const Event& event);
+    // Choose among a partition's waiting matches, if no event before `clock` will come; those chosen become ready.
     void choose_output(uint32_t partition, int64_t clock);
+    // Choose among the matches of all partitions, as they may overlap under strict contiguity.
     void choose_strict(int64_t clock);
+    // Add the matches that may come of a partition's match nodes and undecided runs.
     void living(const Held& h, uint32_t partition, int64_t low, int64_t clock, Alive& found);
     // The first and last positions of matches that were just given.
     using Given = std::vector<std::pair<int64_t, int64_t>>;
+    // Apply the verdicts, from place `at` on, to a partition's waiting matches; chosen ones are ready, and are
+    // added to `given`.
     void sort_out(const std::vector<Verdict>& verdicts, size_t& at, Held& h, Given& given);
+    // End all runs of a partition that overlap matches which were just given. Those that go on reach beyond these.
     void end_runs(uint32_t partition, const Given& given);
+    // Look at a partition again once the times have passed at which further matches may end that stand before its
+    // own.
     void wait_for_next_time(uint32_t partition, int64_t clock);
+    // Return the last time in a window that begins at `start`.
     int64_t expiry(int64_t start) const;
+    // Choose and write what is decided in a partition, if no event before `clock` will come.
     void settle(uint32_t partition, int64_t clock);
+    // Output ready matches in the order of match points, up to the first one that is undecided or waiting.
     void release(uint32_t partition);
+    // Write a match, or count it.
     void give(uint32_t partition, const Binding& b);
+    // Look at a partition again once a time has passed, unless it is looked at earlier.
     void schedule(uint32_t partition, int64_t time);
+    // Forget the events of a partition before `low` (a time or a position) that may break a negation.
     void forget_suspects(Held& h, int64_t low);
+    // Without a window, forget suspects from before all partial matches, as they can break no negation.
     void trim_suspects(uint32_t partition);
+    // Return an empty binding, with the memory of an earlier one if there is one.
     Binding fresh();
+    // Keep the memory of a binding that is not used any more.
     void recycle(Binding&& b);
+    // Write or read the state.
     template <class Archive>
     static void fields(auto& self, Archive& archive);
     // Throw std::invalid_argument unless a match may be in a state. `end`: the number above all positions.
@@ -146,7 +194,7 @@ private:
     std::vector<uint32_t> touched_;
     std::vector<Binding> current_;  // of the current event, if one binding may have several runs
     std::vector<Binding> recycled_;
-    std::priority_queue<ReleasedEvents, std::vector<ReleasedEvents>, std::greater<ReleasedEvents>> due_;
+    std::priority_queue<Due, std::vector<Due>, std::greater<Due>> due_;
 };
 
 }  // namespace acep

@@ -9,7 +9,7 @@
 
 namespace acep {
 
-void Suspects::forget(size_t upto, size_t width) {
+void Suspects::discard(size_t upto, size_t width) {
     head = upto;
     if (head < 64 || 2 * head < size()) {
         if (!empty()) return;
@@ -41,7 +41,7 @@ void Conditions::change() {
         }
     }
     events_.resize(tables_.variables);
-    seen_.resize(tables_.variables, 0);
+    gathered_.resize(tables_.variables, 0);
 }
 
 // Two passes over the differences from the first value, in doubles, as in acep/reference/bindings.py.
@@ -135,12 +135,12 @@ Conditions::Word Conditions::summary(const Ref& ref, std::span<const uint32_t> e
 
 // HAVING and RETURN ------------------------------------------------------------------------------
 
-void Conditions::spread(const Binding& binding) {
+void Conditions::group_events(const Binding& binding) {
     for (auto& events : events_) events.clear();
     for (uint32_t s = 0; s < binding.size(); ++s) events_[binding.vars[s]].push_back(s);
 }
 
-void Conditions::load(const Whole& whole, const Binding& binding) {
+void Conditions::load_references(const Whole& whole, const Binding& binding) {
     const Rows rows{binding.rows.data(), binding.valid.data(), tables_.kept.size()};
     words_.resize(std::max(words_.size(), whole.refs.size()));
     valid_.resize(std::max(valid_.size(), whole.refs.size()));
@@ -154,20 +154,20 @@ void Conditions::load(const Whole& whole, const Binding& binding) {
     }
 }
 
-bool Conditions::having(const Binding& binding) {
+bool Conditions::meets_having(const Binding& binding) {
     if (tables_.having.empty()) return true;
-    spread(binding);
-    load(tables_.having[0], binding);
+    group_events(binding);
+    load_references(tables_.having[0], binding);
     uint8_t pass = 0;
     classifier_.programs()[tables_.having[0].program].test(leaves_.data(), 1, classifier_.texts, scratch_, &pass);
     return pass != 0;
 }
 
-void Conditions::returns(Binding& binding) {
+void Conditions::add_returns(Binding& binding) {
     if (tables_.returns.empty()) return;
-    spread(binding);
+    group_events(binding);
     for (const Whole& whole : tables_.returns) {
-        load(whole, binding);
+        load_references(whole, binding);
         int64_t word = 0;
         uint8_t known = 0;
         classifier_.programs()[whole.program].value(leaves_.data(), 1, classifier_.texts, scratch_, &word, &known);
@@ -178,9 +178,7 @@ void Conditions::returns(Binding& binding) {
 
 // Negations --------------------------------------------------------------------------------------
 
-// Find the events of a variable that a negation refers to: in a group, those of the iteration that crosses it.
-void Conditions::view(const Negation& negation, const Crossing& crossing, const Binding& binding,
-                      std::span<const uint16_t> arcs, size_t j, uint32_t var) {
+void Conditions::gather_events(const Negation& negation, const CrossingRun& run, uint32_t var) {
     const auto has = [&](uint32_t g) { return tables_.groups[g][var] != 0; };
     size_t enclosing = 0;  // number of outer groups up to the innermost one that contains the variable
     for (size_t i = 0; i < negation.around.size(); ++i) {
@@ -190,13 +188,12 @@ void Conditions::view(const Negation& negation, const Crossing& crossing, const 
         const auto end = negation.around.begin() + static_cast<std::ptrdiff_t>(enclosing);
         return std::find(negation.around.begin(), end, g) != end;
     };
-    size_t first = 0, last = binding.size();
+    size_t first = 0, last = run.binding.size();
     if (enclosing != 0) {
-        const bool entered = j == 0 || std::any_of(crossing.entered.begin(), crossing.entered.end(), encloses);
-        const size_t inside = entered ? j : j - 1;
-        for (size_t s = 1; s < binding.size(); ++s) {
-            const auto& resets = arc(arcs[s]).resets;
-            if (!std::any_of(resets.begin(), resets.end(), encloses)) continue;
+        const bool entered = run.next == 0 || std::ranges::any_of(run.crossing.entered, encloses);
+        const size_t inside = entered ? run.next : run.next - 1;
+        for (size_t s = 1; s < run.binding.size(); ++s) {
+            if (!std::ranges::any_of(arc(run.arcs[s]).resets, encloses)) continue;
             if (s <= inside) {
                 first = s;
             } else {
@@ -208,106 +205,131 @@ void Conditions::view(const Negation& negation, const Crossing& crossing, const 
     auto& events = events_[var];
     events.clear();
     for (size_t s = first; s < last; ++s) {
-        const auto& resets = arc(arcs[s]).resets;
-        if (s > first && std::any_of(resets.begin(), resets.end(), has)) events.clear();
-        if (binding.vars[s] == var) events.push_back(static_cast<uint32_t>(s));
+        if (s > first && std::ranges::any_of(arc(run.arcs[s]).resets, has)) events.clear();
+        if (run.binding.vars[s] == var) events.push_back(static_cast<uint32_t>(s));
     }
 }
 
-int64_t Conditions::breaks(const Crossing& crossing, const Binding& binding, std::span<const uint16_t> arcs, size_t j,
-                           const Suspects& suspects, size_t from, size_t to, int64_t most) {
-    const Negation& negation = tables_.negations[crossing.negation];
+bool Conditions::gather_all_events(const Negation& negation, const CrossingRun& run) {
+    std::fill(gathered_.begin(), gathered_.end(), uint8_t{0});
+    for (const Conjunct& c : negation.conjuncts) {
+        for (const Ref& ref : c.refs) {
+            if (ref.var < 0 || gathered_[static_cast<size_t>(ref.var)] != 0) continue;
+            const auto var = static_cast<uint32_t>(ref.var);
+            gather_events(negation, run, var);
+            if (events_[var].empty()) return false;
+            gathered_[var] = 1;
+        }
+    }
+    return true;
+}
+
+bool Conditions::count_combinations(const Negation& negation) {
+    combinations_.assign(negation.conjuncts.size(), 1);
+    for (size_t i = 0; i < negation.conjuncts.size(); ++i) {
+        const Conjunct& c = negation.conjuncts[i];
+        for (const auto& l : c.least) {
+            if (gathered_[l.var] != 0 && events_[l.var].size() < l.events) return false;
+        }
+        for (const auto& l : c.loops) {
+            const size_t n = gathered_[l.var] != 0 ? events_[l.var].size() : 0;
+            combinations_[i] *= n > l.low ? n - l.low : 0;
+        }
+    }
+    return true;
+}
+
+void Conditions::prepare(const Negation& negation, const Binding& binding) {
+    const Rows rows{binding.rows.data(), binding.valid.data(), tables_.kept.size()};
+    prepared_.resize(std::max(prepared_.size(), negation.conjuncts.size()));
+    for (size_t i = 0; i < negation.conjuncts.size(); ++i) {
+        const Conjunct& c = negation.conjuncts[i];
+        prepared_[i].resize(std::max(prepared_[i].size(), c.refs.size()));
+        for (size_t k = 0; k < c.refs.size(); ++k) {
+            prepared_[i][k].clear();
+            if (c.refs[k].var >= 0 && combinations_[i] != 0) prepare_values(c, c.refs[k], rows, prepared_[i][k]);
+        }
+    }
+}
+
+void Conditions::prepare_values(const Conjunct& conjunct, const Ref& ref, const Rows& rows, Prepared& values) const {
+    const std::span<const uint32_t> events(events_[static_cast<size_t>(ref.var)]);
+    if (ref.loop < 0) {
+        values.push_back(summary(ref, events, rows));
+        return;
+    }
+    for (size_t i = conjunct.loops[static_cast<size_t>(ref.loop)].low; i < events.size(); ++i) {
+        if (ref.how == How::each || ref.how == How::previous) {
+            const size_t cell = events[ref.how == How::each ? i : i - 1] * rows.width + static_cast<size_t>(ref.column);
+            values.push_back({rows.rows[cell], rows.valid[cell] != 0});
+        } else {
+            values.push_back(summary(ref, events.first(i), rows));
+        }
+    }
+}
+
+size_t Conditions::loop_stride(const Conjunct& conjunct, const Ref& ref) const {
+    size_t stride = 1;
+    for (size_t l = static_cast<size_t>(ref.loop) + 1; l < conjunct.loops.size(); ++l) {
+        stride *= events_[conjunct.loops[l].var].size() - conjunct.loops[l].low;
+    }
+    return stride;
+}
+
+void Conditions::load_values(const Negation& negation, size_t i, const Suspects& suspects, size_t first, size_t row,
+                             size_t count) {
+    const Conjunct& c = negation.conjuncts[i];
+    const Rows rows{suspects.rows.data(), suspects.valid.data(), negation.columns.size()};
+    leaves_.clear();
+    for (size_t r = 0; r < c.refs.size(); ++r) {
+        const Ref& ref = c.refs[r];
+        int64_t* words = words_.data() + r * block_rows;
+        uint8_t* valid = valid_.data() + r * block_rows;
+        const Prepared& values = prepared_[i][r];
+        const bool constant = ref.var >= 0 && ref.loop < 0;
+        const size_t stride = ref.loop >= 0 ? loop_stride(c, ref) : 1;
+        for (size_t x = 0; x < (constant ? 1 : count); ++x) {
+            Word w{};
+            if (ref.var < 0) {
+                const auto event = static_cast<uint32_t>(first + (row + x) / combinations_[i]);
+                w = summary(ref, {&event, 1}, rows);
+            } else {
+                w = constant ? values[0] : values[(row + x) / stride % values.size()];
+            }
+            words[x] = w.word;
+            valid[x] = w.valid ? 1 : 0;
+        }
+        leaves_.push_back({words, valid, constant ? 0u : 1u});
+    }
+}
+
+void Conditions::test_conjunct(const Negation& negation, size_t i, const Suspects& suspects, size_t first) {
+    const Conjunct& c = negation.conjuncts[i];
+    words_.resize(std::max(words_.size(), c.refs.size() * block_rows));
+    valid_.resize(std::max(valid_.size(), c.refs.size() * block_rows));
+    const size_t total = pass_.size() * combinations_[i];
+    for (size_t row = 0; row < total; row += block_rows) {
+        const size_t count = std::min(total - row, block_rows);
+        load_values(negation, i, suspects, first, row, count);
+        uint8_t pass[block_rows];
+        classifier_.programs()[c.program].test(leaves_.data(), count, classifier_.texts, scratch_, pass);
+        for (size_t x = 0; x < count; ++x) pass_[(row + x) / combinations_[i]] &= pass[x];
+    }
+}
+
+int64_t Conditions::count_breaking(const CrossingRun& run, const Suspects& suspects, size_t from, size_t to,
+                                   int64_t most) {
+    const Negation& negation = tables_.negations[run.crossing.negation];
     const auto all = static_cast<int64_t>(to - from);
     if (all <= 0 || most <= 0) return 0;
     if (negation.conjuncts.empty()) return std::min(all, most);
-    std::fill(seen_.begin(), seen_.end(), uint8_t{0});
-    for (const Conjunct& c : negation.conjuncts) {
-        for (const Ref& ref : c.refs) {
-            if (ref.var < 0 || seen_[static_cast<size_t>(ref.var)] != 0) continue;
-            const auto var = static_cast<uint32_t>(ref.var);
-            view(negation, crossing, binding, arcs, j, var);
-            if (events_[var].empty()) return 0;
-            seen_[var] = 1;
-        }
-    }
-    const Rows rows{binding.rows.data(), binding.valid.data(), tables_.kept.size()};
-    const size_t many = negation.conjuncts.size();
-    prepared_.resize(std::max(prepared_.size(), many));
-    combinations_.assign(many, 1);
-    for (size_t i = 0; i < many; ++i) {
-        const Conjunct& c = negation.conjuncts[i];
-        for (const auto& l : c.least) {
-            if (seen_[l.var] != 0 && events_[l.var].size() < l.events) return 0;
-        }
-        for (const auto& l : c.loops) {
-            const size_t n = seen_[l.var] != 0 ? events_[l.var].size() : 0;
-            combinations_[i] *= n > l.low ? n - l.low : 0;
-        }
-        auto& prepared = prepared_[i];
-        prepared.resize(std::max(prepared.size(), c.refs.size()));
-        for (size_t k = 0; k < c.refs.size(); ++k) {
-            const Ref& ref = c.refs[k];
-            prepared[k].clear();
-            if (ref.var < 0 || combinations_[i] == 0) continue;
-            const std::span<const uint32_t> events(events_[static_cast<size_t>(ref.var)]);
-            if (ref.loop < 0) {
-                prepared[k].push_back(summary(ref, events, rows));
-                continue;
-            }
-            for (size_t at = c.loops[static_cast<size_t>(ref.loop)].low; at < events.size(); ++at) {
-                if (ref.how == How::each || ref.how == How::previous) {
-                    const size_t e =
-                        events[ref.how == How::each ? at : at - 1] * rows.width + static_cast<size_t>(ref.column);
-                    prepared[k].push_back({rows.rows[e], rows.valid[e] != 0});
-                } else {
-                    prepared[k].push_back(summary(ref, events.first(at), rows));
-                }
-            }
-        }
-    }
+    if (!gather_all_events(negation, run) || !count_combinations(negation)) return 0;
+    prepare(negation, run.binding);
     int64_t count = 0;
-    for (size_t at = from; at < to && count < most; at += block_rows) {
-        pass_.assign(std::min(to - at, block_rows), 1);
-        for (size_t i = 0; i < many; ++i) {
-            if (combinations_[i] == 0) continue;
-            const Conjunct& c = negation.conjuncts[i];
-            const size_t k = combinations_[i];
-            const size_t width = negation.columns.size();
-            words_.resize(std::max(words_.size(), c.refs.size() * block_rows));
-            valid_.resize(std::max(valid_.size(), c.refs.size() * block_rows));
-            const size_t total = pass_.size() * k;
-            for (size_t row = 0; row < total; row += block_rows) {
-                const size_t n = std::min(total - row, block_rows);
-                leaves_.clear();
-                for (size_t r = 0; r < c.refs.size(); ++r) {
-                    const Ref& ref = c.refs[r];
-                    int64_t* words = words_.data() + r * block_rows;
-                    uint8_t* valid = valid_.data() + r * block_rows;
-                    const Prepared& known = prepared_[i][r];
-                    size_t stride = 1;
-                    if (ref.loop >= 0) {
-                        for (size_t l = static_cast<size_t>(ref.loop) + 1; l < c.loops.size(); ++l) {
-                            stride *= events_[c.loops[l].var].size() - c.loops[l].low;
-                        }
-                    }
-                    const bool one = ref.var >= 0 && ref.loop < 0;
-                    for (size_t x = 0; x < (one ? 1 : n); ++x) {
-                        Word w{};
-                        if (ref.var < 0) {
-                            const auto event = static_cast<uint32_t>(at + (row + x) / k);
-                            w = summary(ref, {&event, 1}, {suspects.rows.data(), suspects.valid.data(), width});
-                        } else {
-                            w = one ? known[0] : known[(row + x) / stride % known.size()];
-                        }
-                        words[x] = w.word;
-                        valid[x] = w.valid ? 1 : 0;
-                    }
-                    leaves_.push_back({words, valid, one ? 0u : 1u});
-                }
-                uint8_t pass[block_rows];
-                classifier_.programs()[c.program].test(leaves_.data(), n, classifier_.texts, scratch_, pass);
-                for (size_t x = 0; x < n; ++x) pass_[(row + x) / k] &= pass[x];
-            }
+    for (size_t first = from; first < to && count < most; first += block_rows) {
+        pass_.assign(std::min(to - first, block_rows), 1);
+        for (size_t i = 0; i < negation.conjuncts.size(); ++i) {
+            if (combinations_[i] != 0) test_conjunct(negation, i, suspects, first);
         }
         count += std::count(pass_.begin(), pass_.end(), uint8_t{1});
     }

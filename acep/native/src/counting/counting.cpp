@@ -96,7 +96,6 @@ void CountingEngine::sums(Part& part, uint32_t pattern, int64_t key, int64_t low
     }
 }
 
-// Each latest start may be bound once per variable; an update of the sum of a D-state is one touch.
 size_t CountingEngine::most_touches(const Part& part) const {
     if (asked_ == Asked::points) return (part.latest.size() + 1) * tables_.variables;
     return part.large != nullptr ? part.large->states() : part.small.states();
@@ -123,7 +122,6 @@ int64_t CountingEngine::drop(uint32_t partition, int64_t ts) {
     return many;
 }
 
-// Count the D-states with partial matches that began at `low` or later.
 int64_t CountingEngine::waiting(const Part& part, int64_t low) const {
     int64_t many =
         std::count_if(part.latest.begin(), part.latest.end(), [&](const Latest& l) { return l.start >= low; });

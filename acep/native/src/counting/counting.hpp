@@ -15,6 +15,7 @@ namespace acep {
 // of each; bundles (Definition 3) with their numbers of matches; or rows by event that ends matches and by error.
 enum class Asked { count, points, bundles, ends };
 
+// The counting engine: numbers of runs by D-state instead of partial matches, so that no match is made.
 class CountingEngine final : public BoundedEngine {
 public:
     CountingEngine(Tables tables, EventClassifier& classifier, Partitions& partitions, Asked asked);
@@ -50,6 +51,8 @@ private:
         uint32_t state;
         int64_t start;
     };
+    // What is kept of a partition: latest starts, or sums in small or large numbers; `large` if small ones do not
+    // suffice.
     struct Part {
         std::vector<Latest> latest;
         Sums<Small> small;
@@ -63,22 +66,35 @@ private:
         bool any = false;
         int64_t at = 0;  // the number in the stream of the first event that ends a match of it
     };
+    // The number of matches with one error.
     struct Found {
         int64_t error;
         Amount count;
     };
 
+    // Write or read all that `dump` and `load` keep.
     template <class Archive>
     static void fields(auto& self, Archive& archive);
+    // Count the D-states with partial matches that began at `low` or later.
     int64_t waiting(const Part& part, int64_t low) const;
+    // Return the most touches that an event can need: each latest start may be bound once per variable; an update of the
+    // sum of a D-state is one touch.
     size_t most_touches(const Part& part) const;
+    // Count the touches that an event needs. `low`: the earliest start that counts.
     int64_t needs(const Part& part, const Event& event, int64_t low);
+    // Apply an event where match points are asked for; `found_` gets the least error of the matches that end with
+    // it.
     void points(Part& part, uint32_t pattern, int64_t key, int64_t low);
+    // Apply an event where numbers are asked for; `found_` gets the matches that end with it, by error.
     void sums(Part& part, uint32_t pattern, int64_t key, int64_t low);
+    // Add matches with one error to `found_`.
     void found(int64_t error, const Amount& count);
+    // Count the matches in `found_`, or add rows for them, or add them to the partition's bundle.
     void give(Part& part, uint32_t partition, const Event& event);
+    // Add a final row; without `count` it has none. `at`: the number in the stream of the event that began it.
     void row(uint32_t partition, int64_t first, int64_t last, int64_t bundle, int64_t error, const Amount* count,
              int64_t at);
+    // Add the row of a partition's open bundle, if there is one, as no later match joins it.
     void close(uint32_t partition);
 
     Asked asked_;

@@ -27,16 +27,25 @@ namespace acep {
 struct Small {
     using Number = uint64_t;
     static constexpr uint64_t most = uint64_t{1} << 62;
+    // Return whether a number is 0.
     static bool zero(Number a) { return a == 0; }
+    // Return the number 1.
     static Number one() { return 1; }
-    static void add(Number& a, Number b) { a += b; }  // the caller has checked that it fits
+    // Add a number; the caller must have checked that the sum fits.
+    static void add(Number& a, Number b) { a += b; }
+    // Return whether a number is at most `most`, so that two can be added.
     static bool fits(Number a) { return a <= most; }
 };
+// Numbers of any size, with the same functions.
 struct Large {
     using Number = BigInteger;
+    // Return whether a number is 0.
     static bool zero(const Number& a) { return a.empty(); }
+    // Return the number 1.
     static Number one() { return {1}; }
+    // Add a number.
     static void add(Number& a, const Number& b) { increase(a, BigIntegerView(b)); }
+    // Return true: every number fits.
     static bool fits(const Number&) { return true; }
 };
 
@@ -51,13 +60,18 @@ public:
             add(n);
         }
     }
+    // Add a number of one word.
     void add(uint64_t n) { add_small(n); }
+    // Add the product of two numbers of one word.
     void add_product(uint64_t a, uint64_t b) { add_small(static_cast<uint128>(a) * b); }
+    // Add a number of any size.
     void add(const BigInteger& n) {
         spill();
         increase(large_, BigIntegerView(n));
     }
+    // Add the product of two numbers of any size.
     void add_product(const BigInteger& a, const BigInteger& b) { add(product(a, b)); }
+    // Add another amount.
     void add(const Amount& other) {
         if (other.spilt_) {
             add(other.large_);
@@ -65,26 +79,33 @@ public:
             add_small(other.small_);
         }
     }
+    // Return whether it is 0.
     bool zero() const { return !spilt_ && small_ == 0; }
     // Return whether it is at most 2^63 - 1.
     bool fits() const { return !spilt_ && small_ <= static_cast<uint128>(int64_max); }
+    // Return it as one word; it must fit.
     int64_t small() const { return static_cast<int64_t>(small_); }
+    // Return it as a number of any size.
     BigInteger big_integer() const { return spilt_ ? large_ : words(small_); }
 
+    // Return the product of two numbers.
     static BigInteger product(const BigInteger& a, const BigInteger& b);
 
 private:
+    // Return a number of 128 bits as words.
     static BigInteger words(uint128 n) {
         BigInteger found;
         for (; n != 0; n >>= 64) found.push_back(static_cast<uint64_t>(n));
         return found;
     }
+    // Add a number of 128 bits.
     void add_small(uint128 n) {
         if (!spilt_ && !__builtin_add_overflow(small_, n, &small_)) return;
         if (!spilt_) small_ -= n;  // undo the overflow
         spill();
         increase(large_, BigIntegerView(words(n)));
     }
+    // Go on with a number of any size.
     void spill() {
         if (spilt_) return;
         large_ = words(small_);
@@ -98,10 +119,12 @@ private:
 // Buffers shared by the counts of all partitions.
 template <class Kind>
 struct CountScratch {
+    // A D-state that an event changes, by its column, and how.
     struct Action {
         size_t column;
         Automaton::Step step;
     };
+    // The numbers of one D-state are added to those of another, by its column.
     struct Addition {
         size_t target;
         size_t saved;  // index of the saved column
@@ -114,6 +137,8 @@ struct CountScratch {
     std::vector<size_t> kept;
 };
 
+// The numbers of partial matches of a partition by D-state, from which starts expire as the window moves: two
+// stacks, so that each start is added and removed a bounded number of times.
 template <class Kind>
 class Sums {
 public:
@@ -126,17 +151,22 @@ public:
     bool event(Automaton& automaton, uint32_t pattern, int64_t key, int64_t low, bool windowed,
                CountScratch<Kind>& scratch, Give&& give);
 
+    // Return whether there are no partial matches.
     bool empty() const { return states_.empty(); }
+    // Return the number of D-states with partial matches.
     size_t states() const { return states_.size(); }
     // Return whether no start at `low` or later is left.
     bool expired(int64_t low) const { return empty() || newest_ < low; }
+    // Remove everything.
     void clear();
     // Copy the numbers of `other`, which must fit into this number type.
     template <class Other>
     void copy(const Sums<Other>& other);
     // Return whether the back became the front since the last call. Then `small` returns whether 64 bits suffice now.
     bool turned() { return std::exchange(turned_, false); }
+    // Return whether all numbers would fit in 64 bits.
     bool small() const;
+    // Return the bytes on the heap.
     int64_t bytes() const;
     // Write or read the numbers. `patterns`: event patterns by the numbers they were written with; `states`: D-states.
     // Call key(k) for each key that is read.
@@ -146,24 +176,35 @@ public:
 private:
     template <class Other>
     friend class Sums;
+    // An event that changed the back: its key (time or position) and its pattern.
     struct Logged {
         int64_t key;
         uint32_t pattern;
     };
     static constexpr size_t NONE = static_cast<size_t>(-1);
 
+    // Return the number of rows of the back.
     size_t rows() const { return 1 + support_; }
+    // Return the column of a D-state in the back.
     Number* column(size_t i) { return back_.data() + i * rows(); }
+    // Return the column number of a D-state, or NONE.
     size_t find(uint32_t state) const {
         const auto at = std::find(states_.begin(), states_.end(), state);
         return at == states_.end() ? NONE : static_cast<size_t>(at - states_.begin());
     }
+    // Return the column number of a D-state, with a column of zeros if it is new; columns may move.
     size_t find_or_add(uint32_t state);
+    // Remove the starts before `low`. Return false if numbers grow too large.
     bool expire(Automaton& automaton, int64_t low, CountScratch<Kind>& scratch);
+    // Make the back the new front, without the events that have expired. Return false if numbers grow too large.
     bool turn(Automaton& automaton, int64_t low, CountScratch<Kind>& scratch);
+    // Remove the front, as all its starts have expired.
     void forget_front();
+    // Return whether the numbers still fit after so many additions, and raise their bound.
     bool room(size_t moves);
+    // Return the number of partial matches of a D-state.
     Amount value(size_t column) const;
+    // Throw std::invalid_argument unless the keys that were read do not fall.
     void check_keys() const;
 
     // The back: a column for each D-state. Row 0 counts starts since the front was made; the others are its D-states.
@@ -320,7 +361,6 @@ bool Sums<Kind>::expire(Automaton& automaton, int64_t low, CountScratch<Kind>& s
     return first_ >= low || turn(automaton, low, scratch);
 }
 
-// Remove the front, as all its starts have expired.
 template <class Kind>
 void Sums<Kind>::forget_front() {
     const size_t height = rows();
@@ -333,7 +373,6 @@ void Sums<Kind>::forget_front() {
     support_ = 0;
 }
 
-// Make the back the new front, without the events that have expired.
 template <class Kind>
 bool Sums<Kind>::turn(Automaton& automaton, int64_t low, CountScratch<Kind>& scratch) {
     auto& kept = scratch.kept;  // the columns that are not 0: their D-states are those of the front

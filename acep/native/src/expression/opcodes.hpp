@@ -36,12 +36,14 @@ namespace acep {
     X(ORDER_I, "ww", 'w') X(ORDER_M, "ww", 'w') X(QUOTIENT, "ww", 'w') X(FLOOR_I, "w", 'w') X(CEIL_I, "w", 'w')
 // clang-format on
 
+// The operations, by their numbers in byte code.
 enum class Op : uint8_t {
 #define ACEP_OP(name, reads, gives) name,
     ACEP_OPS(ACEP_OP)
 #undef ACEP_OP
 };
 
+// What an operation reads, a letter for each operand, and what it gives: see above.
 struct OpForm {
     std::string_view name;
     std::string_view reads;

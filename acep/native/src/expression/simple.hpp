@@ -8,9 +8,11 @@
 
 namespace acep {
 
+// A comparison of two inputs with at most one sum, product or distance in it, which is decided without its program.
 struct SimplePredicate {
     // a ? b, a + c ? b, a ? b + c, a * c ? b, a ? b * c, |a - b| ? c
     enum Shape : uint8_t { plain, sum_left, sum_right, product_left, product_right, distance };
+    // How the two sides are compared.
     enum Comparison : uint8_t { equal, different, less, at_most };
     Shape shape = plain;
     Comparison comparison = equal;
@@ -25,6 +27,7 @@ struct SimplePredicate {
     }
 
 private:
+    // Return whether the comparison holds for the two sides.
     template <class Number>
     bool compared(Number x, Number y) const {
         switch (comparison) {
@@ -34,6 +37,7 @@ private:
             default: return x <= y;
         }
     }
+    // Return whether it holds for two doubles.
     bool of_doubles(double x, double y) const {
         const double c = std::bit_cast<double>(constant);
         switch (shape) {
@@ -46,6 +50,7 @@ private:
         }
         return x == x && y == y && compared(x, y);  // a sum that is no number is null
     }
+    // Return whether it holds for two integers; not if the sum, product or distance is beyond 64 bits.
     bool of_integers(int64_t x, int64_t y) const {
         bool over = false;
         switch (shape) {

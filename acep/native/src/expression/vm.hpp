@@ -29,6 +29,7 @@ struct Leaf {
 // Memory for the intermediate results of programs, which grows at first use and is then reused. One for each thread.
 class Scratch {
 public:
+    // The results of one instruction for a block of rows.
     struct alignas(64) Slot {
         int64_t words[block_rows];
         uint8_t truth[block_rows];
@@ -110,6 +111,7 @@ public:
     std::optional<SimplePredicate> simple() const { return simple_or_mixed(false); }
     // Return how the result changes from row to row, if inputs change so.
     Slope slope(std::span<const InputSlope> inputs) const;
+    // Return the number of inputs.
     size_t leaves() const { return leaves_; }
     // Return whether the result is a truth value.
     bool condition() const { return condition_; }
@@ -119,6 +121,7 @@ public:
     bool passes(const Leaf* leaves, size_t row) const;
 
 private:
+    // An operation, and the slots that it reads and sets.
     struct Instruction {
         Op op;
         uint16_t to;
@@ -133,14 +136,21 @@ private:
 
     // The same; `mixed`: also a comparison of integers with a double, which has the bits of the double as its constant.
     std::optional<SimplePredicate> simple_or_mixed(bool mixed) const;
+    // Find the terms, if `test` is a conjunction of comparisons of inputs and constants.
     void find_terms();
+    // Find whether the program is the sum of an input and a constant.
     void find_sum();
+    // Return the sum of an input and a constant that an instruction gives, if it is one; operands as in Term.
     std::optional<Sum> sum_of(Op op, int32_t a, int32_t b) const;
     // Run each operation once on the content of a frame: blocks of rows, or one row.
     template <class Frame>
     void run(const Frame& frame, const Texts& texts) const;
+    // Run the program on a block of rows, and return its result, which is valid until the scratch memory is used
+    // again.
     const Scratch::View& run_block(const Leaf* leaves, size_t n, const Texts& texts, Scratch& scratch) const;
+    // Run the program on one row, and return its result, which is valid until the scratch memory is used again.
     const Scratch::Cell& run_row(const Leaf* leaves, size_t row, const Texts& texts, Scratch& scratch) const;
+    // Do what `test` does, by the terms.
     void test_terms(const Leaf* leaves, size_t n, uint8_t* pass) const;
 
     std::vector<Instruction> instructions_;

@@ -27,6 +27,7 @@ struct Many {
     const int64_t* at;
     T operator[](size_t i) const { return std::bit_cast<T>(at[i]); }
 };
+// The same for one value.
 template <class T>
 struct One {
     T value;
@@ -42,6 +43,7 @@ void with_rows(const View& a, Fn fn) {
         fn(One<A>{std::bit_cast<A>(a.words[0])});
     }
 }
+// Call fn(x, y) with the rows of two operands.
 template <class A, class B, class Fn>
 void with_rows(const View& a, const View& b, Fn fn) {
     with_rows<A>(a, [&](auto x) { with_rows<B>(b, [&](auto y) { fn(x, y); }); });
@@ -56,6 +58,7 @@ struct Work {
     View& out;
 };
 
+// Write which rows are not null into `to`; `joined`: those that were null there stay so.
 inline void keep_valid(const uint8_t* from, size_t n, uint8_t* __restrict to, bool joined) {
     if (joined) {
         for (size_t i = 0; i < n; ++i) to[i] = static_cast<uint8_t>(to[i] & (from[i] != 0));
@@ -184,6 +187,7 @@ inline void remainders(Work w) {
     });
 }
 
+// Set out[i] to compare(a[i], b[i]), whatever is null.
 template <class A, class B, class Compare>
 void compare_rows(const View& a, const View& b, size_t n, uint8_t* __restrict out, Compare compare) {
     with_rows<A, B>(a, b, [=](auto x, auto y) {
@@ -197,6 +201,7 @@ inline void end_truth(const Work& w, size_t n) {
     for (size_t i = 0; i < n; ++i) w.slot.truth[i] = static_cast<uint8_t>(w.slot.truth[i] & w.slot.valid[i]);
 }
 
+// Compute the truth values compare(a, b); null where an operand is.
 template <class A, class B, class Compare>
 void comparison(Work w, Compare compare) {
     const size_t n = begin_strict(w);
@@ -204,6 +209,7 @@ void comparison(Work w, Compare compare) {
     end_truth(w, n);
 }
 
+// Return whether row i of an operand is null.
 inline bool null_at(const View& v, size_t i) { return v.valid != nullptr && v.valid[i * v.stride] == 0; }
 
 // End an operation that determines its own nulls: if `nulls`, slot.valid has been written for n rows.
@@ -235,12 +241,14 @@ void logic(Work w) {
     end_own(w, stride, nulls);
 }
 
+// Compute NOT a.
 inline void negation(Work w) {
     const size_t n = begin_strict(w);
     for (size_t i = 0; i < n; ++i) w.slot.truth[i] = static_cast<uint8_t>(w.a.truth[i] ^ 1);
     end_truth(w, n);
 }
 
+// Compute whether `a` is null, which is never null itself.
 inline void nullness(Work w) {
     const size_t n = w.a.stride != 0 ? w.n : 1;
     for (size_t i = 0; i < n; ++i) w.slot.truth[i] = null_at(w.a, i);
@@ -263,6 +271,7 @@ void either(Work w, Later later) {
     end_own(w, stride, nulls);
 }
 
+// Compute the better of a and b: b if better(b, a); if one is null, the other one.
 template <class T, class Compare>
 void extreme(Work w, Compare better) {
     if (w.a.valid == nullptr && w.b.valid == nullptr) {
@@ -272,6 +281,7 @@ void extreme(Work w, Compare better) {
     }
 }
 
+// Compute a where c is true, else b.
 inline void selection(const View& c, Work w) {
     const View &a = w.a, &b = w.b;
     const size_t stride = c.stride | a.stride | b.stride, n = stride != 0 ? w.n : 1;
@@ -316,7 +326,9 @@ struct BlockFrame {
     const Leaf* leaves;
     size_t n;
 
+    // Return the work of an operation on two slots, with its result in a third one.
     Work work(size_t a, size_t b, size_t to) const { return {views[a], views[b], n, slots[to], views[to]}; }
+    // Set a slot to an input.
     void leaf(size_t input, size_t to) const {
         const Leaf& leaf = leaves[input];
         View& out = views[to];
@@ -329,13 +341,17 @@ struct BlockFrame {
             }
         }
     }
+    // Set a slot to a constant; the word must outlive the run.
     void constant(const int64_t& word, size_t to) const { views[to] = {&word, nullptr, nullptr, 0}; }
+    // Set a slot to null.
     void none(size_t to) const { views[to] = null_scalar; }
+    // Set a slot to the words of truth values.
     void number(size_t a, size_t to) const {
         Work w = work(a, a, to);
         const size_t rows = begin_strict(w);
         for (size_t i = 0; i < rows; ++i) w.slot.words[i] = w.a.truth[i];
     }
+    // Set a slot to slot `a` where slot `c` is true, else to slot `b`.
     void select(size_t c, size_t a, size_t b, size_t to) const { selection(views[c], work(a, b, to)); }
 };
 

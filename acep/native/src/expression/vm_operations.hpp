@@ -9,11 +9,14 @@
 
 namespace acep::operations {
 
+// A type as a value.
 // Call fn(type, type, comparison) with the operand types of a comparison. Return false if `op` is none or one of texts.
 template <class T>
 struct Type {
     using type = T;
 };
+// Call fn(type, type, comparison) with the operand types of a comparison. Return false if `op` is none or one of
+// texts.
 template <class Fn>
 bool with_comparison(Op op, Fn fn) {
     const Type<int64_t> i;
@@ -37,6 +40,7 @@ bool with_comparison(Op op, Fn fn) {
     }
 }
 
+// Compute the remainder, which has the sign of `a`; return false if `b` is 0.
 inline bool remainder(int64_t a, int64_t b, int64_t& out) {
     if (b == 0) return false;
     out = b == -1 ? 0 : a % b;

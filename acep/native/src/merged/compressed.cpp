@@ -8,10 +8,10 @@ namespace acep {
 
 BigIntegerView TrailCounts::of(const Arena& arena, uint32_t chain, int64_t low) {
     known_.resize(arena.cells.size());
-    if (turn_ == 0 || low != low_) {
-        if (++turn_ == 0) {
+    if (round_ == 0 || low != low_) {
+        if (++round_ == 0) {
             std::fill(known_.begin(), known_.end(), Known{0, 0, 0});
-            turn_ = 1;
+            round_ = 1;
         }
         low_ = low;
         pool_.clear();
@@ -25,27 +25,27 @@ BigIntegerView TrailCounts::of(const Arena& arena, uint32_t chain, int64_t low) 
         const bool first = c.var != UNION && c.past == NIL;
         const bool through = c.latest >= low, more = c.below >= low;
         const size_t depth = stack_.size();
-        if (known(at).turn != turn_) {
-            if (through && !first && known(c.past).turn != turn_) stack_.push_back(c.past);
-            if (more && known(c.next).turn != turn_) stack_.push_back(c.next);
+        if (known(at).round != round_) {
+            if (through && !first && known(c.past).round != round_) stack_.push_back(c.past);
+            if (more && known(c.next).round != round_) stack_.push_back(c.next);
         }
         if (stack_.size() != depth) continue;
         stack_.pop_back();
         Known& here = known(at);
-        if (here.turn == turn_) continue;
-        const Known one{1, 1, turn_}, none{0, 0, turn_};
+        if (here.round == round_) continue;
+        const Known one{1, 1, round_}, none{0, 0, round_};
         const Known& a = !through ? none : first ? one : known(c.past);
         const Known& b = more ? known(c.next) : none;
         uint64_t sum;
         if (a.words <= 1 && b.words <= 1 && !__builtin_add_overflow(a.number, b.number, &sum)) {
-            here = {sum, sum == 0 ? 0u : 1u, turn_};
+            here = {sum, sum == 0 ? 0u : 1u, round_};
             continue;
         }
         sum_.assign(words(a).begin(), words(a).end());
         increase(sum_, words(b));
         if (pool_.size() + sum_.size() > most_words)
             throw std::runtime_error("there are too many matches to be counted exactly");
-        here = {pool_.size(), static_cast<uint32_t>(sum_.size()), turn_};
+        here = {pool_.size(), static_cast<uint32_t>(sum_.size()), round_};
         pool_.insert(pool_.end(), sum_.begin(), sum_.end());
     }
     return words(known(chain));

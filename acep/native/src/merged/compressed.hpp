@@ -23,11 +23,13 @@ public:
     int64_t bytes() const { return heap_bytes(known_, pool_, sum_, stack_); }
 
 private:
+    // The number of a chain, as far as it is computed.
     struct Known {
         uint64_t number;  // or the offset of its words in the pool, if there are several
         uint32_t words;
-        uint32_t turn;  // `turn_` at which it was computed; 0: never
+        uint32_t round;  // `round_` at which it was computed; 0: never
     };
+    // Return the words of a number that is computed; they are valid until another one is.
     BigIntegerView words(const Known& known) const {
         return {known.words > 1 ? pool_.data() + known.number : &known.number, known.words};
     }
@@ -36,10 +38,11 @@ private:
     std::vector<uint64_t> pool_;
     std::vector<uint32_t> stack_;
     BigInteger sum_;
-    uint32_t turn_ = 0;
+    uint32_t round_ = 0;
     int64_t low_ = NEVER;
 };
 
+// All matches of a stream as chains: they are counted, drawn and enumerated without being written.
 class Compressed {
 public:
     // `keys` has `width` values for each partition number in the roots; `counted`: starts are positions.
@@ -51,7 +54,9 @@ public:
           counted_(counted) {}
 
     size_t ends() const { return roots_.size(); }  // distinct endings of matches
+    // Return the number of cells.
     size_t cells() const { return arena_.cells.size(); }
+    // Return the bytes on the heap, with those for counting.
     int64_t bytes();
 
     // Return the number of matches.
@@ -62,14 +67,18 @@ public:
 
 private:
     friend class Walk;
+    // The root of a match that was found, to find the next one from there.
     struct Place {
         size_t root = 0;
         BigInteger before;  // number of matches of the roots before `root`
     };
     static constexpr size_t stride = 64;
 
+    // Return the key of a root's partition.
     const int64_t* key(const Root& root) const { return keys_.data() + root.partition * width_; }
+    // Return the number of matches of a root; it is valid until the next call.
     BigIntegerView count_of(const Root& root);
+    // Count the matches before every stride-th root, unless that is done. The mutex must be held.
     void prepare();
     // Move the cursor to match `number`, which exists. `place` is the place of the match found before, or the start.
     void find(const BigInteger& number, Place& place, Cursor& cursor);
@@ -102,6 +111,7 @@ private:
     size_t root_;  // next root to open
 };
 
+// The engine that gives all matches as `Compressed`.
 class CompressedEngine final : public Engine {
 public:
     CompressedEngine(Tables tables, EventClassifier& classifier, Partitions& partitions);
@@ -121,6 +131,7 @@ public:
     std::shared_ptr<Compressed> take(bool last);
 
 private:
+    // Write or read the state.
     template <class Archive>
     static void fields(auto& self, Archive& archive);
 

@@ -126,7 +126,6 @@ void MergedEngine::event(uint32_t partition, const Event& event) {
     if (full_ != endless && !roots_.empty()) block(room, room, true);
 }
 
-// Write as many matches of a root as the budget of time allows, and return their number.
 size_t MergedEngine::give_some(const Root& root) {
     const size_t most = static_cast<size_t>(std::max<int64_t>(walks.left, walks.any ? 0 : 1));
     walks.any = true;

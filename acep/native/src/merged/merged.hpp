@@ -19,6 +19,7 @@ public:
     // `one_partition`: the stream has no key columns.
     Merger(const Tables& tables, const EventClassifier& classifier, bool one_partition);
 
+    // Return the arena of the chains.
     Arena& arena() { return arena_; }
     const Arena& arena() const { return arena_; }
     // Return the time or the position of an event or bound event, depending on the unit of the window.
@@ -37,7 +38,9 @@ public:
     void make_room(Ring<Root>& held, Cursor& cursor);
     // Return all cells and events, and keep copies of those that later matches may need; with `last`, keep none.
     Arena hand_over(bool last);
+    // Return whether nothing is left of a partition that an event at `soonest` or later could use.
     bool idle(uint32_t partition, int64_t soonest);
+    // Forget a partition, as its number may be reused for another key.
     void forget(uint32_t partition) {
         if (partition < parts_.size()) parts_[partition] = Part{};
     }
@@ -51,6 +54,7 @@ public:
     int64_t drop(uint32_t partition, int64_t ts);
     // Return the number of chains in all partitions whose window is not over at `clock`.
     int64_t partial_matches(int64_t clock) const;
+    // Return the partial matches that may still become matches, as the engine does.
     ListedColumns list_partial_matches(const ListingRequest& request, const Partitions& partitions) const;
     int64_t points() const { return points_; }  // match points, counted per partition
     // Write the state, or read that of a merger of the same tables. Throw std::invalid_argument if it is invalid.
@@ -63,16 +67,23 @@ public:
     int64_t end(const Partitions& partitions, const Archive& archive) const {
         return by_epoch() && tables_.counted ? partitions.end(0, tables_.strict, archive) : most_positions;
     }
+    // Return the bytes of everything.
     int64_t bytes() const;
 
 private:
+    // Lower the positions of events that were read to below `end`. Events of a partition that was forgotten may have
+    // positions above those that it has now; they are freed as its newest.
     void cap_positions(int64_t end);
+    // Throw std::invalid_argument unless the cells that were read are chains of events in order; set what follows
+    // from them.
     void check_arena();
 
+    // A D-state with partial matches, and their chain.
     struct Live {
         uint32_t state;
         Chain chain;
     };
+    // What is kept of a partition.
     struct Part {
         std::vector<Live> live;
         Bundle bundle;
@@ -87,6 +98,8 @@ private:
         bool binds;  // else the whole chain moves to another D-state
         Chain past;
     };
+    // Throw std::invalid_argument unless the D-states that were read are different ones; drop those that had
+    // expired.
     void check_live(std::vector<Live>& all, int64_t end);
 
     const Tables& tables_;
@@ -100,11 +113,14 @@ private:
     int64_t points_ = 0;
     uint32_t compact_at_ = 4096;  // number of cells for the next compaction
 
+    // Bind an event by each move of a step, after the chain `past`. Call give(root) for moves that end matches; the
+    // others are in `made_`.
     template <class Give>
     void bind(const Automaton::Step& step, const Event& event, const Chain& past, uint32_t partition, Part& part,
               Work& work, Give&& give);
 };
 
+// The merged engine: partial matches that share their future are one D-state with one chain.
 class MergedEngine final : public BoundedEngine {
 public:
     MergedEngine(Tables tables, EventClassifier& classifier, Partitions& partitions);
@@ -136,8 +152,10 @@ public:
     size_t block(size_t most, size_t sorted, bool whole);
 
 private:
+    // Write or read the state.
     template <class Archive>
     static void fields(auto& self, Archive& archive);
+    // Write as many matches of a root as the budget of time allows, and return their number.
     size_t give_some(const Root& root);
 
     Merger merger_;

@@ -69,7 +69,6 @@ void Merger::fields(auto& self, Archive& archive, const Partitions& partitions) 
     }
 }
 
-// Events of a partition that was forgotten may have positions above those that it has now. They are freed as its newest.
 void Merger::cap_positions(int64_t end) {
     auto& events = arena_.events;
     if (tables_.counted) now_ = std::min(now_, end - 1);

@@ -85,7 +85,6 @@ bool OrderedWalk::open(const Arena& arena, const Root& root, const int64_t* key)
     return true;
 }
 
-// Handle a root with one match: no chain has a second cell in the window. False: there may be several matches.
 bool OrderedWalk::single(const Arena& arena) {
     int64_t start = root_.ts;
     for (uint32_t cell = root_.past; cell != NIL;) {
@@ -110,7 +109,6 @@ bool OrderedWalk::single(const Arena& arena) {
     return true;
 }
 
-// Record that a node follows the chain that begins with a cell.
 bool OrderedWalk::reach(const Arena& arena, uint32_t node, uint32_t cell) {
     const size_t mask = arena.cells.capacity() - 1;
     const auto known = [&] { return places_[cell & mask] >> 32 == walk_; };
@@ -140,7 +138,6 @@ bool OrderedWalk::add_list(const Arena& arena, uint32_t cell) {
     return true;
 }
 
-// Append followers in stream order. False if two have one id, or an older one can follow newer nodes of the list.
 bool OrderedWalk::follow(std::vector<Follower>& followers) {
     const auto newer = [this](const Follower& a, const Follower& b) { return nodes_[a.node].id > nodes_[b.node].id; };
     if (!std::is_sorted(followers.begin(), followers.end(), newer))

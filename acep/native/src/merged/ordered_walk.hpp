@@ -14,6 +14,7 @@
 
 namespace acep {
 
+// A walk over the matches of one root at a time in output order, by end and ids, which need not be sorted then.
 class OrderedWalk {
 public:
     // `counted`: starts are positions, and times of first events are looked up. `width`: number of key columns.
@@ -22,6 +23,7 @@ public:
     // Start the matches of a root. Return false if its chains have another form (united chains, ids that do not rise
     // with the stream, an event with two variables): there is nothing to walk then. The arena is not needed afterwards.
     bool open(const Arena& arena, const Root& root, const int64_t* key);
+    // Return whether no match of the root is left.
     bool done() const { return frames_.empty(); }
     // Skip the remaining matches of the root.
     void stop() { frames_.clear(); }
@@ -32,6 +34,7 @@ public:
 private:
     static constexpr uint32_t ROOT = 0;  // number of the root's node
 
+    // A bound event, copied from a cell.
     struct Node {
         int64_t id;
         int64_t start;     // of a first event: when the match starts
@@ -47,6 +50,7 @@ private:
         bool last;            // only the root follows
         bool rows;            // all followers are in `last` lists and of one variable: matches are written in one go
     };
+    // A node that follows another one in some match.
     struct Follower {
         uint32_t node;
         uint32_t after;  // the newest node that it can follow
@@ -57,14 +61,21 @@ private:
         bool rows;
     };
 
+    // Handle a root with one match: no chain has a second cell in the window. False: there may be several matches.
     bool single(const Arena& arena);
+    // Record that a node follows the chain that begins with a cell.
     bool reach(const Arena& arena, uint32_t node, uint32_t cell);
+    // Copy the chain that begins with a cell to a list of nodes. Return false if it has another form (see `open`).
     bool add_list(const Arena& arena, uint32_t cell);
+    // Append followers in stream order. False if two have one id, or an older one can follow newer nodes of the
+    // list.
     bool follow(std::vector<Follower>& followers);
+    // Walk the followers [at, stop).
     void push(uint32_t at, uint32_t stop, bool rows) { frames_.push_back({at, stop, rows}); }
 
     // Offsets and variables of successive matches with the same variables are written together, by `close`.
     void shape(MatchWriter& writer, size_t size, uint16_t var);
+    // Write the offsets and variables of the matches since the last call.
     void close(MatchWriter& writer);
 
     bool counted_;

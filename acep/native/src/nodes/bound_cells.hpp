@@ -16,14 +16,14 @@ public:
     // Return the cell that was added with these values; NIL: there is none.
     uint32_t find(uint32_t past, uint16_t var, uint32_t history) const {
         if (table_.empty()) {
-            for (const Cell& one : cells_) {
-                if (one.is(past, var, history)) return one.cell;
+            for (const BoundCell& bound : cells_) {
+                if (bound.has(past, var, history)) return bound.cell;
             }
             return NIL;
         }
-        for (size_t at = first(past, var, history); table_[at] != 0; at = next(at)) {
-            const Cell& one = cells_[table_[at] - 1];
-            if (one.is(past, var, history)) return one.cell;
+        for (size_t place = first_place(past, var, history); table_[place] != 0; place = next_place(place)) {
+            const BoundCell& bound = cells_[table_[place] - 1];
+            if (bound.has(past, var, history)) return bound.cell;
         }
         return NIL;
     }
@@ -31,42 +31,47 @@ public:
     // Add a cell that `find` does not find.
     void add(uint32_t past, uint16_t var, uint32_t history, uint32_t cell) {
         cells_.push_back({past, cell, history, var});
-        if (cells_.size() <= few) return;
+        if (cells_.size() <= most_linear) return;
         if (2 * cells_.size() > table_.size()) {
             table_.assign(std::bit_ceil(4 * cells_.size()), 0);
-            for (size_t i = 0; i < cells_.size(); ++i) enter(i);
+            for (size_t i = 0; i < cells_.size(); ++i) insert(i);
         } else {
-            enter(cells_.size() - 1);
+            insert(cells_.size() - 1);
         }
     }
 
+    // Forget all cells.
     void clear() {
         cells_.clear();
         table_.clear();
     }
 
 private:
-    static constexpr size_t few = 16;  // cells that are looked at one by one
+    static constexpr size_t most_linear = 16;  // cells that are compared one by one
 
-    struct Cell {
-        bool is(uint32_t p, uint16_t v, uint32_t h) const { return past == p && var == v && history == h; }
+    // A cell, and what it was added with.
+    struct BoundCell {
+        bool has(uint32_t p, uint16_t v, uint32_t h) const { return past == p && var == v && history == h; }
 
         uint32_t past, cell, history;
         uint16_t var;
     };
 
-    size_t first(uint32_t past, uint16_t var, uint32_t history) const {
+    // Return the place at which values are looked for first.
+    size_t first_place(uint32_t past, uint16_t var, uint32_t history) const {
         return mixed((uint64_t{history} << 16 | var) * golden_step + past) & (table_.size() - 1);
     }
-    size_t next(size_t at) const { return (at + 1) & (table_.size() - 1); }
+    // Return the place after another one.
+    size_t next_place(size_t place) const { return (place + 1) & (table_.size() - 1); }
 
-    void enter(size_t i) {
-        size_t at = first(cells_[i].past, cells_[i].var, cells_[i].history);
-        while (table_[at] != 0) at = next(at);
-        table_[at] = static_cast<uint32_t>(i + 1);
+    // Put the i-th cell into the table, which has room.
+    void insert(size_t i) {
+        size_t place = first_place(cells_[i].past, cells_[i].var, cells_[i].history);
+        while (table_[place] != 0) place = next_place(place);
+        table_[place] = static_cast<uint32_t>(i + 1);
     }
 
-    std::vector<Cell> cells_;
+    std::vector<BoundCell> cells_;  // in the order in which they were added
     std::vector<uint32_t> table_;  // by hash: 1 + the number of a cell; a power of two, or empty while there are few
 };
 

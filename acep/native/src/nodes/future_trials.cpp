@@ -15,7 +15,7 @@ bool FutureTrials::allows(int64_t row, const Work& work, size_t ahead, size_t ro
     const double cost = each * static_cast<double>(ahead);
     if ((sifted ? 1 : most_each) * without_ * static_cast<double>(rows) < cost) return false;
     const auto total = static_cast<double>(to_pass * row + spent(work));
-    return total >= static_cast<double>(part_lost * lost_) + static_cast<double>(part_tried) * cost;
+    return total >= static_cast<double>(loss_factor * loss_) + static_cast<double>(trial_factor) * cost;
 }
 
 void FutureTrials::begin(int64_t row, const Work& work) {
@@ -23,13 +23,13 @@ void FutureTrials::begin(int64_t row, const Work& work) {
     begin_spent_ = spent(work);
 }
 
-void FutureTrials::end(int64_t row, const Work& work, int64_t cost, int64_t spared, bool sifted) {
-    int64_t gain = spared;
+void FutureTrials::end(int64_t row, const Work& work, int64_t cost, int64_t saved, bool sifted) {
+    int64_t gain = saved;
     if (sifted) {
         const double without = without_ * static_cast<double>(row - begin_row_);
         gain = std::min(gain, static_cast<int64_t>(without) - (spent(work) - begin_spent_));
     }
-    lost_ = std::max<int64_t>(0, lost_ + cost - gain);
+    loss_ = std::max<int64_t>(0, loss_ + cost - gain);
     ++stretches_;
     pays_ = gain >= cost && !(sifted && stretches_ == most_stretches);
     if (pays_) return;

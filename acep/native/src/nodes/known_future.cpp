@@ -30,8 +30,6 @@ void RowsAhead::clear(size_t first, size_t rows) {
     keys_ = 0;
 }
 
-// Return the hash of the cells and of the partition of a row. Rows of another key with the same hash are taken for its
-// own: then more partial matches are made than need be.
 uint64_t RowsAhead::hash(const Batch& batch, std::span<const uint32_t> keys, uint32_t row) const {
     uint64_t hash = 0;
     for (const uint32_t c : keys) {
@@ -76,7 +74,7 @@ int64_t RowsAhead::earliest_end(const Batch& batch, std::span<const uint32_t> ke
     const auto walk = [&](auto&& self, size_t k) -> int64_t {
         if (k == parts_.size()) return earliest_end_of(head(hash(batch, keys, now)).row, now);
         const RegisterKey::Cells cells = parts_[k].cells(words[k]);
-        if (cells.wide()) return NEVER;
+        if (cells.is_wide()) return NEVER;
         int64_t end = FAR;
         for (int64_t i = 0; i <= cells.last - cells.first; ++i) {
             cells_[k] = cells.first + i;
@@ -111,7 +109,7 @@ KnownFuture::KnownFuture(const Tables& tables, EventClassifier& classifier, std:
             if (!binding.ends) add_cuts(binding, arc);
         }
     }
-    for (uint32_t k = 0; k < ahead_.size(); ++k) bindings_[ahead_[k].arc].entered.push_back(k);
+    for (uint32_t k = 0; k < rows_ahead_.size(); ++k) bindings_[rows_ahead_[k].arc].entered.push_back(k);
     for (Binding& binding : bindings_) {
         binding.steps = static_cast<uint32_t>(binding.entered.size());
         for (const Cut& cut : binding.cuts) {
@@ -120,8 +118,6 @@ KnownFuture::KnownFuture(const Tables& tables, EventClassifier& classifier, std:
     }
 }
 
-// Find the cuts between an arc and the ends of runs: the arcs of its target, those that bind a variable which each run
-// must bind, and those that end runs. Of cuts further on, those that ask for nothing of the partial match are left out.
 void KnownFuture::add_cuts(Binding& binding, const Arc& arc) {
     const Reach reach = reach_from(tables_, arc.target, -1);
     const auto add = [&](auto&& belongs) {
@@ -137,10 +133,10 @@ void KnownFuture::add_cuts(Binding& binding, const Arc& arc) {
             }
         }
         const bool first = binding.cuts.empty();
-        const auto known = [](const Cut& other, const std::vector<uint32_t>& own) {
-            return std::ranges::equal(other.followers, own, {}, &Follower::arc);
+        const auto has_arcs = [](const Cut& other, const std::vector<uint32_t>& of) {
+            return std::ranges::equal(other.followers, of, {}, &Follower::arc);
         };
-        if (!first && std::ranges::any_of(binding.cuts, [&](const Cut& c) { return known(c, arcs); })) return;
+        if (!first && std::ranges::any_of(binding.cuts, [&](const Cut& c) { return has_arcs(c, arcs); })) return;
         cut.asks_rows =
             first || std::ranges::all_of(cut.followers, [](const Follower& f) { return !f.of_row.empty(); });
         cut.asks_nodes =
@@ -163,8 +159,6 @@ void KnownFuture::add_cuts(Binding& binding, const Arc& arc) {
     add([&](const Arc& next) { return !tables_.states[next.target].accepts.empty(); });
 }
 
-// Find the states that are reached from one without arcs that bind variable `without`, and where each of their slots
-// comes from: from a slot of the first state, the same on all ways to it, or `elsewhere`.
 KnownFuture::Reach KnownFuture::reach_from(const Tables& tables, uint32_t state, int32_t without) {
     Reach reach{std::vector<uint8_t>(tables.states.size(), 0), std::vector<std::vector<int32_t>>(tables.states.size()),
                 false};
@@ -203,7 +197,6 @@ KnownFuture::Reach KnownFuture::reach_from(const Tables& tables, uint32_t state,
     return reach;
 }
 
-// Return what an arc further on asks of the partial match that `arc` makes, as far as its slots are known by then.
 KnownFuture::Follower KnownFuture::follower_of(const Arc& arc, const Arc& next, const std::vector<int32_t>& slots,
                                                int64_t least) {
     const auto setting_of = [&](uint32_t slot, bool of_row) -> std::optional<Setting> {
@@ -231,22 +224,21 @@ KnownFuture::Follower KnownFuture::follower_of(const Arc& arc, const Arc& next, 
             follower.of_node.push_back(*setting);
         }
     }
-    follower.by_row = rows_ahead(next.number, std::move(of_row));
-    follower.by_node = rows_ahead(next.number, std::move(of_node));
+    follower.by_row = add_rows_ahead(next.number, std::move(of_row));
+    follower.by_node = add_rows_ahead(next.number, std::move(of_node));
     return follower;
 }
 
-uint32_t KnownFuture::rows_ahead(uint32_t arc, std::vector<RegisterKey::Part> parts) {
+uint32_t KnownFuture::add_rows_ahead(uint32_t arc, std::vector<RegisterKey::Part> parts) {
     for (auto& part : parts) part.slot = 0;  // only columns matter
-    for (uint32_t k = 0; k < ahead_.size(); ++k) {
-        if (ahead_[k].is(arc, parts)) return k;
+    for (uint32_t k = 0; k < rows_ahead_.size(); ++k) {
+        if (rows_ahead_[k].has_key(arc, parts)) return k;
     }
-    ahead_.emplace_back(arc, std::move(parts));
-    return static_cast<uint32_t>(ahead_.size() - 1);
+    rows_ahead_.emplace_back(arc, std::move(parts));
+    return static_cast<uint32_t>(rows_ahead_.size() - 1);
 }
 
-// Look at some rows, to estimate what it costs to enter rows.
-void KnownFuture::measure_rows(const Batch& batch, size_t from) {
+void KnownFuture::sample_rows(const Batch& batch, size_t from) {
     uint32_t pattern[sampled_rows];
     const size_t rows = std::min(sampled_rows, batch.size - from);
     classifier_.classify(batch, from, rows, pattern);
@@ -256,44 +248,44 @@ void KnownFuture::measure_rows(const Batch& batch, size_t from) {
             if (classifier_.has(pattern[i], binding.event_class)) steps_ += binding.steps;
         }
     }
-    sampled_ += rows;
+    sampled_rows_ += rows;
 }
 
-// Return what it costs to enter a row: as the last stretch, or at most as the rows that were sampled.
-double KnownFuture::each_row() const {
-    if (each_ != 0) return each_;
-    return static_cast<double>(FutureTrials::to_enter * steps_) / static_cast<double>(std::max(sampled_, size_t{1}));
+double KnownFuture::row_cost() const {
+    if (row_cost_ != 0) return row_cost_;
+    return static_cast<double>(FutureTrials::to_enter * steps_) /
+           static_cast<double>(std::max(sampled_rows_, size_t{1}));
 }
 
-// Judge the last stretch, which ended before a row of the stream.
-void KnownFuture::judge(int64_t row, const Work& work, bool sifted) {
-    if (rows_ == 0) return;
+void KnownFuture::end_stretch(int64_t row, const Work& work, bool sifted) {
+    if (stretch_rows_ == 0) return;
     const int64_t entering = entered_ * FutureTrials::to_enter;
-    each_ = std::max(1.0, static_cast<double>(entering) / static_cast<double>(rows_));
-    trials_.end(row, work, entering + asked_ * FutureTrials::to_ask, spared_, sifted);
+    row_cost_ = std::max(1.0, static_cast<double>(entering) / static_cast<double>(stretch_rows_));
+    trials_.end(row, work, entering + asked_ * FutureTrials::to_ask, saved_, sifted);
     if (!trials_.pays()) stretch_ = 0;
-    rows_ = 0;
-    entered_ = asked_ = spared_ = 0;
+    stretch_rows_ = 0;
+    entered_ = asked_ = saved_ = 0;
 }
 
-void KnownFuture::look(const Batch& batch, size_t from, int64_t stream_row, bool last, const Work& work, bool sifted) {
-    const int64_t here = stream_row + static_cast<int64_t>(from);
-    if (stream_row != stream_row_ || batch.size != size_) {  // another batch
+void KnownFuture::prepare(const Batch& batch, size_t from, int64_t stream_row, bool last, const Work& work,
+                          bool sifted) {
+    const int64_t row = stream_row + static_cast<int64_t>(from);
+    if (stream_row != stream_row_ || batch.size != batch_size_) {  // another batch
         stream_row_ = stream_row;
-        size_ = batch.size;
+        batch_size_ = batch.size;
         from_ = limit_ = 0;
     }
     batch_ = &batch;
     if (from >= from_ && from < limit_) return;
-    judge(here, work, sifted);
+    end_stretch(row, work, sifted);
     from_ = limit_ = 0;
     if (batch.ts[batch.size - 1] == FAR) return;  // this time stands for none
     if (taking == Taking::never || (tables_.span < 0 && !last)) return;
     const bool always = taking == Taking::always, tries = !always && !trials_.pays();
-    if (tries && !trials_.rested(here)) return;
-    // The row behind the last one in the window of a row.
-    const auto behind = [&](size_t row) {
-        return static_cast<size_t>(std::upper_bound(batch.ts + row, batch.ts + batch.size, end_of(batch.ts[row])) -
+    if (tries && !trials_.has_rested(row)) return;
+    // Return the row behind the last one in the window of a row.
+    const auto behind = [&](size_t first) {
+        return static_cast<size_t>(std::upper_bound(batch.ts + first, batch.ts + batch.size, end_of(batch.ts[first])) -
                                    batch.ts);
     };
     // Only rows whose window ends within the batch gain by it, if events may come later.
@@ -308,20 +300,20 @@ void KnownFuture::look(const Batch& batch, size_t from, int64_t stream_row, bool
     }
     if (end == batch.size) limit = end;
     if (end - from > most_rows) return;
-    if (tries && each_ == 0) measure_rows(batch, from);
-    if (tries && !trials_.allows(here, work, end - from, limit - from, each_row(), sifted)) return;
-    trials_.begin(here, work);
+    if (tries && row_cost_ == 0) sample_rows(batch, from);
+    if (tries && !trials_.allows(row, work, end - from, limit - from, row_cost(), sifted)) return;
+    trials_.begin(row, work);
     stretch_ = limit - from;
-    rows_ = end - from;
+    stretch_rows_ = end - from;
     open_ = end == batch.size && !last;
     from_ = from;
     limit_ = limit;
-    enter(batch, from, end);
+    enter_rows(batch, from, end);
 }
 
-void KnownFuture::enter(const Batch& batch, size_t from, size_t end) {
+void KnownFuture::enter_rows(const Batch& batch, size_t from, size_t end) {
     horizon_ = batch.ts[end - 1];
-    for (RowsAhead& rows : ahead_) rows.clear(from, end - from);
+    for (RowsAhead& rows : rows_ahead_) rows.clear(from, end - from);
     const size_t arcs = bindings_.size();
     ends_.assign((limit_ - from) * arcs, FAR);
     std::vector<std::pair<uint32_t, int64_t>> bound;  // arcs that may bind the row, with the earliest ends
@@ -344,7 +336,7 @@ void KnownFuture::enter(const Batch& batch, size_t from, size_t end) {
             }
             for (const auto& [a, ends] : bound) {
                 for (const uint32_t k : bindings_[a].entered) {
-                    ahead_[k].add(batch, keys_, static_cast<uint32_t>(row), ends);
+                    rows_ahead_[k].add(batch, keys_, static_cast<uint32_t>(row), ends);
                     ++entered_;
                 }
             }
@@ -353,7 +345,6 @@ void KnownFuture::enter(const Batch& batch, size_t from, size_t end) {
     }
 }
 
-// Return the earliest end of a run after an arc has bound a row, as far as the row tells.
 int64_t KnownFuture::earliest_end(const Batch& batch, const Binding& binding, uint32_t row) {
     if (binding.ends) return batch.ts[row];
     int64_t latest = NEVER;
@@ -361,15 +352,15 @@ int64_t KnownFuture::earliest_end(const Batch& batch, const Binding& binding, ui
         if (!cut.asks_rows) continue;
         int64_t end = open_ ? horizon_ : FAR;
         for (const Follower& follower : cut.followers) {
-            words_.clear();
+            key_words_.clear();
             bool null = false;
             for (const Setting& setting : follower.of_row) {
                 null = null || batch.columns[setting.from].null(row);
-                words_.push_back(batch.columns[setting.from].word(row));
+                key_words_.push_back(batch.columns[setting.from].word(row));
             }
             if (null) continue;
             ++entered_;
-            end = std::min(end, ahead_[follower.by_row].earliest_end(batch, keys_, row, words_.data()));
+            end = std::min(end, rows_ahead_[follower.by_row].earliest_end(batch, keys_, row, key_words_.data()));
         }
         latest = std::max(latest, end);
         if (latest == FAR) break;
@@ -377,48 +368,47 @@ int64_t KnownFuture::earliest_end(const Batch& batch, const Binding& binding, ui
     return latest;
 }
 
-bool KnownFuture::leads(const Arc& arc, NodeList& list, uint32_t slots, uint32_t from, const Event& event,
-                        int64_t start, int64_t error) {
+bool KnownFuture::may_be_followed(const Arc& arc, NodeList& list, uint32_t slots, uint32_t from, const Event& event,
+                                  int64_t start, int64_t error) {
     Binding& binding = bindings_[arc.number];
     const int64_t latest = end_of(start);
     if (binding.ends || (open_ && latest >= horizon_)) return true;
     for (Cut& cut : binding.cuts) {
         if (!cut.asks_nodes || cut.trial.pauses()) continue;
         ++asked_;
-        const bool passes = passes_cut(cut, list, slots, from, event, latest, error);
+        const bool passes = may_pass(cut, list, slots, from, event, latest, error);
         cut.trial.met += passes ? 0 : 1;
         if (++cut.trial.seen == Trial::size)
             cut.trial.end(taking == Taking::always || cut.trial.met >= Trial::size / 16);
         if (!passes) {
-            spare(0, true);
+            note_saved(0, true);
             return false;
         }
     }
     return true;
 }
 
-// Return whether a later row can follow a new partial match by one of the arcs of a cut.
-bool KnownFuture::passes_cut(const Cut& cut, NodeList& list, uint32_t slots, uint32_t from, const Event& event,
-                             int64_t latest, int64_t error) {
+bool KnownFuture::may_pass(const Cut& cut, NodeList& list, uint32_t slots, uint32_t from, const Event& event,
+                           int64_t latest, int64_t error) {
     const Batch& batch = *event.batch;
     const auto now = static_cast<uint32_t>(event.row);
     for (const Follower& follower : cut.followers) {
         if (error + follower.least > tables_.budget) continue;
-        words_.clear();
+        key_words_.clear();
         bool null_value = false;
         for (const Setting& setting : follower.of_node) {
-            if (setting.way == Setting::read) {
+            if (setting.kind == Setting::read) {
                 null_value = null_value || batch.columns[setting.from].null(now);
-                words_.push_back(batch.columns[setting.from].word(now));
+                key_words_.push_back(batch.columns[setting.from].word(now));
             } else {
                 const uint8_t tag = list.plain ? uint8_t{value} : list.tags(setting.from, slots)[from];
                 if (tag == unbound) return true;  // the comparison is dropped
                 null_value = null_value || tag == null;
-                words_.push_back(list.slot(setting.from)[from]);
+                key_words_.push_back(list.slot(setting.from)[from]);
             }
         }
         if (null_value) continue;
-        const int64_t end = ahead_[follower.by_node].earliest_end(batch, keys_, now, words_.data());
+        const int64_t end = rows_ahead_[follower.by_node].earliest_end(batch, keys_, now, key_words_.data());
         if (end != FAR && end <= latest) return true;
     }
     return false;
@@ -427,23 +417,23 @@ bool KnownFuture::passes_cut(const Cut& cut, NodeList& list, uint32_t slots, uin
 template <class Archive>
 void KnownFuture::fields(auto& self, Archive& archive) {
     constexpr int64_t most = int64_t{1} << 60;
-    auto size = static_cast<int64_t>(self.size_), stretch = static_cast<int64_t>(self.stretch_),
+    auto size = static_cast<int64_t>(self.batch_size_), stretch = static_cast<int64_t>(self.stretch_),
          limit = static_cast<int64_t>(self.limit_);
     archive.within(-1, most, self.stream_row_);
-    auto rows = static_cast<int64_t>(self.rows_), sampled = static_cast<int64_t>(self.sampled_);
+    auto rows = static_cast<int64_t>(self.stretch_rows_), sampled = static_cast<int64_t>(self.sampled_rows_);
     archive.within(0, int64_t{1} << 32, size, stretch, limit, rows, sampled);
-    archive.within(0, most, self.steps_, self.entered_, self.asked_, self.spared_);
-    archive.finite("costs of the known future", self.each_);
+    archive.within(0, most, self.steps_, self.entered_, self.asked_, self.saved_);
+    archive.finite("costs of the known future", self.row_cost_);
     FutureTrials::fields(self.trials_, archive);
     for (auto& binding : self.bindings_) {
         for (auto& cut : binding.cuts) Trial::fields(cut.trial, archive, Trial::size - 1);
     }
     if constexpr (Archive::reads) {
         self.batch_ = nullptr;
-        self.size_ = static_cast<size_t>(size);
+        self.batch_size_ = static_cast<size_t>(size);
         self.stretch_ = static_cast<size_t>(stretch);
-        self.rows_ = static_cast<size_t>(rows);
-        self.sampled_ = static_cast<size_t>(sampled);
+        self.stretch_rows_ = static_cast<size_t>(rows);
+        self.sampled_rows_ = static_cast<size_t>(sampled);
         self.from_ = self.limit_ = static_cast<size_t>(limit);
     }
 }
@@ -452,8 +442,8 @@ void KnownFuture::fields(Writer& out) const { fields(*this, out); }
 void KnownFuture::fields(Reader& in) { fields(*this, in); }
 
 int64_t KnownFuture::bytes() const {
-    int64_t total = heap_bytes(ends_, words_, ahead_);
-    for (const RowsAhead& rows : ahead_) total += rows.bytes();
+    int64_t total = heap_bytes(ends_, key_words_, rows_ahead_);
+    for (const RowsAhead& rows : rows_ahead_) total += rows.bytes();
     return total;
 }
 

@@ -1,538 +1,245 @@
-// The node engine. An event is processed as in acep/reference/engine.py: first all transitions of existing nodes, then
-// new beginnings; only then are the new nodes stored for later events. Other parts: nodes_registers.cpp (predicates and
-// registers of new nodes), nodes_contiguity.cpp (what contiguity ends), nodes_merging.cpp (union of equal nodes,
-// storage), nodes_dominance.cpp (match points only), nodes_matches.cpp (complete runs), nodes_shedding.cpp,
-// nodes_memory.cpp and nodes_state.cpp.
+// The node engine as the session sees it (nodes/nodes.hpp). How an event is processed stands in event_matcher.cpp.
 #include "nodes/nodes.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "common/prefetch.hpp"
 
 namespace acep {
 
 NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& partitions,
                        std::unique_ptr<Dominance> dominance)
     : Engine(std::move(tables), classifier, partitions),
-      made_(tables_.states.size()),
-      dominance_(std::move(dominance)) {
-    nothing_.add(0, NEVER);
-    nothing_.starts()[0] = nothing_.positions()[0] = 0;
-    nothing_.cells()[0] = NIL;
-    nothing_.errors()[0] = 0;
-    // The choice among all matches needs the beginning of each run, which united nodes do not keep.
-    merging_.unites = tables_.unambiguous && tables_.choice == Choice::all;
+      parts_(tables_, classifier_, partitions_, work_, std::move(dominance)),
+      matcher_(tables_, classifier_, partitions_, {output_, work_, walks, full_, arrived, again}, parts_),
+      changing_arcs_(tables_) {
     tells_live_ = true;
-    if (tables_.completes() && !dominance_) complete_in_steps();
-    // Nodes of different events are not equal under contiguity (last positions differ), or with new lists of frames.
-    merging_.likes.resize(tables_.states.size());
-    merging_.unions.resize(tables_.states.size());
-    for (const State& s : tables_.states) {
-        for (const Arc& arc : s.arcs) {
-            const bool fresh =
-                std::any_of(arc.puts.begin(), arc.puts.end(), [](const Put& p) { return p.write == Write::frames; });
-            if (merging_.unites && !tables_.contiguous() && !fresh) merging_.likes[arc.target].possible = true;
-        }
-    }
-    find_frames();
-    find_replacing();
-    find_ended();
-    if (KnownFuture::serves(tables_)) {
-        future_ = std::make_unique<KnownFuture>(tables_, classifier_, partitions_.columns());
-    }
+    if (tables_.completes() && !parts_.dominance) complete_in_steps();
 }
 
+void NodeEngine::complete_in_steps() {
+    NodeStore& store = parts_.store;
+    parts_.completion = std::make_unique<Completion>(tables_, classifier_, partitions_, parts_.arena, output_, work_,
+                                                     [&](uint32_t p, int64_t low, int64_t clock, Alive& prospects) {
+        store.find_prospects(p, low, clock, prospects);
+    }, [&](uint32_t p, int64_t upto) { store.drop_begun(p, upto); });
+    tells_live_ = false;
+    matcher_.take_over_tables();
+}
+
+// Events -----------------------------------------------------------------------------------------
+
 void NodeEngine::take_ways(Taking index, Taking future) {
-    index_ = index;
-    if (future_) future_->taking = future;
+    parts_.finder.set_index_use(index);
+    if (parts_.future) parts_.future->taking = future;
 }
 
 void NodeEngine::expect(const Batch& batch, size_t from, int64_t stream_row, bool last) {
-    if (!future_) return;
-    if (stream_row < 0 || bounded()) return future_->forget();
-    future_->look(batch, from, stream_row, last, work_, sifted);
-}
-
-// Find the slots that hold lists of frames, including copies; repeat until no new one is found.
-void NodeEngine::find_frames() {
-    for (size_t s = framed_.size(); s < tables_.states.size(); ++s) {
-        framed_.emplace_back(tables_.states[s].slots, uint8_t{0});
-    }
-    for (bool more = true; more;) {
-        more = false;
-        for (const State& s : tables_.states) {
-            for (const Arc& arc : s.arcs) {
-                for (const Put& p : arc.puts) {
-                    const bool copied =
-                        p.write == Write::copy && p.from >= 0 && framed_[arc.source][static_cast<size_t>(p.from)] != 0;
-                    uint8_t& known = framed_[arc.target][static_cast<size_t>(p.slot)];
-                    if (known == 0 && (p.write == Write::frames || copied)) known = 1, more = true;
-                }
-            }
-        }
-    }
-}
-
-// Return whether partial matches can go on with other tables.
-bool NodeEngine::goes_on_as(const Tables& tables) const {
-    bool same = tables_.dynamic && tables.dynamic && tables.states.size() >= tables_.states.size() &&
-                tables.variables >= tables_.variables && tables.span == tables_.span &&
-                tables.counted == tables_.counted && tables.strict == tables_.strict && tables.told == tables_.told &&
-                tables.partitions == tables_.partitions && !unfinished() && !shed_ && !resting_ &&
-                tables.choice == tables_.choice && tables.skip == tables_.skip && tables.firsts == tables_.firsts &&
-                tables.kept.size() >= tables_.kept.size() && tables.negations.size() >= tables_.negations.size() &&
-                tables.returns.size() == tables_.returns.size();
-    for (size_t s = 0; same && s < tables_.states.size(); ++s) {
-        same = tables.states[s].slots == tables_.states[s].slots;
-    }
-    return same;
-}
-
-void NodeEngine::change(Tables tables) {
-    if (!goes_on_as(tables)) throw std::invalid_argument("tables: of another plan");
-    const size_t after = tables.states.size();
-    places_.clear();
-    tables_ = std::move(tables);
-    made_.resize(after);
-    merging_.likes.resize(after);
-    merging_.unions.resize(after);
-    find_frames();
-    if (completion_) {
-        completion_->change();
-    } else if (tables_.completes()) {
-        complete_in_steps();
-        for (uint32_t p = 0; p < parts_.size(); ++p) completion_->begin(p, parts_[p].bundle, parts_[p].last);
-    }
-    find_replacing();
-    find_ended();
-    for (Part& part : parts_) {
-        for (auto* lists : {&part.lists, &part.shadow}) {
-            if (!lists->empty()) lists->resize(after);
-        }
-    }
-}
-
-// Add an arc in a state; what refers to the arcs of the state must be made anew.
-void NodeEngine::add_arc(Arc arc) {
-    auto& arcs = tables_.states[arc.source].arcs;
-    arc.number = static_cast<uint16_t>(places_.size());
-    places_.emplace_back(arc.source, static_cast<uint32_t>(arcs.size()));
-    arcs.push_back(std::move(arc));
-}
-
-void NodeEngine::extend(Tables tables) {
-    // Only hand-written automata: their arcs keep no lists of frames and pass no negations.
-    const auto ignores = [](const State& s) { return !s.ignoring.empty(); };
-    const bool plain = tables_.told != 0 && tables_.frames.empty() && tables.frames.empty() && !tables_.completes() &&
-                       std::none_of(tables.states.begin(), tables.states.end(), ignores);
-    if (!plain || !goes_on_as(tables) || tables.states.size() != tables_.states.size()) {
-        throw std::invalid_argument("tables: of another plan");
-    }
-    find_places();
-    if (places_.size() + tables.arcs() > most_arcs) throw std::invalid_argument("tables: number of arcs");
-    const auto assigned = static_cast<int64_t>(tables_.assigns.size());
-    for (State& state : tables.states) {
-        for (Arc& arc : state.arcs) {
-            for (Put& put : arc.puts) {
-                if (put.write == Write::assign) put.extra += assigned;
-            }
-            add_arc(std::move(arc));
-        }
-    }
-    tables_.assigns.insert(tables_.assigns.end(), tables.assigns.begin(), tables.assigns.end());
-    tables_.classes = tables.classes;
-    tables_.columns = tables.columns;
-    tables_.variables = tables.variables;
-    forget_patterns();
-}
-
-void NodeEngine::renew(const std::vector<ArcTimes>& times) {
-    find_places();
-    const size_t before = places_.size();
-    size_t many = before;
-    bool fits = tables_.dynamic && tables_.told != 0 && !unfinished();
-    for (const ArcTimes& one : times) {
-        fits = fits && one.number <= many && one.like < many;
-        many += fits && one.number == many ? 1 : 0;
-    }
-    if (!fits || many > most_arcs) throw std::invalid_argument("arcs: no such number");
-    for (const ArcTimes& one : times) {
-        if (one.number == places_.size()) {
-            const auto [state, place] = places_[one.like];
-            add_arc(tables_.states[state].arcs[place]);
-        }
-        const auto [state, place] = places_[one.number];
-        tables_.states[state].arcs[place].lifetime = one.lifetime;
-    }
-    if (many != before) forget_patterns();
-}
-
-// Find the place of each arc by its number. The numbers are those from 0 on.
-void NodeEngine::find_places() {
-    if (!places_.empty()) return;
-    std::vector<std::pair<uint32_t, uint32_t>> found(tables_.arcs());
-    for (uint32_t s = 0; s < tables_.states.size(); ++s) {
-        const auto& arcs = tables_.states[s].arcs;
-        for (uint32_t i = 0; i < arcs.size(); ++i) {
-            if (arcs[i].number >= found.size()) throw std::invalid_argument("arcs: no such number");
-            found[arcs[i].number] = {s, i};
-        }
-    }
-    places_ = std::move(found);
-}
-
-const std::vector<NodeEngine::Turn>& NodeEngine::turns(uint32_t pattern) {
-    while (turns_.size() <= pattern) {
-        auto next = static_cast<uint32_t>(turns_.size());
-        std::vector<Turn> found;
-        for (uint32_t s = 0; s < tables_.states.size(); ++s) {
-            Turn turn{s, {}, {}, false, {}, 0, true};
-            for (Arc& arc : tables_.states[s].arcs) {
-                if (!classifier_.has(next, arc.event_class)) continue;
-                for (Put& put : arc.puts) simplify(put);  // here, as programs come after the arcs that use them
-                turn.arcs.push_back(&arc);
-                turn.keys.push_back(s == 0 ? RegisterKey{} : key_of(arc));
-                turn.blocks = turn.blocks || (arc.blocking && tables_.strategy == Strategy::next);
-            }
-            if (turn.arcs.empty()) continue;
-            find_ways(turn);
-            found.push_back(std::move(turn));
-        }
-        turns_.push_back(std::move(found));
-    }
-    return turns_[pattern];
-}
-
-int64_t NodeEngine::cost(const Arc& arc, int64_t between) const {
-    if (!tables_.contiguous()) return arc.weight;
-    int64_t least = tables_.budget + 1;
-    for (const Gap& gap : arc.gaps) {
-        if (between <= gap.letters) {
-            least = std::min(least, gap.weight);
-        } else if (tables_.surplus > 0 && between - gap.letters <= tables_.budget / tables_.surplus) {
-            least = std::min(least, gap.weight + tables_.surplus * (between - gap.letters));
-        }
-    }
-    return least;
-}
-
-uint32_t NodeEngine::bound(const Event& event) {
-    if (current_ == NIL) {
-        current_ = arena_.events.push({event.ts, event.position, event.id});
-        if (completion_) completion_->keep(current_, event);
-    }
-    return current_;
+    if (!parts_.future) return;
+    if (stream_row < 0 || parts_.memory.is_bounded()) return parts_.future->forget();
+    parts_.future->prepare(batch, from, stream_row, last, work_, sifted);
 }
 
 void NodeEngine::fetch(uint32_t partition, uint32_t hop) const {
-    if (partition >= parts_.size()) return;
-    const Part& part = parts_[partition];
-    if (hop == 0) return prefetch(&part, sizeof(Part));
+    const Arena& arena = parts_.arena;
+    const auto& partitions = parts_.store.partitions();
+    if (partition >= partitions.size()) return;
+    const PartitionNodes& part = partitions[partition];
+    if (hop == 0) return prefetch(&part, sizeof(PartitionNodes));
     const size_t most = std::min<size_t>(part.lists.size(), most_fetched);
     if (hop == 1) return prefetch(part.lists.data(), most * sizeof(NodeList));
-    if (hop > 2 && arena_.cells.empty()) return;
+    if (hop > 2 && arena.cells.empty()) return;
     for (size_t s = 0; s < most; ++s) {
         const NodeList& list = part.lists[s];
         if (hop == 2) list.fetch(tables_.states[s].slots);
         for (uint32_t i = list.head; hop > 2 && i < std::min(list.end, list.head + 4); ++i) {
             const uint32_t cell = list.cells()[i];
             if (cell == NIL) continue;
-            const Cell& last = arena_.cells[cell];
+            const Cell& last = arena.cells[cell];
             if (hop == 3) prefetch(&last, sizeof(Cell));
-            if (hop == 4 && last.past != NIL) prefetch(&arena_.cells[last.past], sizeof(Cell));
+            if (hop == 4 && last.past != NIL) prefetch(&arena.cells[last.past], sizeof(Cell));
         }
     }
 }
 
 void NodeEngine::event(uint32_t partition, const Event& event) {
-    if (unfinished()) return go_on(partition, event);
-    if (!bounded()) {
-        if (!tables_.timed()) free_expired(event.ts);
-        if (parts_.size() <= partition) parts_.resize(partition + 1);
-        Part& part = parts_[partition];
-        if (!replaces_ || !may_replace_all(part, partition, event) || !replace(part, partition, event)) {
-            look(part, partition, event);
-        }
-        return;
+    if (unfinished()) return matcher_.resume(partition, event);
+    MemoryGuard& memory = parts_.memory;
+    const bool is_bounded = memory.is_bounded();
+    if (is_bounded) {
+        memory.free_for_event(event.ts, arrived);
+    } else if (!tables_.timed()) {
+        parts_.store.free_unreached();
     }
-    make_way(event.ts);
-    if (parts_.size() <= partition) parts_.resize(partition + 1);
-    Part& part = parts_[partition];
-    const HeldBytes before = held(part);
-    look(part, partition, event);
-    memory_.held += held(part) - before;
-    if (memory_.coming_made > memory_.most_made / 8) {
-        for (Made& made : made_) made = Made{};
-    }
-    memory_.coming = memory_.coming_made = 0;
-    if (bytes() + partitions_.bytes() > memory_.most) squeeze();
-    memory_.peak = std::max(memory_.peak, bytes() + partitions_.bytes());
-}
-
-// Return whether the budget allows an event to replace all nodes of a partition.
-bool NodeEngine::may_replace_all(Part& part, uint32_t partition, const Event& event) {
-    if (!resting_) return !shed_;
-    admission_.nodes_before = work_.nodes;
-    resting_->arrive(partition, arrived, work_.touches, again);
-    if (resting_->changed()) look_at_allowance();
-    size_t touches = 0;
-    for (const Turn& turn : turns(event.pattern)) {
-        const size_t nodes = turn.state == 0 ? 1 : part.lists.empty() ? 0 : part.lists[turn.state].size();
-        touches += nodes * turn.arcs.size();
-    }
-    return suffices(touches);
-}
-
-// Note the event as the last one of its partition.
-void NodeEngine::meet(Part& part, const Event& event) {
-    part.last = event.position;
-    part.seen = arrived;
-    if (again) part.again = holds_;
-    current_ = NIL;
-    walks.begin();
-}
-
-void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
-    if (part.lists.empty()) {
-        part.lists.resize(tables_.states.size());
-        for (NodeList& list : part.lists) list.tight = bounded();
-    }
-    meet(part, event);
-    part.shared = true;
-    admission_.nodes_before = work_.nodes;
-    memory_.given_before = output_.given();
-    if (shedding() != nullptr) shedding()->arrive(partition, arrived, work_.touches, again);
-    if (shed_ && !bounded() && !again && shed_->calm()) rest(key(event));
-    if (resting_) {
-        if (resting_->changed()) look_at_allowance();
-        if (!suffices(0)) wake(key(event));
-    }
-    const bool watched = shed_ && !again && (shed_->limited() || bounded()) && shed_->sample().any,
-               begins = watched && is_shadow(partition, event);
-    if (!shed_ || admits(part, event)) take_in(part, partition, event);
-    if (watched) shadow_sample(part, partition, event, begins);
+    PartitionNodes& part = parts_.store.make(partition);
+    const StoredBytes before = is_bounded ? memory.bytes_of(part) : StoredBytes{};
+    matcher_.process(part, partition, event);
     if (tells_live_) {
-        if (live_.size() <= partition) live_.resize(parts_.size());
-        const auto full = [](const NodeList& list) { return !list.empty(); };
-        live_[partition] = std::any_of(part.lists.rbegin(), part.lists.rend(), full) ||
-                           std::any_of(part.shadow.rbegin(), part.shadow.rend(), full);
+        if (live_.size() <= partition) live_.resize(parts_.store.partitions().size());
+        live_[partition] = part.has_nodes() ? 1 : 0;
     }
+    if (!is_bounded) return;
+    memory.update(part, before);
+    if (memory.end_event()) parts_.maker.release();
+    limit_bytes();
 }
 
-// Let an event extend the existing nodes, and begin new ones.
-void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
-    if (completion_) {
-        completion_->arrived = arrived;
-        completion_->before(partition, event);
-    }
-    const int64_t low = oldest_start(event);
-    for (const Turn& turn : turns(event.pattern)) {
-        if (turn.state == 0) {
-            admission_.mark = shed_ ? shed_->begin(partition, event) : Mark();
-            begin(turn, event);
-        } else {
-            step(part, turn, event, low);
-        }
-    }
-    if (tables_.contiguous()) contiguous_end(part, event);
-    if (!ended_.empty()) end_broken(part, event);
-    if (!touched_.empty()) finish(part, partition, event, low);
-    if (admission_.clears) {
-        // Nodes that began before a match point would end in the same bundle.
-        for (uint32_t s = 0; s < part.lists.size(); ++s) {
-            NodeList& list = part.lists[s];
-            shed_->dropped += list.living(low) - list.living(key(event));
-            keep(list, s, key(event), EndReason::cleared, [&](uint32_t i) { return list.starts()[i] >= key(event); });
-        }
-        admission_.clears = false;
-    }
-    if (!endings_.all.empty()) return go_on(partition, event);
-    if (completion_) completion_->after(partition, event);
-}
-
-int64_t NodeEngine::oldest_start(const Event& event) const {
-    const int64_t low = earliest(key(event), tables_.span);
-    // Older cells may be freed, unless they are made again.
-    return shed_ && !tables_.counted && !again ? std::max(low, earliest(clock_, tables_.span)) : low;
-}
-
-// Find the states in which events may end nodes by breaking a negation.
-void NodeEngine::find_ended() {
-    ended_.clear();
-    for (uint32_t s = 0; s < tables_.states.size(); ++s) {
-        if (!tables_.states[s].ended.empty()) ended_.push_back(s);
-    }
-}
-
-// End the nodes from before the event that cannot go on, as it breaks a negation that all their arcs go past.
-void NodeEngine::end_broken(Part& part, const Event& event) {
-    for (const uint32_t s : ended_) {
-        NodeList& list = part.lists[s];
-        for (const Ended& one : tables_.states[s].ended) {
-            if (list.empty() || !classifier_.has(event.pattern, one.event_class)) continue;
-            if (one.checks.empty()) {
-                drop_all(list, s, key(event), EndReason::taken);
-                continue;
-            }
-            if (resting_ && !suffices(list.size())) wake(key(event));
-            work_.touches += list.size();
-            if (shed_) shed_->touched(work_.touches);
-            taken_.assign(list.end, 0);
-            size_t many = 0;
-            for (uint32_t at = list.head; at < list.end; at += static_cast<uint32_t>(block_rows)) {
-                const uint32_t stop = std::min(list.end, at + static_cast<uint32_t>(block_rows));
-                for (uint32_t i = at; i < stop; ++i) block_.rows[i - at] = i;
-                block_.contiguous = true;
-                const size_t count = passing(one.checks, list, tables_.states[s].slots, event, stop - at);
-                for (size_t k = 0; k < count; ++k) taken_[block_.rows[k]] = 1;
-                many += count;
-            }
-            if (many == 0) continue;
-            keep(list, s, key(event), EndReason::taken, [&](uint32_t i) { return taken_[i] == 0; });
-        }
-    }
-}
-
-// New nodes, time and memory ---------------------------------------------------------------------
-
-void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int64_t low) {
-    if (dominance_) return dominate(part, partition, event, low);
-    const size_t given = output_.given();
-    const size_t written = output_.size();
-    for (uint32_t state : touched_) {
-        Made& made = made_[state];
-        const State& s = tables_.states[state];
-        unite(made, state);
-        if (shed_) apart(made, state);
-        if (!s.accepts.empty()) complete(part, partition, state, made, event, low);
-    }
-    if (!completion_) {
-        if (!tables_.unambiguous && output_.size() > written) {
-            if (output_.size() > written + 1 && tables_.told == 0) distinct(written);
-            if (output_.tally.kind != Tally::off) count_written(partition);
-        }
-        work_.matches += static_cast<int64_t>(output_.given() - given);
-    }
-    bound_to_.clear();
-    for (uint32_t state : touched_) {
-        Made& made = made_[state];
-        if (!tables_.states[state].arcs.empty() || tables_.dynamic) {
-            if (!takes_over(made, part.lists[state], event)) store(made, part, partition, state, event, low);
-        }
-        made.nodes.clear();
-        made.arcs.clear();
-    }
-    touched_.clear();
-}
+// Time -------------------------------------------------------------------------------------------
 
 void NodeEngine::advance(int64_t clock) {
-    clock_ = clock;
-    if (completion_) completion_->settle(clock);
+    parts_.store.clock() = clock;
+    if (parts_.completion) parts_.completion->settle(clock);
     // Otherwise done before each event, so that it does not depend on batches, as it shortens lists.
-    if (!bounded() && tables_.timed()) free_expired(clock);
+    if (!parts_.memory.is_bounded() && tables_.timed()) parts_.store.free_by_age(clock);
 }
 
-void NodeEngine::free_expired(int64_t clock) {
-    if (!tables_.timed()) {
-        if (bounded()) return;  // done when memory is short
-        // An event whose runs all end with it leaves no cell, so events may outnumber cells.
-        const uint32_t cells = arena_.cells.size(), events = arena_.events.size();
-        if (cells / 2 > kept_cells_ + 2048 || events / 2 > cells + 2048) compact();
-        if (frames_.size() / 2 > kept_frames_ + 2048) compact_frames();
-        return;
-    }
-    const int64_t low = earliest(clock, tables_.span);
-    while (!arena_.cells.empty() && arena_.events[arena_.cells[arena_.cells.tail()].event].ts < low)
-        arena_.cells.drop();
-    while (!arena_.events.empty() && arena_.events[arena_.events.tail()].ts < low) arena_.events.drop();
-    while (!frames_.empty() && frames_[frames_.tail()].when < low) frames_.drop();
+void NodeEngine::end() {
+    parts_.store.clear_all();
+    if (parts_.memory.is_bounded()) parts_.memory.recount();
+    if (parts_.completion) parts_.completion->end();
 }
 
 bool NodeEngine::idle(uint32_t partition, int64_t soonest) {
-    if (partition >= parts_.size()) return true;
-    Part& part = parts_[partition];
+    NodeStore& store = parts_.store;
+    MemoryGuard& memory = parts_.memory;
+    PartitionNodes* const part = store.find(partition);
+    if (part == nullptr) return true;
     const int64_t low = earliest(soonest, tables_.span);
-    if (bounded()) memory_.held.charged -= held(part).charged;  // empty lists keep their room
-    for (uint32_t s = 0; s < part.lists.size(); ++s) {
-        NodeList& list = part.lists[s];
-        if (!expire(list, s, low)) drop_expired(list, s, low, soonest);
-    }
-    const bool shadow = !idle_shadow(part, low, soonest);
-    if (bounded()) memory_.held.charged += held(part).charged;
-    for (const NodeList& list : part.lists) {
-        if (!list.empty()) return false;
-    }
-    if (shadow) return false;
+    const StoredBytes before = memory.is_bounded() ? memory.bytes_of(*part) : StoredBytes{};
+    const bool has_nodes = !store.expire_all(*part, low, soonest);
+    const bool has_shadow = !store.expire_shadow(*part, low, soonest);
+    if (memory.is_bounded()) memory.update_charged(*part, before);
+    if (has_nodes || has_shadow) return false;
     // If another key got its number, the record of starts that were not fully followed would be lost.
-    if (shed_ && !bounded() && shed_->sample().blind_since(partition, low)) return false;
-    if (completion_ && !completion_->idle(partition, low)) return false;
-    return part.bundle.closed(low, tables_.counted);
+    const Shedding* const shed = parts_.shedding.active();
+    if (shed != nullptr && !memory.is_bounded() && shed->sample.blind_since(partition, low)) return false;
+    if (parts_.completion && !parts_.completion->idle(partition, low)) return false;
+    return part->bundle.closed(low, tables_.counted);
 }
 
 void NodeEngine::forget(uint32_t partition) {
-    if (partition < parts_.size()) {
-        if (bounded()) memory_.held = memory_.held - held(parts_[partition]);
-        parts_[partition] = Part{};
+    if (PartitionNodes* const part = parts_.store.find(partition)) {
+        if (parts_.memory.is_bounded()) parts_.memory.remove(*part);
+        *part = PartitionNodes{};
     }
-    if (shedding() != nullptr) shedding()->forget(partition);
-    if (completion_) completion_->forget(partition);
+    if (Shedding* const shed = parts_.shedding.any()) shed->forget(partition);
+    if (parts_.completion) parts_.completion->forget(partition);
 }
 
-// The end of partial matches that are forgotten is not known, so their shadow-sampled unit is given up.
 void NodeEngine::restart(uint32_t partition) {
-    if (shed_ && partition < parts_.size()) {
-        Part& part = parts_[partition];
-        const int64_t now = tables_.counted ? part.last : clock_;
-        if (bounded()) memory_.held = memory_.held - held(part);
-        part.each([&](NodeList& list, uint32_t s) { drop_all(list, s, now, EndReason::cleared); });
-        part.shadow.clear();
-        if (bounded()) memory_.held += held(part);
-        shed_->give_up_unit(partition, now);
+    Shedding* const shed = parts_.shedding.active();
+    PartitionNodes* const part = parts_.store.find(partition);
+    if (shed != nullptr && part != nullptr) {
+        MemoryGuard& memory = parts_.memory;
+        const int64_t now = parts_.store.now(*part, parts_.store.clock());
+        const StoredBytes before = memory.is_bounded() ? memory.bytes_of(*part) : StoredBytes{};
+        part->each([&](NodeList& list, uint32_t s) { parts_.store.drop_all(list, s, now, EndReason::cleared); });
+        part->shadow.clear();
+        if (memory.is_bounded()) memory.update(*part, before);
+        shed->sample.give_up_unit(partition, now);
     }
     forget(partition);
 }
 
-// Remove what has expired, since while older events are matched again, the time alone does not tell which cells may be
-// freed already.
 void NodeEngine::begin_again() {
-    ++holds_;
-    if (!bounded() || !tables_.timed()) return;
-    const int64_t low = earliest(clock_, tables_.span);
-    for (Part& part : parts_) {
+    NodeStore& store = parts_.store;
+    store.begin_rematch();
+    if (!parts_.memory.is_bounded() || !tables_.timed()) return;
+    const int64_t low = earliest(store.clock(), tables_.span);
+    for (PartitionNodes& part : store.partitions()) {
         part.each([&](NodeList& list, uint32_t s) {
-            if (!list.empty()) drop_expired(list, s, low, clock_);
+            if (!list.empty()) store.drop_expired(list, s, low, store.clock());
         });
     }
-    recount();
+    parts_.memory.recount();
 }
 
-// Count the partial matches without those of the shadow sample.
-int64_t NodeEngine::partial_matches_in(const std::vector<uint32_t>& states, int64_t clock) const {
-    std::vector<uint8_t> wanted(tables_.states.size(), states.empty() ? 1 : 0);
-    for (uint32_t state : states) wanted.at(state) = 1;
-    int64_t found = 0;
-    for (uint32_t p = 0; p < parts_.size(); ++p) {
-        const Part& part = parts_[p];
-        int64_t low = NEVER;
-        if (tables_.timed()) low = earliest(clock, tables_.span);
-        if (tables_.counted) low = earliest(tables_.strict ? part.last : partitions_.positions[p] - 1, tables_.span);
-        for (size_t s = 0; s < part.lists.size(); ++s) {
-            if (wanted[s] != 0) found += const_cast<NodeList&>(part.lists[s]).living(low);  // only read
+// Budgets ----------------------------------------------------------------------------------------
+
+// The seed has an effect only in the first call.
+Shedding& NodeEngine::shed(uint64_t seed) {
+    if (parts_.shedding.any() == nullptr) {
+        if (arrived != 0 || !parts_.store.partitions().empty()) throw std::logic_error("events have come already");
+        parts_.shedding.create(partitions_, seed);
+    }
+    return *parts_.shedding.any();
+}
+
+void NodeEngine::bound_memory(int64_t bytes) {
+    if (parts_.completion) throw std::invalid_argument("what waits beside nodes has no bound on its memory");
+    if (bytes < 0) throw std::invalid_argument("memory");
+    parts_.begin_shedding();
+    parts_.shedding_switch.compute_utilities();
+    parts_.finder.forbid_index();
+    shed();
+    parts_.memory.set_bound(bytes);
+    limit_bytes();
+}
+
+void NodeEngine::limit_bytes() {
+    if (parts_.memory.exceeds(bytes() + partitions_.bytes())) {
+        matcher_.release();
+        parts_.shrink(tables_);
+    }
+    parts_.memory.note_bytes(bytes() + partitions_.bytes());
+}
+
+bool NodeEngine::takes_partition(int64_t clock) {
+    if (!parts_.memory.is_bounded()) return true;
+    parts_.memory.free_for_event(clock, arrived);
+    return parts_.memory.has_room_for_partition();
+}
+
+void NodeEngine::used_texts(UsedTexts& used) const {
+    parts_.store.used_texts(used);
+    output_.used_texts(used);
+    if (parts_.completion) parts_.completion->used_texts(used);
+}
+
+void NodeEngine::used_ids(std::vector<int64_t>& ids) const {
+    parts_.arena.used_ids(ids);
+    matcher_.used_ids(ids);
+    output_.used_ids(ids);
+    if (parts_.completion) parts_.completion->used_ids(ids);
+}
+
+// Changes ----------------------------------------------------------------------------------------
+
+void NodeEngine::change(Tables tables) {
+    if (!may_change() || !changing_arcs_.is_same_plan(tables)) {
+        throw std::invalid_argument("tables: of another plan");
+    }
+    changing_arcs_.forget();
+    tables_ = std::move(tables);
+    parts_.take_over_tables();
+    auto& partitions = parts_.store.partitions();
+    if (parts_.completion) {
+        parts_.completion->change();
+    } else if (tables_.completes()) {
+        complete_in_steps();
+        for (uint32_t p = 0; p < partitions.size(); ++p) {
+            parts_.completion->begin(p, partitions[p].bundle, partitions[p].last_position);
         }
     }
-    return found;
+    matcher_.take_over_tables();
+    for (PartitionNodes& part : partitions) {
+        for (auto* lists : {&part.lists, &part.shadow}) {
+            if (!lists->empty()) lists->resize(tables_.states.size());
+        }
+    }
 }
 
-int64_t NodeEngine::bytes() const {
-    int64_t total =
-        arena_.bytes() + arena_.kept.bytes() + heap_bytes(frames_, parts_, live_, block_.rows, all_, taken_, blocked_);
-    total += since_.bytes() + alike_.bytes() + blocked_rows_.bytes();
-    total += heap_bytes(memory_.scores, memory_.best);
-    for (const Made& made : made_) total += made.nodes.bytes() + heap_bytes(made.arcs, made.also, made.gone);
-    if (bounded()) {
-        total += memory_.held.reserved;
-    } else {
-        for (const Part& part : parts_) total += held(part).reserved;
-    }
-    if (completion_) total += completion_->bytes();
-    if (future_) total += future_->bytes();
-    return total + (shedding() != nullptr ? shedding()->bytes() : 0);
+void NodeEngine::extend(Tables tables) {
+    if (!may_change() || !changing_arcs_.may_add(tables)) throw std::invalid_argument("tables: of another plan");
+    changing_arcs_.add(tables);
+    forget_patterns();
+}
+
+void NodeEngine::renew(const std::vector<ArcTimes>& times) {
+    if (!tables_.dynamic || tables_.told == 0 || unfinished()) throw std::invalid_argument("arcs: no such number");
+    if (changing_arcs_.set_times(times)) forget_patterns();
 }
 
 }  // namespace acep

@@ -1,25 +1,18 @@
 // The node engine: one match node per partial match, or per set of partial matches with equal state, error and
 // registers (SASE+ 2008, section 5.2.2). It runs every pattern: registers, strategies, errors, groups, sets.
+//
+// It owns the parts that do the work: node_parts.hpp has those that hold the nodes, event_matcher.hpp those that let an
+// event extend, end and make nodes.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <span>
-#include <utility>
 #include <vector>
 
-#include "chains/node_list.hpp"
-#include "common/arena.hpp"
-#include "completion/completion.hpp"
-#include "nodes/bound_cells.hpp"
-#include "nodes/known_future.hpp"
+#include "nodes/changing_arcs.hpp"
+#include "nodes/event_matcher.hpp"
+#include "nodes/node_parts.hpp"
 #include "nodes/nodes_dominance.hpp"
-#include "nodes/nodes_matches.hpp"
-#include "nodes/nodes_memory.hpp"
-#include "nodes/nodes_merging.hpp"
-#include "nodes/nodes_registers.hpp"
-#include "nodes/nodes_shedding.hpp"
-#include "nodes/register_keys.hpp"
 #include "session/engine.hpp"
 
 namespace acep {
@@ -30,386 +23,106 @@ public:
     NodeEngine(Tables tables, EventClassifier& classifier, Partitions& partitions,
                std::unique_ptr<Dominance> dominance = nullptr);
 
-    void fetch(uint32_t partition, uint32_t hop) const override;
-    bool fetches() const override { return !replaces_; }
-    void event(uint32_t partition, const Event& event) override;
-    void advance(int64_t clock) override;
-    void end() override;
-    bool idle(uint32_t partition, int64_t soonest) override;
-    void forget(uint32_t partition) override;
-    void restart(uint32_t partition) override;
-    void begin_again() override;
-    void expect(const Batch& batch, size_t from, int64_t stream_row, bool last) override;
-    void take_ways(Taking index, Taking future) override;
-    // What an arc compares for equality: its states, and the slots of the registers (register_keys.hpp).
-    struct ArcKey {
-        uint32_t source, target;
-        std::vector<uint32_t> slots;
-    };
-    // Return those of all arcs that have such a comparison.
-    std::vector<ArcKey> arc_keys() const;
-    // Return whether it can ask what a batch tells of the events after one.
-    bool foresees() const { return future_ != nullptr && !bounded(); }
-    bool knows(const Event& event) const override { return future_ && future_->knows(event); }
-    int64_t bytes() const override;
-    int64_t partial_matches(int64_t clock) const override { return partial_matches_in({}, clock); }
-    // The same in some states only, or in all of them if none is given.
-    int64_t partial_matches_in(const std::vector<uint32_t>& states, int64_t clock) const;
-    ListedColumns list_partial_matches(const ListingRequest& request) const override;
-    std::unique_ptr<Engine> copy(int64_t events) const override;
-    void dump(Writer& out) const override;
-    void load(Reader& in) override;
-
-    // Return the object that sheds. The first call makes it, and must come before any event.
+    // Return the parts that hold the nodes, to be asked or told about budgets.
+    NodeParts& parts() { return parts_; }
+    // Make the object that sheds, if there is none, which must be done before any event; return it.
     Shedding& shed(uint64_t seed = 0);
-    void order(SheddingTable table);
-    // The known future, by which it is judged whether it pays; null where it can tell nothing.
-    KnownFuture* future() { return future_.get(); }
-    int64_t clock() const { return clock_; }
-    // Hold at most `bytes` from now on, including the partitions, and give up nodes for it (nodes_memory.cpp).
+    // Hold at most `bytes` from now on, including the partitions, and give up nodes for it (memory_guard.hpp).
     // Throw std::invalid_argument if `bytes` is negative, or if complete runs wait, whose memory has no bound.
     void bound_memory(int64_t bytes);
-    int64_t least_memory() const;
-    int64_t peak() const { return memory_.peak; }
-    // Return the most bytes of matches in a stretch of events, under a bound on memory.
-    int64_t given_peak() const { return memory_.given_peak; }
+
+    // Load what an event of a partition will need into the processor's cache.
+    void fetch(uint32_t partition, uint32_t hop) const override;
+    // Return whether that is worth its time: lists that are replaced are not read.
+    bool fetches() const override { return !matcher_.replaces(); }
+    // Process one event of a partition, or write more matches of the same one if it is unfinished.
+    void event(uint32_t partition, const Event& event) override;
+    // Free what is no longer needed, as no event before `clock` will come, and write what is certain then.
+    void advance(int64_t clock) override;
+    // End the stream: forget all nodes, and write what waits.
+    void end() override;
+    // Remove what has expired of a partition; return whether nothing is left of it.
+    bool idle(uint32_t partition, int64_t soonest) override;
+    // Forget a partition, whose number may be reused.
+    void forget(uint32_t partition) override;
+    // Forget a partition whose events are matched again. The end of its partial matches is not known, so their
+    // shadow-sampled unit is given up.
+    void restart(uint32_t partition) override;
+    // Prepare for events that are matched again: remove what has expired, since then the time alone does not tell which
+    // cells may be freed already.
+    void begin_again() override;
+    // Prepare the known future for the rows of a batch from `from` on.
+    void expect(const Batch& batch, size_t from, int64_t stream_row, bool last) override;
+    // Set when the index over registers is used, and when the known future is.
+    void take_ways(Taking index, Taking future) override;
+    // Return whether it knows what may follow an event.
+    bool knows(const Event& event) const override { return parts_.future && parts_.future->knows(event); }
+    // Return the approximate number of bytes held.
+    int64_t bytes() const override { return parts_.bytes() + matcher_.bytes() + heap_bytes(live_); }
+    // Count the partial matches whose window is not over.
+    int64_t partial_matches(int64_t clock) const override { return partial_matches_in({}, clock); }
+    // Count the partial matches in some states only, or in all of them if none is given.
+    int64_t partial_matches_in(const std::vector<uint32_t>& states, int64_t clock) const {
+        return parts_.store.count(states, partitions_, clock);
+    }
+    // Return the partial matches that may still become matches. Throw std::invalid_argument with dominance.
+    ListedColumns list_partial_matches(const ListingRequest& request) const override;
+    // Return an engine with the same partial matches. Throw std::invalid_argument with dominance.
+    std::unique_ptr<Engine> copy(int64_t events) const override;
+    // Write the state.
+    void dump(Writer& out) const override;
+    // Read the state of an engine with the same tables. Throw std::invalid_argument if it is invalid.
+    void load(Reader& in) override;
+    // Free what has expired; return whether there is room for one more partition.
     bool takes_partition(int64_t clock) override;
+    // Mark the text codes that it holds.
     void used_texts(UsedTexts& used) const override;
+    // Add the event ids that it may still write.
+    void used_ids(std::vector<int64_t>& ids) const override;
+    // Go on with other tables of the same plan. Throw std::invalid_argument if it cannot.
     void change(Tables tables) override;
+    // Take the arcs of other tables with the same states as well. Throw std::invalid_argument if it cannot.
     void extend(Tables tables) override;
+    // Set the times of arcs by their numbers. Throw std::invalid_argument if there is no such number.
     void renew(const std::vector<ArcTimes>& times) override;
+    // Return whether it knows nothing by the numbers of patterns once these are forgotten.
     bool changes() const override { return tables_.dynamic; }
+    // Forget what it knows by the numbers of patterns.
     void forget_patterns() override {
         Engine::forget_patterns();
-        turns_.clear();
+        parts_.pattern_arcs.forget();
     }
-    void used_ids(std::vector<int64_t>& ids) const override;
+    // Count an event that was skipped for lack of room.
     void passed_over() override {
-        ++shed().passed_over;
-        ++shed().turned_away;
+        ++shed().admission.skipped;
+        ++shed().admission.keyless;
     }
-    bool unfinished() const override { return endings_.left(); }
-    int64_t seen(uint32_t partition) const override { return partition < parts_.size() ? parts_[partition].seen : -1; }
-    void give_up_partition(uint32_t partition, int64_t clock) override;
-    bool gave_up() override { return std::exchange(memory_.gave_up, false); }
-    // Return the number of slots that shedding adds to each node now.
-    uint32_t hidden() const { return admission_.hidden; }
-    bool rests() const { return resting_ != nullptr; }
-    bool woke() const override { return admission_.woke; }
-    // Set whether it has woken and the policy was not told yet; return whether it was so before.
-    bool set_woke(bool woke) { return std::exchange(admission_.woke, woke); }
-    // Keep the data for shedding with each node from now on, as nodes may have to be dropped.
-    void rouse() {
-        if (resting_) wake(clock_);
+    // Return whether matches of the current event are yet to be written.
+    bool unfinished() const override { return matcher_.is_unfinished(); }
+    // Return the number in the stream of a partition's last event; -1: it had none.
+    int64_t seen(uint32_t partition) const override { return parts_.store.last_event(partition); }
+    // Give up all partial matches of a partition.
+    void give_up_partition(uint32_t partition, int64_t clock) override {
+        parts_.memory.give_up_partition(partition, clock);
     }
+    // Return whether nodes were given up since the last call.
+    bool gave_up() override { return parts_.memory.take_gave_up(); }
+    // Return whether it has begun to shed, and the policy does not know it yet.
+    bool woke() const override { return parts_.shedding.woke(); }
 
 private:
-    struct Part {
-        std::vector<NodeList> lists;  // by state
-        std::vector<NodeList> shadow; // the same for the shadow sample: nothing in them is dropped
-        int64_t again = 0;  // the number of the hold in which its events were matched again last
-        Bundle bundle;
-        int64_t last = -1;  // position of its last event
-        int64_t seen = -1;  // number of that event in the stream
-        bool shared = true; // nodes in different lists may have the same cell
-        // Call visit(list, state) for all lists.
-        template <class Visit>
-        void each(Visit&& visit) {
-            for (uint32_t s = 0; s < lists.size(); ++s) visit(lists[s], s);
-            for (uint32_t s = 0; s < shadow.size(); ++s) visit(shadow[s], s);
-        }
-    };
-    // How nodes under contiguity take an arc (nodes_contiguity.cpp).
-    struct Way {
-        bool free;        // the event that follows the last one costs nothing
-        bool checked;     // it has predicates on registers
-        bool ends;        // it completes a run, and the new node is not kept
-        uint32_t shared;  // other arcs bind the event to the same cells: the number of these arcs, or NIL
-    };
-    // The arcs from one state that events of a pattern may take.
-    struct Turn {
-        uint32_t state;
-        std::vector<const Arc*> arcs;
-        std::vector<RegisterKey> keys;  // by arc
-        bool blocks;  // for some arc, a node that can take the event must not ignore it
-        std::vector<Way> ways;  // by arc
-        uint32_t sharing;       // how many numbers the ways have in `shared`
-        bool distinct;          // new nodes with the same cell are in different states
-    };
-    struct Frame {
-        int64_t when;  // time or position of its event
-        uint32_t previous;
-        uint32_t nulls;  // a bit for each value
-        int64_t values[most_of_frame];
-    };
-    // What an event wants a register to be: equal to a word, or (of a band) from `low` to `high`, in one of some cells.
-    struct Wanted {
-        int64_t word;
-        bool null;
-        RegisterKey::Cells cells;
-        double low, high;
-    };
-    enum class Answer : uint8_t;
-    // The nodes of a list that are alive.
-    struct Living {
-        int64_t low = NEVER;  // they began then or later
-        bool all = false;  // surely all of the list
-        bool uniform = false;  // none has errors, and each pays the same for an arc
-    };
-    // Nodes of a list that an arc may extend, in the order of the list: some rows, or those from `head` on.
-    struct Candidates {
-        const uint32_t* rows;
-        size_t size;
-        uint32_t head;
-    };
-    // Nodes made by the current event in one state, before they are united and get cells.
-    struct Made {
-        NodeList nodes;
-        std::vector<const Arc*> arcs;
-        std::vector<uint32_t> also;  // in a group of united nodes: the next one, or NIL
-        std::vector<uint8_t> gone;
-        bool united = false;  // some are gone: united with others, or not to go on
-    };
-
     static constexpr size_t most_fetched = 8;  // lists of a partition
-    static constexpr int64_t frame_bytes = 2 * sizeof(Frame) + sizeof(uint32_t);
-    static constexpr int64_t part_bytes = 2 * sizeof(Part) + 2 + Shedding::unit_bytes;
 
-    const std::vector<Turn>& turns(uint32_t pattern);
-    bool goes_on_as(const Tables& tables) const;
-    void find_places();
-    void add_arc(Arc arc);
-    void compact(int64_t oldest = NEVER + 1);
-    void free_expired(int64_t clock);
-    bool may_replace_all(Part& part, uint32_t partition, const Event& event);
-    void meet(Part& part, const Event& event);
-    void look(Part& part, uint32_t partition, const Event& event);
-    // Return whether there is a bound on bytes. Then decisions depend on the bytes that the content may take, not on
-    // the capacity that happens to be reserved.
-    bool bounded() const { return memory_.most >= 0; }
-    Shedding* shedding() const { return shed_ ? shed_.get() : resting_.get(); }
-    int64_t node_bytes(uint32_t state) const;
-    int64_t made_bytes(uint32_t state) const;
-    int64_t list_bytes(const NodeList& list, uint32_t state) const;
-    HeldBytes held(const Part& part) const;
-    void recount();
-    int64_t charged() const;
-    bool has_room(const Arc& arc);
-    bool may_give(size_t length);
-    bool may_walk();
-    void make_way(int64_t clock);
-    void give_up(int64_t clock);
-    void keep_best(double share, int64_t clock);
-    void squeeze();
-    void compact_frames();
-    void check_arena();
-    void check_frames();
-    void check_list(NodeList& list, uint32_t state, int64_t end);
-    template <class Archive>
-    static void list_fields(auto& self, Archive& archive, NodeList& list, uint32_t state, int64_t end);
-    template <class Archive>
-    static void fields(auto& self, Archive& archive);
-    int64_t key(const Event& event) const { return tables_.key(event); }
-    int64_t cost(const Arc& arc, int64_t between) const;
-    void check_has_events() const;
-    bool may_go_on(NodeList& list, uint32_t row, uint32_t state, int64_t position) const;
-    void step(Part& part, const Turn& turn, const Event& event, int64_t low);
-    Living find_living(NodeList& list, const Turn& turn, const Event& event, int64_t low);
-    Candidates candidates(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event,
-                          const Living& living, int64_t least);
-    void find_since(NodeList& list, int64_t low);
-    size_t next_block(const Candidates& all, bool uniform, const Arc& arc, NodeList& list, const Event& event,
-                      bool decides, size_t& at);
-    size_t leading(KnownFuture& future, const Arc& arc, NodeList& list, uint32_t slots, const Event& event,
-                   size_t count);
-    void end_blocked(NodeList& list, uint32_t state, const Event& event);
-    void extend(const Turn& turn, size_t number, NodeList& list, const Event& event, const Living& living);
-    // Return what an event costs a node of a list by an arc.
-    int64_t price(const Arc& arc, NodeList& list, uint32_t row, const Event& event) const {
-        return tables_.contiguous() ? cost(arc, event.position - list.positions()[row] - 1) : arc.weight;
-    }
-    // Return the known future, if it is that of the event.
-    KnownFuture* future_of(const Event& event) const { return knows(event) ? future_.get() : nullptr; }
-    RegisterKey key_of(const Arc& arc);
-    void find_alike(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event, int64_t low,
-                    bool alive);
-    Answer answer(const RegisterKey& key, NodeList& list, uint32_t slots, uint32_t row) const;
-    bool want(const RegisterKey& key, const Event& event);
-    void index_rows(const RegisterKey& key, NodeList& list, uint32_t slots, RegisterIndex& index);
-    void compare_all(const RegisterKey& key, NodeList& list, uint32_t slots, int64_t low, bool alive);
-    void begin(const Turn& turn, const Event& event);
-    void contiguous_end(Part& part, const Event& event);
-    void find_ended();
-    void end_broken(Part& part, const Event& event);
-    void find_replacing();
-    void find_ways(Turn& turn) const;
-    bool replace(Part& part, uint32_t partition, const Event& event);
-    bool may_replace(Part& part, const std::vector<Turn>& all, const Event& event) const;
-    void replace_by(const Turn& turn, NodeList& list, const Event& event);
-    void succeed(const Arc& arc, uint32_t shared, NodeList& list, std::span<const uint32_t> rows, const Event& event);
-    void exchange(Part& part);
-    void find_frames();
-    void ignore(NodeList& list, uint32_t state, const Event& event);
-    // Keep those of block_.rows[0 .. count) in `list` that pass the checks, and return their number.
-    size_t passing(const std::vector<Check>& checks, NodeList& list, uint32_t slots, const Event& event, size_t count);
-    bool few_passing(const Check& check, NodeList& list, const Event& event, size_t& count);
-    void load(const Source& source, NodeList& list, uint32_t slots, const Event& event, size_t count, size_t leaf);
-    uint8_t load_one(const Source& source, NodeList& list, uint32_t slots, const Event& event, uint32_t row,
-                     size_t leaf);
-    void run(uint32_t program, size_t count, uint8_t* pass);
-    bool all_frames(const Check& check, NodeList& list, uint32_t slots, const Event& event, uint32_t row);
-    void simplify(Put& put);
-    // Make a node from each of some rows, whose error grows by `price`; under a budget, from one row. `early`: the node
-    // was scored before, and `admission_.own_mark` is its mark.
-    void make(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, const Event& event, int64_t price,
-              bool early);
-    void fill(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, const Event& event, NodeList& to,
-              uint32_t first);
-    void put(const Put& p, NodeList& from, uint32_t row, uint32_t before, NodeList& to, uint32_t made, uint32_t after,
-             const Event& event);
-    void finish(Part& part, uint32_t partition, const Event& event, int64_t low);
-    Chain bind_one(const Made& made, uint32_t past, uint32_t i, const Event& event);
-    bool takes_over(Made& made, NodeList& list, const Event& event);
-    void store(Made& made, Part& part, uint32_t partition, uint32_t state, const Event& event, int64_t low);
-    void dominate(Part& part, uint32_t partition, const Event& event, int64_t low);
-    // Call found(i, error) for each new node of a state that ends runs and for which wanted(i, error) holds.
-    void endings(uint32_t state, const Event& event, auto&& wanted, auto&& found) {
-        NodeList& nodes = made_[state].nodes;
-        const State& s = tables_.states[state];
-        constexpr auto most = static_cast<uint32_t>(block_rows);
-        for (uint32_t at = 0; at < nodes.end; at += most) {
-            size_t count = 0;
-            const uint32_t stop = std::min(nodes.end, at + most);
-            for (uint32_t i = at; i < stop; ++i) {
-                if (wanted(i, nodes.errors()[i] + s.ends)) block_.rows[count++] = i;
-            }
-            block_.contiguous = count == stop - at;
-            count = passing(s.ending, nodes, s.slots, event, count);
-            for (size_t k = 0; k < count; ++k) found(block_.rows[k], nodes.errors()[block_.rows[k]] + s.ends);
-        }
-    }
-    void unite(Made& made, uint32_t this_state);
-    void complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low);
-    // Return whether matches may be written later. They may not if matches with one binding must first become one, or
-    // if they wait anyway.
-    bool flows() const { return full_ != endless && tables_.unambiguous && tables_.choice == Choice::all; }
-    bool give(uint32_t partition, const Ending& root, const Event& event, int64_t low);
-    bool give_match(uint32_t partition, const Ending& root, const Event& event, const Cell* const* path, size_t length);
-    void go_on(uint32_t partition, const Event& event);
-    Chain bind_all(Made& made, uint32_t leader, const Event& event, Chain chain);
-    void alive(uint32_t partition, int64_t low, int64_t clock, Alive& found);
-    void end_begun(uint32_t partition, int64_t upto);
-    int64_t first_position(NodeList& list, uint32_t state, uint32_t row) const;
+    // Shrink all to its content if more than the bound is reserved, and note how much is.
+    void limit_bytes();
+    // Return whether tables may change now: no match waits to be written, and nothing is shed.
+    bool may_change() const { return !unfinished() && parts_.shedding.any() == nullptr; }
+    // Pass complete runs through more steps from now on.
     void complete_in_steps();
-    // Return the number of slots in which united nodes are equal: without those of shedding and the first position.
-    uint32_t common(const State& s) const {
-        return s.slots == 0 ? 0 : s.slots - admission_.hidden - (tables_.firsts ? 1 : 0);
-    }
-    // Do the same as NodeList::expire and NodeList::keep, and log the removed nodes.
-    bool expire(NodeList& list, uint32_t state, int64_t low);
-    void make_room(NodeList& list, uint32_t state, int64_t low);
-    template <class Wanted>
-    void keep(NodeList& list, uint32_t state, int64_t when, EndReason how, Wanted&& wanted) {
-        if (shed_ && shed_->logs()) {
-            for (uint32_t i = list.head; i < list.end; ++i) {
-                if (!wanted(i)) shed_->died(list, i, state, when, how);
-            }
-        }
-        list.keep(tables_.states[state].slots, wanted);
-    }
-    void drop_expired(NodeList& list, uint32_t state, int64_t low, int64_t when) {
-        keep(list, state, when, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
-    }
-    void drop_all(NodeList& list, uint32_t state, int64_t when, EndReason how) {
-        if (shed_ && shed_->logs()) {
-            keep(list, state, when, how, [](uint32_t) { return false; });
-        } else {
-            list.clear();
-        }
-    }
-    bool admits(const Part& part, const Event& event);
-    void take_in(Part& part, uint32_t partition, const Event& event);
-    // Return the mark that a new node inherits. Its `birth` is at first the number of nodes made after the parent.
-    Mark inherited(const Arc& arc, NodeList& list, uint32_t row) const {
-        if (arc.source == 0) return admission_.mark;
-        Mark mark = Mark::of(list.slot(tables_.states[arc.source].slots - 1)[row]);
-        mark.birth = static_cast<uint16_t>(list.births - mark.birth);
-        mark.decided = mark.put_off = false;
-        return mark;
-    }
-    bool foreseen(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error);
-    void catch_up();
-    void apart(const Made& made, uint32_t state);
-    bool separate(uint32_t state);
-    bool is_shadow(uint32_t partition, const Event& event);
-    void shadow_sample(Part& part, uint32_t partition, const Event& event, bool begins);
-    void stop_sparing(Part& part, int64_t now);
-    bool idle_shadow(Part& part, int64_t low, int64_t clock);
-    int64_t oldest_start(const Event& event) const;
-    // Return whether the budget suffices for `touches` and all they lead to; if not, shedding must start (`wake`).
-    bool suffices(size_t touches) {
-        return work_.touches + static_cast<int64_t>(touches) + work_.nodes - admission_.nodes_before <=
-                   admission_.sufficient ||
-               suffices_still(touches);
-    }
-    bool suffices_still(size_t touches);
-    void look_at_allowance();
-    double each_touch() const;
-    static constexpr double most_room = 1e15;
-    void wake(int64_t now);
-    void rest(int64_t now);
-    void widen(NodeList& list, uint32_t state, int64_t low, int64_t now);
-    void distinct(size_t first);
-    void tell(NodeList& nodes, uint32_t row, uint32_t state);
-    void count_written(uint32_t partition);
-    // Return the node of `list` that equals node `i` of `made` and began at `low` or later, or NIL.
-    uint32_t like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted, int64_t low) const;
-    uint32_t earlier(NodeList& list, Made& made, uint32_t i, uint32_t state, int64_t low);
-    uint32_t bound(const Event& event);
 
-    std::vector<std::vector<Turn>> turns_;  // by pattern
-    std::vector<std::pair<uint32_t, uint32_t>>
-        places_;  // by number of an arc, once asked for: its state, and its place
-    std::vector<Part> parts_;
-    std::vector<Made> made_;  // by state
-    std::vector<uint32_t> touched_;  // states with nodes made by the current event
-    std::vector<uint32_t> ended_;    // states in which an event may end nodes by breaking a negation
-    BoundCells bound_to_;            // cells of the current event
-    bool replaces_ = false;          // each event replaces all nodes (nodes_contiguity.cpp)
-    bool shares_ = false;            // the current event has bound one cell for nodes of different states
-    std::vector<uint32_t> replaced_; // states with nodes made by the current event, where it replaces all
-    std::vector<uint32_t> all_rows_; // 0, 1, and so on
-    std::vector<uint32_t> cells_of_; // by number of sharing arcs and row: the cell that binds the current event
-    Arena arena_;
-    Ring<Frame> frames_;
-    uint32_t kept_cells_ = 0, kept_frames_ = 0;  // left by the last compaction
-    int64_t holds_ = 0;  // how often older events were matched again
-    std::vector<std::vector<uint8_t>> framed_;  // by state and slot: whether it holds a list of frames
-    NodeList nothing_;  // the start state: one node without registers
-    CandidateBlock block_;
-    std::vector<int64_t> told_;  // values of the match that is written, if the last node has them
-    std::vector<uint8_t> told_valid_;
-    std::vector<uint32_t> all_;  // rows of equal nodes
-    RowBuffer since_;  // rows of a list that began at some time or later
-    Taking index_ = Taking::where_it_pays;
-    RowBuffer alike_;  // those of them whose registers are equal to the event's attributes
-    std::vector<size_t> buckets_;  // of an index, where these may be
-    std::vector<Wanted> wanted_;  // what these must be
-    std::vector<std::vector<std::vector<RegisterKey::Part>>> keys_;  // by state and number: a key without columns
-    std::vector<uint8_t> taken_;
-    std::vector<uint8_t> blocked_;  // by row of a list: whether the event took it for good; all 0 between steps
-    RowBuffer blocked_rows_;
-    uint32_t current_ = NIL;  // number of the current event, once bound
-    int64_t clock_ = NEVER;
-    Merging merging_;
-    MemoryBudget memory_;
-    NodeAdmission admission_;
-    std::unique_ptr<Shedding> shed_;  // if nodes may have to be dropped
-    std::unique_ptr<Shedding> resting_;  // the same while tokens are left: nodes have no extra slots
-    std::unique_ptr<KnownFuture> future_;  // if it can tell anything
-    std::unique_ptr<Dominance> dominance_;  // if only match points are asked for
-    std::unique_ptr<Completion> completion_;  // if complete runs are not written directly
-    Endings endings_;  // of the current event, if its matches are written later
+    NodeParts parts_;
+    EventMatcher matcher_;
+    ChangingArcs changing_arcs_;
 };
 
 }  // namespace acep

@@ -2,10 +2,9 @@
 // sequences of events are kept; a complete run is a match point with its error.
 #include "nodes/nodes_dominance.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
-
-#include "nodes/nodes.hpp"
 
 namespace acep {
 namespace {
@@ -17,8 +16,6 @@ constexpr uint32_t few = 8;
 constexpr uint32_t most_alike = 64;
 // Start of a row whose node was removed.
 constexpr int64_t gone = NEVER;
-// Number of comparisons that may be made without credit.
-constexpr int64_t dominance_margin = 2 * few;
 
 // The rank of a tag, in rising order: null, numbers, unbound.
 int rank(uint8_t tag) { return tag == value ? 1 : tag == null ? 0 : 2; }
@@ -82,35 +79,36 @@ bool Dominance::dominates(const Ranking& r, NodeList& mine, uint32_t a, NodeList
                           uint32_t slots) const {
     if (mine.starts()[a] < others.starts()[b] || mine.errors()[a] > others.errors()[b]) return false;
     if (positions_ && mine.positions()[a] < others.positions()[b]) return false;
-    if (!same(mine, a, others, b, slots, r.equal)) return false;
+    if (!equal_registers(mine, a, others, b, slots, r.equal)) return false;
     for (const Demand& d : r.ordered) {
         if (!ranks(d, mine, a, others, b, slots)) return false;
     }
     return true;
 }
 
-uint32_t Dominance::place(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, Lows lows,
-                          int64_t& compared) {
-    if (r.front) return bisect(r, list, made, i, slots, lows.room);
+uint32_t Dominance::make_row(Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots, Lows lows,
+                             int64_t& compared) {
+    if (r.front) return bisect(r, list, new_nodes, i, slots, lows.room);
     const bool sure = r.equal.empty() && r.ordered.empty();  // at most one node per error
     if (!sure) {
         if (r.trial.pauses() || credit <= 0) return list.add(slots, lows.room);
     }
     const int64_t before = compared;
-    const Met met = r.equal.empty() ? scan(r, list, made, i, slots, lows.alive, compared)
-                                    : probe(r, list, made, i, slots, lows.alive, compared);
+    const Verdict verdict = r.equal.empty() ? scan(r, list, new_nodes, i, slots, lows.alive, compared)
+                                            : probe(r, list, new_nodes, i, slots, lows.alive, compared);
     credit -= compared - before;
     if (!sure && compared != before) {
-        if (met.dominated || met.into != NIL) ++r.trial.met;
+        if (verdict.is_dominated || verdict.into != NIL) ++r.trial.met;
         if (++r.trial.seen == Trial::size) r.trial.end(r.trial.met >= Trial::size / 8);
     }
-    if (met.dominated) return NIL;
-    return met.into == NIL ? list.add(slots, lows.room) : met.into;
+    if (verdict.is_dominated) return NIL;
+    return verdict.into == NIL ? list.add(slots, lows.room) : verdict.into;
 }
 
-uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low) {
+uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots,
+                           int64_t low) {
     const Demand& d = r.ordered[0];
-    const int64_t start = made.starts()[i];
+    const int64_t start = new_nodes.starts()[i];
     const auto first = [&](uint32_t from, uint32_t to, auto&& reached) {
         while (from < to) {
             const uint32_t middle = from + (to - from) / 2;
@@ -126,11 +124,11 @@ uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uin
     const bool newest = list.empty() || list.starts()[list.end - 1] < start;
     const uint32_t same_start =
         newest ? list.end : first(list.head, list.end, [&](uint32_t k) { return list.starts()[k] >= start; });
-    if (same_start < list.end && ranks(d, list, same_start, made, i, slots)) return NIL;
+    if (same_start < list.end && ranks(d, list, same_start, new_nodes, i, slots)) return NIL;
     const uint32_t later =
         newest ? list.end : first(same_start, list.end, [&](uint32_t k) { return list.starts()[k] > start; });
-    const uint32_t worse = first(list.head, later, [&](uint32_t k) { return ranks(d, made, i, list, k, slots); });
-    for (uint32_t k = worse; k < later; ++k) gone_from(list, k);
+    const uint32_t worse = first(list.head, later, [&](uint32_t k) { return ranks(d, new_nodes, i, list, k, slots); });
+    for (uint32_t k = worse; k < later; ++k) log_removal(list, k);
     if (worse < later) {  // the new node takes the first removed row
         if (later - worse > 1) close_rows(list, worse + 1, later, slots);
         return worse;
@@ -143,53 +141,53 @@ uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uin
 }
 
 // Expired nodes count as removed, as the time of their removal does not depend on the events alone.
-Dominance::Met Dominance::scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low,
-                               int64_t& compared) {
-    Met met;
+Dominance::Verdict Dominance::scan(Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots,
+                                   int64_t low, int64_t& compared) {
+    Verdict verdict;
     uint32_t more = 0;
     const bool sure = r.equal.empty() && r.ordered.empty();
     const int64_t most = compared + (sure ? list.size() : std::clamp<int64_t>(credit, few, most_credit));
     for (uint32_t k = list.end; k-- > list.head && compared < most;) {
         if (list.starts()[k] < low) continue;
         ++compared;
-        if (dominates(r, list, k, made, i, slots)) return {true, NIL};
-        if (!dominates(r, made, i, list, k, slots)) continue;
-        gone_from(list, k);
-        if (met.into != NIL) {
-            list.starts()[met.into] = gone;
+        if (dominates(r, list, k, new_nodes, i, slots)) return {true, NIL};
+        if (!dominates(r, new_nodes, i, list, k, slots)) continue;
+        log_removal(list, k);
+        if (verdict.into != NIL) {
+            list.starts()[verdict.into] = gone;
             ++more;
         }
-        met.into = k;  // the earliest of them
+        verdict.into = k;  // the earliest of them
     }
     if (more != 0) {
-        list.starts()[met.into] = made.starts()[i];
+        list.starts()[verdict.into] = new_nodes.starts()[i];
         uint32_t kept = 0, to = 0;
         list.keep(slots, [&](uint32_t k) {
-            if (k == met.into) to = kept;
+            if (k == verdict.into) to = kept;
             const bool stays = list.starts()[k] != gone;
             kept += stays ? 1u : 0u;
             return stays;
         });
-        met.into = to;
+        verdict.into = to;
     }
-    return met;
+    return verdict;
 }
 
 // If registers must be equal, only nodes with equal registers are compared and counted: the positions of others depend
 // on text codes, which depend on the batches. In long lists, an index leads to the last such node, and each of them to
 // the one before it.
-Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low,
-                                int64_t& compared) {
-    Met met;
+Dominance::Verdict Dominance::probe(Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots,
+                                    int64_t low, int64_t& compared) {
+    Verdict verdict;
     const int64_t most = compared + std::min<int64_t>(credit + few, most_alike);
     // Whether row `k` dominates the node; if the node dominates row `k`, that row is removed.
-    const auto dominated = [&](uint32_t k) {
+    const auto is_dominated = [&](uint32_t k) {
         ++compared;
-        if (dominates(r, list, k, made, i, slots)) return true;
-        if (!dominates(r, made, i, list, k, slots)) return false;
-        gone_from(list, k);
-        if (met.into == NIL) {
-            met.into = k;
+        if (dominates(r, list, k, new_nodes, i, slots)) return true;
+        if (!dominates(r, new_nodes, i, list, k, slots)) return false;
+        log_removal(list, k);
+        if (verdict.into == NIL) {
+            verdict.into = k;
         } else {
             list.starts()[k] = list.oldest = gone;
             list.sorted = false;
@@ -198,10 +196,10 @@ Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint
     };
     if (list.size() <= few) {
         for (uint32_t k = list.end; k-- > list.head && compared < most;) {
-            if (list.starts()[k] < low || !same(list, k, made, i, slots, r.equal)) continue;
-            if (dominated(k)) return {true, NIL};
+            if (list.starts()[k] < low || !equal_registers(list, k, new_nodes, i, slots, r.equal)) continue;
+            if (is_dominated(k)) return {true, NIL};
         }
-        return met;
+        return verdict;
     }
     const size_t places = std::bit_ceil(size_t{list.capacity()} * 2);
     if (list.index.size() != places || list.before.size() != list.capacity() || list.indexed == 0) {
@@ -210,8 +208,8 @@ Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint
         list.indexed = 0;
     }
     const auto place_of = [&](NodeList& nodes, uint32_t row) {
-        size_t at = hashed(nodes, row, 0, slots, r.equal) & (places - 1);
-        while (list.index[at] != NIL && !same(list, list.index[at], nodes, row, slots, r.equal))
+        size_t at = hash_registers(nodes, row, 0, slots, r.equal) & (places - 1);
+        while (list.index[at] != NIL && !equal_registers(list, list.index[at], nodes, row, slots, r.equal))
             at = (at + 1) & (places - 1);
         return at;
     };
@@ -222,11 +220,11 @@ Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint
         list.index[at] = k;
     }
     list.indexed = list.end;
-    uint32_t* const first = &list.index[place_of(made, i)];
+    uint32_t* const first = &list.index[place_of(new_nodes, i)];
     for (uint32_t* link = first; *link != NIL && *link >= list.head && compared < most;) {
         const uint32_t k = *link;
         if (list.starts()[k] >= low) {
-            if (dominated(k)) return {true, NIL};
+            if (is_dominated(k)) return {true, NIL};
             link = &list.before[k];
         } else if (link != first || list.before[k] != NIL) {
             *link = list.before[k];
@@ -234,87 +232,7 @@ Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint
             break;  // an empty place would cut off other entries
         }
     }
-    return met;
-}
-
-// Node engine for match points only --------------------------------------------------------------
-
-void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, int64_t low) {
-    int64_t best = tables_.budget + 1;
-    const bool logs = shed_ && shed_->logs();
-    for (uint32_t state : touched_) {
-        if (tables_.states[state].accepts.empty()) continue;
-        const auto wanted = [&](uint32_t, int64_t error) { return error < (logs ? tables_.budget + 1 : best); };
-        endings(state, event, wanted, [&](uint32_t i, int64_t error) {
-            best = std::min(best, error);
-            if (logs) shed_->found(shed_->mark(made_[state].nodes, i, state), partition, key(event), event.ts, error);
-        });
-    }
-    if (best <= tables_.budget && !(shed_ && shed_->shadow)) {
-        const int64_t bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
-        output_.add(event.ts, event.ts, best, bundle, partitions_.key(partition), partitions_.width());
-        output_.offsets.push_back(0);
-        output_.at.push_back(arrived);
-        ++work_.matches;
-        if (shed_) shed_->hit();
-        if (shed_ && shed_->clears()) admission_.clears = true;
-    }
-    Dominance& dominance = *dominance_;
-    dominance.log = shed_.get();
-    dominance.now = key(event);
-    dominance.credit = std::min(dominance.credit + work_.touches - dominance.paid, Dominance::most_credit);
-    int64_t compared = 0;
-    for (uint32_t state : touched_) {
-        Made& made = made_[state];
-        const State& s = tables_.states[state];
-        if (!s.arcs.empty()) {
-            NodeList& list = part.lists[state];
-            dominance.state = state;
-            for (uint32_t i = 0; i < made.nodes.end; ++i) {
-                if (shed_ && !shed_->admit(made.nodes, i, state, partition, key(event))) continue;
-                if (shed_) make_room(list, state, low);
-                if (shed_ && shed_->limited()) {
-                    // Comparisons count as touches.
-                    shed_->touched(work_.touches + compared);
-                    const double room = shed_->afforded() - static_cast<double>(dominance_margin);
-                    if (room < 0) {
-                        if (shed_->shadow) shed_->lose(key(event));
-                        ++shed_->refused;
-                        continue;
-                    }
-                    if (room < static_cast<double>(dominance.credit)) dominance.credit = static_cast<int64_t>(room);
-                }
-                if (resting_) {
-                    resting_->touched(work_.touches + compared);
-                    const double others =
-                        static_cast<double>(dominance_margin * (work_.nodes - admission_.nodes_before));
-                    if (const double room = resting_->tokens() - others; room < static_cast<double>(dominance.credit)) {
-                        dominance.credit = static_cast<int64_t>(room);
-                    }
-                }
-                Ranking& ranking = dominance.states[state];
-                uint32_t to = NIL;
-                // Where only a part of a list is compared, equal nodes are still looked up, as they are many.
-                const bool some = !ranking.front && ranking.equal.empty() && !ranking.ordered.empty();
-                if (const uint32_t equal = some ? earlier(list, made, i, state, low) : NIL; equal != NIL) {
-                    if (list.starts()[equal] < made.nodes.starts()[i]) {
-                        to = equal;
-                        if (shed_) shed_->died(list, to, state, key(event), EndReason::taken);
-                    }
-                } else {
-                    to = dominance.place(ranking, list, made.nodes, i, s.slots, {low, shed_ ? NEVER : low}, compared);
-                }
-                if (to == NIL) continue;
-                list.take(to, made.nodes, i, s.slots, made.nodes.starts()[i], NIL);
-                if (shed_) shed_->born(list, to, state, partition);
-            }
-        }
-        made.nodes.clear();
-        made.arcs.clear();
-    }
-    touched_.clear();
-    work_.touches += compared;
-    dominance.paid = work_.touches;
+    return verdict;
 }
 
 }  // namespace acep

@@ -7,7 +7,7 @@
 
 #include "chains/node_list.hpp"
 #include "common/columns.hpp"
-#include "nodes/nodes_merging.hpp"
+#include "nodes/equal_nodes.hpp"
 #include "plan/tables.hpp"
 #include "shedding/shedding.hpp"
 
@@ -17,6 +17,7 @@ namespace acep {
 // unbound slot ranks above them, as predicates on it are dropped.
 enum class Relation : int64_t { any = 0, equal = 1, greater = 2, less = 3, greater_float = 4, less_float = 5 };
 
+// What a slot demands of the dominating node.
 struct Demand {
     uint32_t slot;
     Relation relation;
@@ -25,8 +26,8 @@ struct Demand {
 
 // The demands of a state.
 struct Ranking {
-    std::vector<uint32_t> equal;  // slots
-    std::vector<Demand> ordered;
+    std::vector<uint32_t> equal;  // slots that must be equal
+    std::vector<Demand> ordered;  // those of the others
     // Set for one ordered demand without errors: ranks fall as starts rise, so places are found by bisection.
     bool front = false;
     Trial trial;  // whether comparisons pay off: new nodes that were dominated, or dominated others
@@ -39,7 +40,7 @@ public:
     // Read the demands. Throw std::invalid_argument if the arrays are no demands for these tables.
     Dominance(const Arrays& arrays, const Tables& tables);
 
-    std::vector<Ranking> states;
+    std::vector<Ranking> states;  // the demands of each
     // Comparisons of nodes are paid for by touches, so they never cost more than matching.
     int64_t credit = 0;
     int64_t paid = 0;  // touches already counted as credit
@@ -48,6 +49,7 @@ public:
     uint32_t state = 0;
     int64_t now = 0;
 
+    // Write or read the trials and the credit, which fits so many touches.
     static void fields(auto& self, auto& archive, int64_t touches) {
         archive.at_most(most_credit, self.credit);
         archive.at_most(touches, self.paid);
@@ -59,22 +61,28 @@ public:
     struct Lows {
         int64_t alive, room;
     };
-    // Remove the nodes of `list` that row `i` of `made` dominates. Return a row of `list` for it (perhaps that of a
+    // Remove the nodes of `list` that row `i` of `new_nodes` dominates. Return a row of `list` for it (perhaps that of a
     // removed node), which the caller fills in; return NIL if it is dominated itself.
-    uint32_t place(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, Lows lows,
-                   int64_t& compared);
+    uint32_t make_row(Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots, Lows lows,
+                      int64_t& compared);
 
 private:
-    // Whether a new node is dominated; if it is not, a row that it dominates, or NIL.
-    struct Met {
-        bool dominated = false;
-        uint32_t into = NIL;
+    // What a search says of a new node.
+    struct Verdict {
+        bool is_dominated = false;
+        uint32_t into = NIL;  // if it is not dominated: a row that it dominates, or NIL
     };
-    uint32_t bisect(const Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low);
-    Met scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared);
-    Met probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared);
-    void gone_from(NodeList& list, uint32_t row) const {
-        if (log != nullptr) log->died(list, row, state, now, EndReason::taken);
+    // Do the same as `make_row` by bisection, where ranks fall as starts rise.
+    uint32_t bisect(const Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots, int64_t low);
+    // Compare a new node with the nodes of a list from the last one back, and remove those that it dominates.
+    Verdict scan(Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots, int64_t low,
+                 int64_t& compared);
+    // Compare it with the nodes whose registers are equal where they must be.
+    Verdict probe(Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots, int64_t low,
+                  int64_t& compared);
+    // Log that a node was removed, as another one dominates it.
+    void log_removal(NodeList& list, uint32_t row) const {
+        if (log != nullptr) log->log.log_end(list, row, state, now, EndReason::taken);
     }
     bool positions_;  // a later last position is better, as a longer gap may cost more errors
 };

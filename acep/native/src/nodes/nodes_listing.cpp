@@ -4,12 +4,22 @@
 #include "nodes/nodes.hpp"
 
 namespace acep {
+namespace {
+
+// Throw std::invalid_argument if partial matches have no events.
+void check_has_events(const NodeParts& parts) {
+    if (parts.dominance) throw std::invalid_argument("with dominance, partial matches have no events");
+}
+
+}  // namespace
 
 ListedColumns NodeEngine::list_partial_matches(const ListingRequest& request) const {
-    check_has_events();
-    PartialMatchList listed(request, arena_, partitions_);
-    for (uint32_t p = 0; p < parts_.size(); ++p) {
-        const Part& part = parts_[p];
+    check_has_events(parts_);
+    PartialMatchList listed(request, parts_.arena, partitions_);
+    const auto& partitions = parts_.store.partitions();
+    const Shedding* const shed = parts_.shedding.active();
+    for (uint32_t p = 0; p < partitions.size(); ++p) {
+        const PartitionNodes& part = partitions[p];
         const int64_t last = request.last_position(tables_.strict, partitions_.positions[p]);
         const int64_t now = tables_.counted ? last : request.clock;
         const int64_t low = tables_.span < 0 ? NEVER : earliest(now, tables_.span);
@@ -17,8 +27,8 @@ ListedColumns NodeEngine::list_partial_matches(const ListingRequest& request) co
             if (!request.wants(s)) continue;
             auto& list = const_cast<NodeList&>(part.lists[s]);  // only read
             for (uint32_t i = list.head; i < list.end; ++i) {
-                if (list.starts()[i] < low || !may_go_on(list, i, s, last)) continue;
-                const int64_t utility = shed_ ? shed_->utility(list, i, s, p, now) : -1;
+                if (list.starts()[i] < low || !matcher_.may_go_on(list, i, s, last)) continue;
+                const int64_t utility = shed != nullptr ? shed->utilities.bucket_to_show(list, i, s, p, now) : -1;
                 listed.add({p, s, list.cells()[i], list.errors()[i], list.starts()[i], low, utility});
             }
         }
@@ -27,28 +37,13 @@ ListedColumns NodeEngine::list_partial_matches(const ListingRequest& request) co
 }
 
 std::unique_ptr<Engine> NodeEngine::copy(int64_t events) const {
-    check_has_events();
+    check_has_events(parts_);
     Tables tables = tables_;
-    for (size_t s = 1; s < tables.states.size(); ++s) tables.states[s].slots -= admission_.hidden;
+    for (size_t s = 1; s < tables.states.size(); ++s) tables.states[s].slots -= parts_.shedding.hidden();
     auto other = std::make_unique<NodeEngine>(std::move(tables), classifier_, partitions_);
-    if (shedding() != nullptr) other->shed().set(shedding()->table());
+    if (const Shedding* const shed = parts_.shedding.any()) other->shed().set(shed->table());
     copy_state(*this, *other, events);
     return other;
-}
-
-void NodeEngine::check_has_events() const {
-    if (dominance_) throw std::invalid_argument("with dominance, partial matches have no events");
-}
-
-// Return whether contiguity leaves a node an arc, after the events up to a position. Events that no arc may bind are
-// not passed to the engine, so they do not end nodes before another event does.
-bool NodeEngine::may_go_on(NodeList& list, uint32_t row, uint32_t state, int64_t position) const {
-    const int64_t between = position - list.positions()[row];
-    if (!tables_.contiguous() || between <= 0) return true;
-    const State& from = tables_.states[state];
-    return from.ignoring.empty() && std::ranges::any_of(from.arcs, [&](const Arc& arc) {
-        return list.errors()[row] + cost(arc, between) + tables_.states[arc.target].rest <= tables_.budget;
-    });
 }
 
 }  // namespace acep

@@ -38,7 +38,6 @@ BoundRows::BoundRows(std::vector<Reference> references, const std::vector<LabelS
     }
 }
 
-// Return the source of a reference, a new one if no other has it.
 BoundRows::Source BoundRows::source_of(const Reference& reference) {
     if (!reference.reads_set()) return {};
     auto track = std::ranges::find(tracks_, reference.set, &Track::set);
@@ -85,7 +84,6 @@ void BoundRows::untrack(uint16_t label) {
     }
 }
 
-// Return the aggregate with one more row.
 BoundRows::Total BoundRows::added(const Totals& totals, size_t row) const {
     Total value = totals.values.empty() ? Total{0, 0, false} : totals.values.back();
     const Column& column = view_->columns[totals.column];
@@ -105,7 +103,6 @@ BoundRows::Total BoundRows::added(const Totals& totals, size_t row) const {
     return value;
 }
 
-// Return a row some rows from another one; the end of the partition if it is outside of it.
 size_t BoundRows::shifted(size_t row, int64_t shift) const {
     const int64_t place = signed_of(row) + shift;  // shifts are small enough
     return place < signed_of(begin_) || place >= signed_of(end_) ? end_ : static_cast<size_t>(place);
@@ -200,7 +197,6 @@ void BoundRows::append_key(std::span<const uint32_t> references, std::vector<int
     }
 }
 
-// Append the labels of the bound rows that `shift` rows from a row and from later ones can be, and their number.
 void BoundRows::append_labels(size_t row, int64_t shift, std::vector<int64_t>& key) const {
     const int64_t from = std::max(signed_of(first_), signed_of(row) + std::min<int64_t>(shift, 0));
     const size_t begin = std::min(static_cast<size_t>(from), next_row());
@@ -208,7 +204,6 @@ void BoundRows::append_labels(size_t row, int64_t shift, std::vector<int64_t>& k
     key.insert(key.end(), labels_.begin() + static_cast<std::ptrdiff_t>(begin - first_), labels_.end());
 }
 
-// Of the row at an offset, its number decides; as long as there is none, the number of rows does.
 void BoundRows::append_first(const Reference& reference, const Track& track, std::vector<int64_t>& key) const {
     const bool there = reference.offset < track.rows.size();
     const size_t row = there ? track.rows[reference.offset] : next_row();

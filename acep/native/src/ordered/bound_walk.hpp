@@ -45,7 +45,9 @@ public:
     BoundWalks(const BoundWalks&) = delete;  // its parts refer to the pattern
     BoundWalks& operator=(const BoundWalks&) = delete;
 
+    // Return the number of columns that references read.
     size_t columns() const { return columns_; }
+    // Return the number of labels, with that of the open row.
     size_t labels() const { return pattern_.graph.labels(); }
     // Take in the open match of a partition: it starts at row `first` of the partition, and its rows have `labels`, the
     // open row too. `behind`: how many rows before the first one are read. Return whether it can be walked on.
@@ -54,11 +56,15 @@ public:
     // Walk the match of a partition on; the rows before position `fresh` of it came before. Return whether it is still
     // open. If it is not, it is dropped.
     bool walk(int64_t code, const WalkedRows& rows, size_t fresh, size_t memory, Polling& polling);
+    // Drop the match of a partition, if there is one.
     void drop(int64_t code) { matches_.erase(code); }
+    // Drop all matches.
     void clear() { matches_.clear(); }
+    // Return the number of open matches.
     size_t size() const { return matches_.size(); }
 
 private:
+    // An open match: the columns of its rows, which rows it has bound, and where its way stands.
     struct Match {
         Match(const WalkedPattern& pattern, size_t columns)
             : values(columns), valid(columns), bound(pattern.references, pattern.sets, pattern.graph.labels()) {}
@@ -78,6 +84,7 @@ private:
     void append(Match& match, const WalkedRows& rows, size_t from, size_t to) const;
     // Find the state at which a way with these labels comes to the open row; return false if that takes too long.
     bool find_state(std::span<const uint16_t> labels, bool is_first, uint32_t& state) const;
+    // Walk a match on over new rows. Return whether a way leads to the open row; false too if that takes too long.
     bool walk_on(Match& match, const WalkedRows& rows, size_t fresh, Polling& polling);
 
     WalkedPattern pattern_;

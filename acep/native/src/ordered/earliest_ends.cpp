@@ -26,7 +26,6 @@ void EarliestEnds::start(const PatternGraph& graph, std::span<const uint8_t* con
     }
 }
 
-// Compute now_ from next_.
 void EarliestEnds::step(const PatternGraph& graph, std::span<const uint8_t* const> local, size_t begin, size_t position,
                         size_t rows) {
     for (const uint32_t state : graph.order()) {

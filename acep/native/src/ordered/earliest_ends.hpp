@@ -11,6 +11,7 @@
 
 namespace acep {
 
+// For each position of a partition, the first position at which a match from there may end.
 class EarliestEnds {
 public:
     // Compute the ends of the partition of `rows` rows from `begin` on, as the conditions of single rows decide alone.
@@ -19,9 +20,11 @@ public:
                size_t memory, Polling& polling);
     // Return whether a match from a position on may end at another position, or before it.
     bool before(size_t start, size_t end) const { return ends_.empty() || ends_[start] <= end; }
+    // Return the bytes on the heap.
     size_t bytes() const { return (ends_.capacity() + now_.capacity() + next_.capacity()) * sizeof(size_t); }
 
 private:
+    // Compute now_ from next_.
     void step(const PatternGraph& graph, std::span<const uint8_t* const> local, size_t begin, size_t position,
               size_t rows);
 

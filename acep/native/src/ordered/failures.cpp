@@ -53,7 +53,6 @@ bool Failures::add(const std::vector<int64_t>& key) {
     return true;
 }
 
-// Make room for more keys; where there must not be more, empty the set.
 void Failures::grow() {
     const size_t size = std::max(2 * slots_.size(), least_slots);
     const size_t later = size * (sizeof(Slot) + sizeof(Entry) / 2) + 2 * words_.size() * sizeof(int64_t);

@@ -27,22 +27,28 @@ public:
     void forget_way();
     // Return how many keys were put in, ever.
     size_t added() const { return added_; }
+    // Return the bytes on the heap.
     size_t bytes() const;
 
 private:
+    // A key that is in.
     struct Entry {
         uint64_t hash;
         size_t begin;  // in words_, up to that of the next entry
     };
+    // A place of the hash table.
     struct Slot {
         uint32_t entry;
         uint32_t age;  // an older one than the set's own: empty
     };
 
+    // Return the end of a key in words_.
     size_t end_of(size_t entry) const {
         return entry + 1 < entries_.size() ? entries_[entry + 1].begin : words_.size();
     }
+    // Return whether an entry has a key.
     bool equal(size_t entry, const std::vector<int64_t>& key) const;
+    // Make room for more keys; where there must not be more, empty the set.
     void grow();
 
     std::vector<int64_t> words_;

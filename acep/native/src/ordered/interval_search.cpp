@@ -94,11 +94,10 @@ Intervals IntervalSearch::run(bool more, Polling& polling) {
     return found;
 }
 
-// Return the first row of a partition with which a match may begin that goes on after its last row; its end if none.
 size_t IntervalSearch::first_open(size_t begin, size_t end, Polling& polling) {
     std::vector<size_t> first(n_states_, none), next(first);  // by state: the first first row
     for (size_t row = begin; row < end; ++row) {
-        meet(polling);
+        count_row(polling);
         std::fill(next.begin(), next.end(), none);
         for (const IntervalSkip& skip : in_.skips) {
             if (passes(skip, row)) next[skip.target] = std::min(next[skip.target], first[skip.source]);
@@ -120,7 +119,7 @@ size_t IntervalSearch::first_open(size_t begin, size_t end, Polling& polling) {
 void IntervalSearch::find_by_start(size_t begin, size_t end, Intervals& found, Polling& polling) {
     find_soonest(begin, end, polling);
     for (size_t first = begin; first < end;) {
-        meet(polling);
+        count_row(polling);
         if (is_tied_) {
             first_ = first;
             tied_.begin(first);
@@ -133,7 +132,6 @@ void IntervalSearch::find_by_start(size_t begin, size_t end, Intervals& found, P
     first_ = none;
 }
 
-// Return the first row with which a match may begin after the last one that was given.
 size_t IntervalSearch::next_start(const Intervals& found) const {
     const auto offset = static_cast<size_t>(found.offsets[found.offsets.size() - 2]);
     const auto first = static_cast<size_t>(found.rows[offset]);
@@ -150,7 +148,7 @@ size_t IntervalSearch::next_start(const Intervals& found) const {
 void IntervalSearch::find_soonest(size_t begin, size_t end, Polling& polling) {
     soonest_.assign((end - begin) * n_states_, none);
     for (size_t row = end; row-- > begin + 1;) {
-        meet(polling);
+        count_row(polling);
         const uint64_t ended = ending(row);
         const size_t* behind = &soonest_[(row - begin) * n_states_];
         size_t* here = &soonest_[(row - begin - 1) * n_states_];
@@ -164,7 +162,6 @@ void IntervalSearch::find_soonest(size_t begin, size_t end, Polling& polling) {
     }
 }
 
-// Return the last row of the longest match from a row, or of the shortest one; `none`: there is none.
 size_t IntervalSearch::end_from(size_t first, size_t begin, Polling& polling) {
     size_t last = none;
     uint64_t states = start;
@@ -183,7 +180,7 @@ size_t IntervalSearch::end_from(size_t first, size_t begin, Polling& polling) {
                 states |= uint64_t{1} << state;
             }
         }
-        if (states != 0) meet(polling);
+        if (states != 0) count_row(polling);
     }
     return last;
 }
@@ -205,7 +202,7 @@ void IntervalSearch::find_first(size_t begin, size_t end, Intervals& found, Poll
         return one == none || (other != none && other > one) ? other : one;
     };
     for (size_t row = begin; row < end; ++row) {
-        meet(polling);
+        count_row(polling);
         std::fill(next.begin(), next.end(), none);
         for (const IntervalArc& arc : in_.arcs) {
             if (!passes(arc, row)) continue;
@@ -229,8 +226,6 @@ void IntervalSearch::find_first(size_t begin, size_t end, Intervals& found, Poll
     }
 }
 
-// Give the matches that end at one time: the one that starts first, of several that one with the least rows; then what
-// does not overlap it.
 void IntervalSearch::choose_of_time(size_t& free, Intervals& found, Polling& polling) {
     while (true) {
         size_t first = none;
@@ -262,12 +257,11 @@ void IntervalSearch::choose_of_time(size_t& free, Intervals& found, Polling& pol
     }
 }
 
-// Return the first row of the longest match that ends with a row and begins with `free` or later. There must be one.
 size_t IntervalSearch::earliest(size_t last, size_t free, Polling& polling) {
     size_t first = none;
     uint64_t states = ending(last), kept = 0;
     for (size_t row = last; states != 0 && inside(row, last); --row) {
-        meet(polling);
+        count_row(polling);
         kept = row == last ? 0 : before_skip(states, row);
         states = before(states, row);
         if ((states & start) != 0) first = row;
@@ -277,25 +271,23 @@ size_t IntervalSearch::earliest(size_t last, size_t free, Polling& polling) {
     return first;
 }
 
-// Set the ways of the matches from one row to another: the states after each row.
 void IntervalSearch::find_ways(size_t first, size_t last, Polling& polling) {
     ways_.resize(last - first + 1);
     ways_.back() = ending(last);
     for (size_t row = last; row > first; --row) {
-        meet(polling);
+        count_row(polling);
         const uint64_t states = ways_[row - first];
         ways_[row - 1 - first] = before(states, row) | (row == last ? 0 : before_skip(states, row));
     }
 }
 
-// Set the most rows that are bound after each row of the matches from one row to another, by state.
 void IntervalSearch::count_rows(size_t first, size_t last, Polling& polling) {
     counts_.assign((last - first + 1) * n_states_, -1);
     for (size_t state = 1; state < n_states_; ++state) {
         if (has(ending(last), state)) counts_[(last - first) * n_states_ + state] = 0;
     }
     for (size_t row = last; row > first; --row) {
-        meet(polling);
+        count_row(polling);
         const int64_t* behind = &counts_[(row - first) * n_states_];
         int64_t* here = &counts_[(row - 1 - first) * n_states_];
         for (const IntervalSkip& skip : in_.skips) {
@@ -309,7 +301,6 @@ void IntervalSearch::count_rows(size_t first, size_t last, Polling& polling) {
     }
 }
 
-// Set which rows are bound by the chosen match from one row to another: the most (if `longest`), then the least ones.
 void IntervalSearch::bind_rows(size_t first, size_t last, Polling& polling) {
     find_ways(first, last, polling);
     bound_.assign(last - first + 1, 1);
@@ -347,7 +338,6 @@ void IntervalSearch::bind_rows(size_t first, size_t last, Polling& polling) {
     }
 }
 
-// Leave of the ways those on which the rows are bound that are.
 void IntervalSearch::keep_ways(size_t first, size_t last) {
     for (size_t row = last; row > first; --row) {
         const uint64_t states = ways_[row - first];
@@ -355,7 +345,6 @@ void IntervalSearch::keep_ways(size_t first, size_t last) {
     }
 }
 
-// Add the match from one row to another.
 void IntervalSearch::give(size_t first, size_t last, Intervals& found, Polling& polling) {
     bind_rows(first, last, polling);
     if (!in_.skips.empty()) keep_ways(first, last);

@@ -97,40 +97,66 @@ private:
         size_t row, latest;
     };
 
-    // Return the states that a set leads to by a row that is bound, and those that lead by it to a set.
+    // Return the states that a set leads to by a row that is bound.
     uint64_t after(uint64_t states, size_t row);
+    // Return the states that lead by a row that is bound to a set.
     uint64_t before(uint64_t states, size_t row);
+    // Return the states that a set leads to by a row that is left out.
     // Return the same by a row that is left out.
     uint64_t after_skip(uint64_t states, size_t row);
+    // Return the states that lead by a row that is left out to a set.
     uint64_t before_skip(uint64_t states, size_t row);
     // Return the states in which a match may end with a row.
     uint64_t ending(size_t row);
+    // Return whether a match from one row to another is within the window.
     bool inside(size_t first, size_t last) const;
     // Return whether a row passes the tests of a transition or an end. Without a first row tied ones are passed.
     template <class Tested>
     bool passes(const Tested& it, size_t row);
+    // Return whether a row passes all tests.
     bool pass(const std::vector<TiedTest>& tests, size_t row);
+    // Return the states that transitions lead to from some states.
     // Return the states that transitions lead to from some states, and those from which they lead to some.
     template <class Transition>
     uint64_t targets(const std::vector<Transition>& transitions, uint64_t states, size_t row);
+    // Return the states from which transitions lead to some states.
     template <class Transition>
     uint64_t sources(const std::vector<Transition>& transitions, uint64_t states, size_t row);
 
+    // Return the first row of a partition with which a match may begin that goes on after its last row; its end if
+    // none.
     size_t first_open(size_t begin, size_t end, Polling& polling);
+    // Give the matches of a partition from start to start: of each start the longest, or the shortest.
     void find_by_start(size_t begin, size_t end, Intervals& found, Polling& polling);
+    // Set `soonest_` for a partition, as if tied conditions were true.
     void find_soonest(size_t begin, size_t end, Polling& polling);
+    // Return the last row of the longest match from a row, or of the shortest one; `none`: there is none.
     size_t end_from(size_t first, size_t begin, Polling& polling);
+    // Return the same for the shortest match without tied conditions, from what is computed.
     size_t shortest_from(size_t first, size_t begin);
+    // Return the first row with which a match may begin after the last one that was given.
     size_t next_start(const Intervals& found) const;
+    // Give the matches of a partition in the order of their ends.
     void find_first(size_t begin, size_t end, Intervals& found, Polling& polling);
+    // Give the matches that end at one time: the one that starts first, of several that one with the least rows;
+    // then what does not overlap it. `free`: the first row after the match before, which is moved on.
     void choose_of_time(size_t& free, Intervals& found, Polling& polling);
+    // Return the first row of the longest match that ends with a row and begins with `free` or later. There must be
+    // one.
     size_t earliest(size_t last, size_t free, Polling& polling);
+    // Set the ways of the matches from one row to another: the states after each row.
     void find_ways(size_t first, size_t last, Polling& polling);
+    // Set the most rows that are bound after each row of the matches from one row to another, by state.
     void count_rows(size_t first, size_t last, Polling& polling);
+    // Set which rows are bound by the chosen match from one row to another: the most (if `longest`), then the least
+    // ones.
     void bind_rows(size_t first, size_t last, Polling& polling);
+    // Leave of the ways those on which the rows are bound that are.
     void keep_ways(size_t first, size_t last);
+    // Add the match from one row to another.
     void give(size_t first, size_t last, Intervals& found, Polling& polling);
-    void meet(Polling& polling) {
+    // Count a row that a pass meets.
+    void count_row(Polling& polling) {
         ++rows_met_;
         polling.work(in_.arcs.size());
     }

@@ -54,8 +54,6 @@ void OrderedSearch::check() const {
     if (to_set && pattern_.skip_set >= pattern_.sets.size()) refuse("skip: a set beyond all");
 }
 
-// Find where failures are remembered: where several ways meet, as long as conditions are open. So each configuration
-// that is remembered is left once, and between two of them ways only part.
 void OrderedSearch::find_remembered() {
     const PatternGraph& graph = pattern_.graph;
     std::vector<uint8_t> conditional(graph.labels(), 0);
@@ -202,7 +200,6 @@ bool OrderedSearch::next(Polling& polling) {
 // Return whether the match that is bound is decided by rows that are not there.
 bool OrderedSearch::is_open() const { return !bound_.labels().empty() && bound_.labels().back() == input_.open_label; }
 
-// Find where the window of the start ends. What failed in an earlier window need not fail in it.
 void OrderedSearch::move_window() {
     if (input_.times == nullptr) {
         window_ = rows_;
@@ -305,7 +302,6 @@ void OrderedSearch::write(OrderedMatches& matches) const {
     matches.offsets.push_back(static_cast<int64_t>(matches.labels.size()));
 }
 
-// Return the position at which the search goes on after a match.
 size_t OrderedSearch::skipped() const {
     const auto& labels = bound_.labels();
     if (labels.empty() || pattern_.skip == Skip::to_next) return start_ + 1;

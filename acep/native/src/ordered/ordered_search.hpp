@@ -79,19 +79,22 @@ struct OrderedMatches {
 // starts that fail, or that take many more than the match before, are fewer than those that were remembered.
 class MemoryGauge {
 public:
+    // Return whether failures are to be remembered.
     bool on() const { return on_; }
     // Begin a start; return how many moves it may take.
     size_t start();
     // Note a configuration that was put in, or was in already.
     void note(bool fresh);
-    // Note the end of a start: with a match of so many rows; without one, after so many moves.
+    // Note the end of a start with a match of so many rows.
     void succeed(size_t rows) { rows_ = rows; }
+    // Note the end of a start without a match, after so many moves.
     void fail(size_t moves);
     // Remember from now on.
     void begin();
 
 private:
     static constexpr size_t least_moves = 4096;
+    // Return how many moves a start may take while failures are not remembered.
     size_t most_moves() const { return least_moves / 2 + 8 * rows_; }
 
     bool on_ = true;
@@ -101,8 +104,11 @@ private:
     size_t wasted_ = 0;  // moves of starts that failed, since it was left
 };
 
+// The search for the preferred matches of a row pattern. Rows are bound one by one; where a way fails, the next one
+// is taken, and configurations from which all ways failed are remembered.
 class OrderedSearch {
 public:
+    // What the search has done, and the bytes that it uses.
     struct Counts {
         size_t steps, conditions, failures, bytes;
     };
@@ -112,12 +118,14 @@ public:
     OrderedSearch(const OrderedSearch&) = delete;  // its parts refer to the pattern
     OrderedSearch& operator=(const OrderedSearch&) = delete;
 
+    // Return the pattern.
     const OrderedPattern& pattern() const { return pattern_; }
     // Begin with new rows. Throw std::invalid_argument if they do not fit the pattern.
     void start(OrderedInput input);
     // Return the next matches, of about `rows` rows and at least one match, or nothing after the last. Throw SkipError,
     // std::overflow_error or Interrupted; then only `start` may follow.
     std::optional<OrderedMatches> take(size_t rows, Polling& polling);
+    // Return what the search has done since it was made.
     Counts counts() const;
     // Return where the search ended in the partitions that are done, in their order.
     const PartitionEnds& ends() const { return partition_ends_; }
@@ -130,24 +138,40 @@ private:
         size_t way;
     };
 
+    // Throw std::invalid_argument unless the parts of the pattern fit each other.
     void check() const;
+    // Throw std::invalid_argument unless rows fit the pattern.
     void check(const OrderedInput& input) const;
+    // Find where failures are remembered: where several ways meet, as long as conditions are open. So each
+    // configuration that is remembered is left once, and between two of them ways only part.
     void find_remembered();
+    // Throw std::invalid_argument unless the starts fit the partitions.
     void check_starts(const OrderedInput& input) const;
+    // Begin with the next partition: compute what its rows decide.
     void enter_partition(Polling& polling);
+    // Note where the search of the partition ended, and go on to the next one.
     void leave_partition();
     // Find the next match of the partition; return false if there is none.
     bool next(Polling& polling);
+    // Return whether the match that is bound is decided by rows that are not there.
     bool is_open() const;
     // Bind the preferred match from a position on; return false if there is none.
     bool find(size_t start, Polling& polling);
+    // Do the same row by row. Where failures are not remembered and this takes many moves, they are, and it starts
+    // anew.
     bool search_from(size_t start, Polling& polling);
+    // Do the same with at most so many moves; `moves` is how many there were. Without success in these, return
+    // false.
     bool search_from(size_t start, size_t most_moves, size_t& moves, Polling& polling);
     // Take one step from a position and state; return false if none is possible.
     bool step(size_t& position, uint32_t& state);
+    // Remember a configuration; return false if it was remembered before.
     bool remember(size_t position, uint32_t state);
+    // Find where the window of the start ends. What failed in an earlier window need not fail in it.
     void move_window();
+    // Add the match that is bound.
     void write(OrderedMatches& matches) const;
+    // Return the position at which the search goes on after a match. Throw SkipError if there is none.
     size_t skipped() const;
 
     OrderedPattern pattern_;

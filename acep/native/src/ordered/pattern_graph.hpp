@@ -8,6 +8,7 @@
 
 namespace acep {
 
+// A state of a pattern, with the move that leads on from it.
 struct PatternState {
     // row: consume a row that label b allows, and go to a; split: prefer a to b; jump: go to a; first, last: go to a only
     // before the first, or after the last row of a partition; accept: the end of a match.
@@ -25,8 +26,11 @@ public:
     // Throw std::invalid_argument for anything else.
     PatternGraph(std::vector<PatternState> states, size_t labels);
 
+    // Return a state by its number.
     const PatternState& operator[](size_t state) const { return states_[state]; }
+    // Return the number of states.
     size_t size() const { return states_.size(); }
+    // Return the number of labels.
     size_t labels() const { return labels_; }
     // Return all states, each after those that its moves without a row lead to.
     const std::vector<uint32_t>& order() const { return order_; }
@@ -39,7 +43,9 @@ public:
     std::vector<uint8_t> avoiding(std::span<const uint8_t> labels) const;
 
 private:
+    // Throw std::invalid_argument unless all states and labels exist.
     void check() const;
+    // Compute the order of the states; throw std::invalid_argument for a circle of moves without a row.
     void find_order();
     // Set the flags of all states that lead to states with a flag, without a row of a label in `closed`.
     void spread(std::vector<uint8_t>& flags, std::span<const uint8_t> closed) const;

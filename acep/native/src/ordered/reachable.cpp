@@ -75,7 +75,6 @@ void Reachable::fill(Stretch& stretch, size_t number) {
     stretch.number = number;
 }
 
-// Compute the words of some positions from those after them (nullptr: there are none).
 void Reachable::fill_masks(uint64_t* words, size_t first, size_t count, const uint64_t* after) const {
     const uint64_t accept = masks_->accept();
     uint64_t live = after != nullptr ? *after : 0;

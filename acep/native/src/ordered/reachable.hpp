@@ -34,13 +34,17 @@ public:
     size_t next_start(size_t position);
     // Return the bits as sets of states, where the pattern has few.
     const StateMasks* masks() const { return masks_ ? &*masks_ : nullptr; }
+    // Return the states from which a match can end before a position, as a set; only with `masks`.
     uint64_t mask_at(size_t position) { return *words_at(position); }
+    // Return where a position is in its partition.
     Place place(size_t position) const {
         return position == 0 ? Place::first : position == rows_ ? Place::last : Place::middle;
     }
+    // Return the bytes on the heap.
     size_t bytes() const;
 
 private:
+    // The words of some consecutive positions.
     struct Stretch {
         size_t number = none;
         size_t used = 0;  // when it was last looked at
@@ -48,14 +52,21 @@ private:
     };
     static constexpr size_t none = static_cast<size_t>(-1);
 
+    // Return the words of a position, which are valid until another one is asked for.
     const uint64_t* words_at(size_t position) {
         if (position - first_ >= count_) look_at(position / length_);
         return current_ + (position - first_) * width_;
     }
+    // Make a stretch the one that is looked at, in place of the one that was not looked at for longest.
     void look_at(size_t number);
+    // Compute the words of a stretch, from those after it.
     void fill(Stretch& stretch, size_t number);
+    // Compute the words of some positions from those after them (nullptr: there are none).
     void fill_masks(uint64_t* words, size_t first, size_t count, const uint64_t* after) const;
+    // Compute the words of one position from those after it (nullptr: there are none), where the pattern has many
+    // states.
     void fill_bits(uint64_t* words, size_t position, const uint64_t* after) const;
+    // Return whether a match can begin at one of some positions, by their words.
     bool any_start(size_t first, size_t count, const uint64_t* words) const;
 
     const PatternGraph& graph_;

@@ -27,10 +27,13 @@ public:
     bool hold(size_t label, const BoundRows& rows, const Texts& texts);
     // Return the numbers of the conditions of a label.
     const std::vector<uint32_t>& of_label(size_t label) const { return by_label_[label]; }
+    // Return a condition by its number.
     const RowCondition& operator[](size_t condition) const { return conditions_[condition]; }
+    // Return the number of conditions.
     size_t size() const { return conditions_.size(); }
     // Return how many conditions were evaluated, for one row each.
     size_t evaluated() const { return evaluated_; }
+    // Count conditions that were evaluated elsewhere.
     void count(size_t rows) { evaluated_ += rows; }
 
 private:

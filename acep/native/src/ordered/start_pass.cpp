@@ -68,7 +68,6 @@ void StartPass::find_head() {
     first_state_ = state;
 }
 
-// Find a pivot, if one is needed, and the labels with conditions before it.
 void StartPass::prepare(const Pattern& pattern) {
     hits_.resize(block_rows);
     pass_.resize(block_rows);
@@ -82,7 +81,6 @@ void StartPass::prepare(const Pattern& pattern) {
     }
 }
 
-// Try a state as pivot; return whether it can be one.
 bool StartPass::prepare_pivot(const Pattern& pattern, uint32_t pivot, const Ahead& all) {
     const Ahead rows = ahead(first_state_, pivot);
     const PatternState& it = graph_[pivot];
@@ -105,7 +103,6 @@ bool StartPass::prepare_pivot(const Pattern& pattern, uint32_t pivot, const Ahea
     return true;
 }
 
-// Return what can be reached from a state, not beyond a pivot.
 StartPass::Ahead StartPass::ahead(uint32_t from, uint32_t pivot) const {
     Ahead rows{{}, std::vector<uint8_t>(graph_.labels(), 0)};
     std::vector<uint8_t> seen(graph_.size(), 0);
@@ -125,7 +122,6 @@ StartPass::Ahead StartPass::ahead(uint32_t from, uint32_t pivot) const {
     return rows;
 }
 
-// Return whether the value of a reference is decided by the row, the head and earlier pivots.
 bool StartPass::fixed(const Pattern& pattern, const Reference& reference, const Ahead& rows) const {
     if (!reference.reads_set()) return true;
     if (reference.reads_label() && (reference.shift != 0 || !before_.pivots.empty())) return false;
@@ -152,7 +148,6 @@ bool StartPass::fixed(const Pattern& pattern, uint32_t condition, const Ahead& r
                                [&](uint32_t reference) { return fixed(pattern, references_[reference], rows); });
 }
 
-// Return whether all conditions of labels ahead are decided by the row, the head and earlier pivots.
 bool StartPass::all_fixed(const Pattern& pattern, const Ahead& rows) const {
     for (size_t label = 0; label < rows.labels.size(); ++label) {
         if (rows.labels[label] == 0) continue;
@@ -163,7 +158,6 @@ bool StartPass::all_fixed(const Pattern& pattern, const Ahead& rows) const {
     return true;
 }
 
-// Return whether conditions here, or after the pivot, read the number of the match or rows of some labels.
 bool StartPass::reads(const Pattern& pattern, const std::vector<uint32_t>& labels) const {
     for (const Label& label : labels_) {
         for (const Condition& condition : label.conditions) {
@@ -179,7 +173,6 @@ bool StartPass::reads(const Pattern& pattern, const std::vector<uint32_t>& label
     return inner_ != nullptr && inner_->reads(pattern, labels);
 }
 
-// Add the labels ahead that have conditions; of labels that come after the pivot, the conditions that are decided.
 void StartPass::add_labels(const Pattern& pattern, const Ahead& rows, const Ahead& all) {
     for (size_t number = 0; number < all.labels.size(); ++number) {
         if (all.labels[number] == 0) continue;
@@ -223,7 +216,6 @@ bool StartPass::enter(const OrderedRowsView& view, const std::vector<const uint8
     return true;
 }
 
-// Return whether the rows of a label are gathered: few ones, and those whose conditions read other rows.
 bool StartPass::gathers(const Label& label, const uint8_t* local) const {
     for (const Condition& condition : label.conditions) {
         for (const Input& input : condition.inputs) {
@@ -269,7 +261,6 @@ void StartPass::gather(Input& input, const std::vector<size_t>& rows) {
     input.leaf = {input.words.data(), input.valid.data(), 1};
 }
 
-// Return whether a condition of the rows of this partition falls, whatever the head is.
 bool StartPass::falls(const Condition& condition) const {
     std::vector<InputSlope> slopes(condition.inputs.size());
     const auto with = [&](auto slope) {
@@ -314,7 +305,6 @@ bool StartPass::bind_head(size_t start, Search& search) const {
     return true;
 }
 
-// Read what the head and earlier pivots decide of the inputs of conditions.
 void StartPass::read_before(const BoundRows& bound) {
     for (Label& label : labels_) {
         for (Condition& condition : label.conditions) {
@@ -358,7 +348,6 @@ bool StartPass::exists(size_t begin, Search& search) {
     return at.match_end != none;
 }
 
-// Return whether a row can be the pivot, by what follows it.
 bool StartPass::pivotal(size_t position, Search& search) {
     const bool lasting = lasting_ && search.window == rows_;
     if (lasting && pivots_[position] != 0) return pivots_[position] == 1;
@@ -369,7 +358,6 @@ bool StartPass::pivotal(size_t position, Search& search) {
     return can_be;
 }
 
-// Return the first position from which on no row can have a label in bounded_labels_.
 size_t StartPass::limit(size_t position, size_t stop) {
     size_t last = position;
     for (Label& label : labels_) {
@@ -383,7 +371,6 @@ size_t StartPass::limit(size_t position, size_t stop) {
     return last;
 }
 
-// Return the first position at which a condition that falls is false; `stop` if there is none before it.
 size_t StartPass::limit(Condition& condition, size_t position, size_t stop) {
     size_t low = position, high = position;
     for (size_t step = 1; high < stop && !over(condition, high); step *= 2) {
@@ -401,7 +388,6 @@ size_t StartPass::limit(Condition& condition, size_t position, size_t stop) {
     return high;
 }
 
-// Return whether a condition is false for a row, and not null.
 bool StartPass::over(Condition& condition, size_t position) {
     for (size_t i = 0; i < condition.inputs.size(); ++i) {
         const Input& input = condition.inputs[i];
@@ -423,7 +409,6 @@ bool StartPass::over(Condition& condition, size_t position) {
     return valid != 0 && truth == 0;
 }
 
-// Go forward to so many rows from the begin, as long as rows matter.
 void StartPass::go_forward(Progress& at, size_t rows, Search& search) {
     const uint64_t accept = masks_->accept();
     const size_t end = std::min(at.begin + rows, at.stop), before = at.position;
@@ -460,7 +445,6 @@ void StartPass::begin_chunk(Progress& at) {
     std::fill_n(hits_.begin(), at.chunk_end - at.chunk, uint64_t{0});
 }
 
-// Test the conditions of some states for the remaining rows of the chunk.
 void StartPass::test(Progress& at, uint64_t states, RowConditions& conditions) {
     for (const Label& label : labels_) {
         if ((label.states & states & at.untested) == 0) continue;
@@ -501,7 +485,6 @@ void StartPass::test(const Label& label, size_t from, size_t chunk, size_t to, R
     }
 }
 
-// Find the states from which a match ends, or may end after the rows that were met.
 void StartPass::go_back(const Progress& at, const Reachable& reachable) {
     const uint64_t accept = masks_->accept();
     const size_t rows = (at.ended ? at.match_end : at.position) - at.begin;
@@ -516,7 +499,6 @@ void StartPass::go_back(const Progress& at, const Reachable& reachable) {
     }
 }
 
-// Bind the preferred way; return false if it leads beyond the rows that were met.
 bool StartPass::walk(const Progress& at, Search& search) {
     size_t position = at.begin;
     uint32_t state = first_state_;

@@ -32,6 +32,7 @@ public:
 
     // Return whether the conditions are such ones; whether there are some after the head.
     bool usable() const { return usable_; }
+    // Return whether there are conditions after the head.
     bool conditional() const { return conditional_ != 0 || inner_ != nullptr; }
     // Begin with the partition of `rows` rows from `begin` on; return false if it would need more than `memory` bytes.
     bool enter(const OrderedRowsView& view, const std::vector<const uint8_t*>& local, size_t begin, size_t rows,
@@ -41,6 +42,7 @@ public:
               Polling& polling);
     // Return how many rows the passes forward met, ever.
     size_t rows_met() const { return rows_met_ + (inner_ ? inner_->rows_met() : 0); }
+    // Return the bytes on the heap.
     size_t bytes() const;
 
 private:
@@ -53,6 +55,7 @@ private:
         std::vector<int64_t> words;  // of the rows of the label, if they are gathered
         std::vector<uint8_t> valid;
     };
+    // A condition of a label, with its inputs.
     struct Condition {
         const BlockProgram* program;
         std::vector<Input> inputs;
@@ -97,6 +100,7 @@ private:
         std::vector<uint32_t> states;
         std::vector<uint8_t> labels;
     };
+    // The parts of a pattern, as the constructors get them.
     struct Pattern {
         const PatternGraph& graph;
         const StateMasks* masks;
@@ -107,37 +111,68 @@ private:
 
     // A search after a pivot.
     StartPass(const Pattern& pattern, uint32_t first_state, Before before);
+    // Find the head, and the state after it.
     void find_head();
+    // Find a pivot, if one is needed, and the labels with conditions before it.
     void prepare(const Pattern& pattern);
+    // Try a state as pivot; return whether it can be one.
     bool prepare_pivot(const Pattern& pattern, uint32_t pivot, const Ahead& all);
+    // Return what can be reached from a state, not beyond a pivot.
     Ahead ahead(uint32_t from, uint32_t pivot) const;
+    // Return whether the value of a reference is decided by the row, the head and earlier pivots.
     bool fixed(const Pattern& pattern, const Reference& reference, const Ahead& rows) const;
+    // Return whether the values of all references of a condition are so decided.
     bool fixed(const Pattern& pattern, uint32_t condition, const Ahead& rows) const;
+    // Return whether all conditions of labels ahead are decided by the row, the head and earlier pivots.
     bool all_fixed(const Pattern& pattern, const Ahead& rows) const;
+    // Return whether conditions here, or after the pivot, read the number of the match or rows of some labels.
     bool reads(const Pattern& pattern, const std::vector<uint32_t>& labels) const;
+    // Add the labels ahead that have conditions; of labels that come after the pivot, the conditions that are
+    // decided.
     void add_labels(const Pattern& pattern, const Ahead& rows, const Ahead& all);
+    // Return whether the rows of a label are gathered: few ones, and those whose conditions read other rows.
     bool gathers(const Label& label, const uint8_t* local) const;
+    // Gather the rows of a label, if they are to be, and set the leaves of its conditions.
     void gather(Label& label, const uint8_t* local);
+    // Gather the words of an input for some rows.
     void gather(Input& input, const std::vector<size_t>& rows);
+    // Return whether a condition of the rows of this partition falls, whatever the head is.
     bool falls(const Condition& condition) const;
+    // Return how an input of a row changes from row to row of the partition.
     InputSlope slope_of(const Input& input) const;
+    // Find the labels with a condition that falls in the partition, and the states that need a row of them.
     void find_bounded();
 
+    // Bind the head from a position on; return false if it does not match.
     bool bind_head(size_t start, Search& search) const;
+    // Read what the head and earlier pivots decide of the inputs of conditions.
     void read_before(const BoundRows& bound);
+    // Begin the passes from a position after the head, with all that is bound before.
     Progress progress(size_t begin, const Search& search);
     // Bind the preferred way from a position on; return whether there is any.
     bool bind_rest(size_t begin, Search& search);
+    // Return whether there is a way from a position on.
     bool exists(size_t begin, Search& search);
+    // Return whether a row can be the pivot, by what follows it.
     bool pivotal(size_t position, Search& search);
+    // Return the first position from which on no row can have a label in bounded_labels_.
     size_t limit(size_t position, size_t stop);
+    // Return the first position at which a condition that falls is false; `stop` if there is none before it.
     size_t limit(Condition& condition, size_t position, size_t stop);
+    // Return whether a condition is false for a row, and not null.
     bool over(Condition& condition, size_t position);
+    // Go forward to so many rows from the begin, as long as rows matter.
     void go_forward(Progress& at, size_t rows, Search& search);
+    // Begin the next chunk at the current position: no conditions are tested for it.
     void begin_chunk(Progress& at);
+    // Test the conditions of some states for the remaining rows of the chunk.
     void test(Progress& at, uint64_t states, RowConditions& conditions);
+    // Test the conditions of a label for the rows [from, to) of a chunk, and add its states to hits_ where they
+    // hold.
     void test(const Label& label, size_t from, size_t chunk, size_t to, RowConditions& conditions);
+    // Find the states from which a match ends, or may end after the rows that were met.
     void go_back(const Progress& at, const Reachable& reachable);
+    // Bind the preferred way; return false if it leads beyond the rows that were met.
     bool walk(const Progress& at, Search& search);
 
     const PatternGraph& graph_;

@@ -22,6 +22,7 @@ public:
     static bool fit(const PatternGraph& graph);
     explicit StateMasks(const PatternGraph& graph);
 
+    // Return the set of all states that accept.
     uint64_t accept() const { return uint64_t{1} << rows_.size(); }
     // Return what a state leads to without a row.
     uint64_t closure(Place place, size_t state) const { return closures_[static_cast<size_t>(place)][state]; }
@@ -39,16 +40,19 @@ public:
     uint64_t of_state(size_t state) const;
     // Return the states of a label; those that have no flag.
     uint64_t of_label(size_t label) const;
+    // Return the states of labels that have no flag.
     uint64_t without(const std::vector<uint8_t>& flags) const;
 
     static constexpr size_t block = 256;
 
 private:
     using Table = std::array<uint64_t, 256>;
+    // A label, and its states that consume a row.
     struct Label {
         uint32_t label;
         uint64_t states;
     };
+    // Return what a set leads to, by a table for each byte of it.
     uint64_t looked_up(const std::vector<Table>& tables, uint64_t states) const {
         uint64_t all = 0;
         for (const Table& table : tables) {
@@ -57,6 +61,7 @@ private:
         }
         return all;
     }
+    // Fill the tables for positions in the middle.
     void fill_tables();
 
     std::vector<uint32_t> states_, rows_;  // by bit: the state, and the one that follows

@@ -19,7 +19,6 @@ bool TiedConditions::hold(uint32_t condition, size_t row) {
     return computed.bits[row - first_] != 0;
 }
 
-// Compute a condition for further rows: as many as before, so that a short match costs little.
 void TiedConditions::compute(uint32_t condition) {
     Computed& computed = computed_[condition];
     const size_t begin = first_ + computed.size;

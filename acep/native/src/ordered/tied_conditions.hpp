@@ -17,6 +17,7 @@ struct TiedInput {
     bool of_first;
 };
 
+// A condition on a row and the first row: a program, and the columns that are its inputs.
 struct TiedCondition {
     BlockProgram program;
     std::vector<TiedInput> inputs;
@@ -39,6 +40,7 @@ private:
         size_t size = 0;
     };
 
+    // Compute a condition for further rows: as many as before, so that a short match costs little.
     void compute(uint32_t condition);
 
     std::vector<TiedCondition> conditions_;

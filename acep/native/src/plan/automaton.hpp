@@ -21,6 +21,8 @@ constexpr uint32_t NOWHERE = 0xFFFFFFFFu;
 // runs are written directly, and under contiguity no cost depends on gaps.
 bool mergeable(const Tables& tables);
 
+// The automaton over D-states: sets of states, each with the least error of a run in it. Steps are computed when
+// they are first needed, and stored; tables and classes must stay.
 class Automaton {
 public:
     static constexpr size_t most_states = size_t{1} << 16;
@@ -43,6 +45,7 @@ public:
 
     Automaton(const Tables& tables, const EventClassifier& classifier);
 
+    // Return the effect of an event pattern on a D-state.
     Step step(uint32_t pattern, uint32_t state) {
         if (pattern < steps_.size() && state < steps_[pattern].size()) {
             const Step& known = steps_[pattern][state];
@@ -81,6 +84,7 @@ public:
             if (const uint32_t live = move(step, i).live; live != NOWHERE) f(live);
         }
     }
+    // Return whether the binding goes on after some move of a step.
     bool any_live(const Step& step) const {
         bool found = false;
         each_live(step, [&](uint32_t) { found = true; });
@@ -97,10 +101,13 @@ public:
     void fields(Writer& out) const;
     void fields(Reader& in);
 
+    // Return the number of D-states so far.
     size_t states() const { return states_.size(); }
+    // Return the bytes on the heap, without the map of numbers.
     int64_t bytes() const;
 
 private:
+    // A state in a D-state, with the least error of the runs there.
     struct Place {
         uint32_t state;
         int64_t error;
@@ -110,6 +117,7 @@ private:
 
     static constexpr uint32_t UNKNOWN = 0xFFFFFFFFu;
 
+    // Compute and store the step of a pattern and a D-state.
     Step make(uint32_t pattern, uint32_t state);
     // Return the number of the D-state of those places from which a run can still go on.
     uint32_t number(const Places& places);

@@ -18,12 +18,15 @@
 
 namespace acep {
 
+// What an arc asks of an event alone: its types, and the conditions on its columns.
 struct EventClass {
     bool any;                    // any type, or no type
     std::vector<int64_t> types;  // codes
     std::vector<Check> checks;   // they read columns of the event only
 };
 
+// Numbers the event patterns of a stream, the sets of classes that events have, and finds the pattern of each
+// event.
 class EventClassifier {
 public:
     EventClassifier(Texts& texts_of_stream, std::vector<BlockProgram> programs, std::vector<EventClass> classes)
@@ -56,9 +59,12 @@ public:
     }
 
     Texts& texts;
+    // Return the programs of the session's predicates.
     const std::vector<BlockProgram>& programs() const { return programs_; }
+    // Return the number of patterns so far: their numbers are below it.
     size_t patterns() const { return bits_.size() / words_; }
 
+    // Return whether events of a pattern have an event class.
     bool has(uint32_t pattern, uint32_t event_class) const {
         return ((bits_[pattern * words_ + event_class / 64] >> (event_class % 64)) & 1) != 0;
     }
@@ -116,6 +122,7 @@ private:
     static constexpr size_t most_types = size_t{1} << 27;
     using Few = uint16_t;
 
+    // Do what `classify` does, for at most `few_classes` classes.
     void classify_few(const Batch& batch, size_t from, size_t n, uint32_t* pattern) {
         Few bits[block_rows];
         Few seen = 0;
@@ -179,6 +186,7 @@ private:
     }
     // Return the place of a type among the masks. That of no type is the first.
     static size_t mask_place(int64_t code) { return static_cast<size_t>(std::max<int64_t>(code, -1)) + 1; }
+    // Make room for the mask at a place, and compute all masks.
     void grow_masks(size_t place) {
         // There are few types, and codes are dense.
         if (place > most_types) throw std::length_error("too many types of events");
@@ -190,6 +198,7 @@ private:
             std::copy(mask.begin(), mask.end(), masks_.begin() + static_cast<std::ptrdiff_t>(at * words_));
         }
     }
+    // Set `pass_` for n rows from row `from` on: whether a check of a class holds.
     void test(const Check& check, const Batch& batch, size_t from, size_t n) {
         leaves_.clear();
         for (const Source& s : check.sources) {
@@ -209,6 +218,7 @@ private:
         }
         programs_[check.program].test(leaves_.data(), n, texts, scratch_, pass_);
     }
+    // Return the pattern of bits, a new one if there is none yet.
     uint32_t intern(const uint64_t* bits) {
         if (words_ == 1) {
             auto [found, fresh] = by_word_.try_emplace(bits[0], static_cast<uint32_t>(patterns()));

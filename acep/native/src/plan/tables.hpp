@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "common/columns.hpp"
 
 namespace acep {
 
+// The event selection strategy: skip till any match, skip till next match, partition contiguity, strict contiguity.
 enum class Strategy : int64_t { any = 0, next = 1, partition = 2, strict = 3 };
 
 // The source of a value; the meaning of `a` and `b` depends on it.
@@ -22,6 +24,7 @@ enum class From : int64_t {
     frame = 6,     // component b of the frame taken from loop a
 };
 
+// Where a program's leaf takes its value from.
 struct Source {
     From from;
     int32_t a;
@@ -57,6 +60,7 @@ enum class Write : int64_t {
     constant = 13, // extra: the value
 };
 
+// How an arc sets a slot.
 struct Put {
     Write write;
     int32_t slot;  // of the target
@@ -75,6 +79,7 @@ struct Assign {
 // The times of events for which an arc is valid.
 struct Lifetime {
     int64_t first, last;
+    // Return whether an arc is valid for an event of this time.
     bool has(int64_t ts) const { return ts >= first && ts <= last; }
 };
 
@@ -97,16 +102,21 @@ struct Ended {
     std::vector<Check> checks;
 };
 
+// A way of an arc to skip components: the weight of what is missing, and how many letters (events) that is.
 struct Gap {
     int64_t weight;
     int64_t letters;
 };
 
+// A negation that a run crosses on an arc or an ending, and the groups that it enters behind the negation.
 struct Crossing {
     uint32_t negation;
     std::vector<uint32_t> entered;
 };
 
+// A transition of the automaton that binds an event. `leaving`: conditions of what the arc leaves. `blocking`: it
+// skips no letter and stays in the innermost repetition, so that under skip till next match the event must be
+// taken.
 struct Arc {
     uint32_t source;
     uint32_t target;
@@ -125,11 +135,13 @@ struct Arc {
     Lifetime lifetime;
 };
 
+// A way to end a run in a state: the cost of what is missing behind it, and the negations there.
 struct Accept {
     int64_t cost;
     std::vector<Crossing> crossings;
 };
 
+// A state of the automaton, in which a component was bound last; state 0 is before the first event.
 struct State {
     int64_t rest;  // least error still to be added; budget + 1 if no end can be reached
     uint32_t slots;
@@ -153,6 +165,7 @@ constexpr bool by_first_event(Choice choice) { return choice == Choice::longest 
 // Where the next match may begin after one that is given: after its last event, after its first one, or at the first or
 // last event that it binds to a variable.
 enum class SkipPlace : int64_t { past_last = 0, next = 1, first_of = 2, last_of = 3 };
+// Where the next match may begin; `variable`: of a place that asks for one.
 struct SkipTarget {
     SkipPlace place = SkipPlace::past_last;
     uint16_t variable = 0;
@@ -177,6 +190,7 @@ enum class How : int64_t {
     spread = 13,   // standard deviation; n: 0 of a sample, 1 of a population; 2 and 3: the same of floats
 };
 
+// A reference to the events of a variable in a condition over whole bindings.
 struct Ref {
     int32_t var;      // -1: the event that may break a negation
     How how;
@@ -190,10 +204,12 @@ struct Ref {
 // A condition on an event that may break a negation. It must hold for all combinations of events of its loops, from
 // index `low` on; it fails if a variable of `least` has fewer events than required.
 struct Conjunct {
+    // A loop over the events of a variable.
     struct Loop {
         uint32_t var;
         size_t low;
     };
+    // The least number of events that a variable must have.
     struct Least {
         uint32_t var;
         size_t events;
@@ -204,6 +220,7 @@ struct Conjunct {
     std::vector<Least> least;
 };
 
+// A component of which no event may stand between those around it.
 struct Negation {
     uint32_t event_class;
     int64_t weight;                  // of each event that breaks it; -1: infinite
@@ -222,6 +239,7 @@ struct Whole {
 constexpr size_t most_arcs = 0xFFFE;
 constexpr int most_of_frame = 6;  // values that a frame has room for (acep/plan/lower/tables.py, MOST_OF_FRAME)
 
+// The tables of a plan, checked when they are read: every number in them is in its range.
 struct Tables {
     Strategy strategy;
     int64_t budget;   // scaled
@@ -271,6 +289,7 @@ struct Tables {
     }
     // Return the time or the position of an event, depending on the unit of the window.
     int64_t key(const auto& event) const { return counted ? event.position : event.ts; }
+    // Return the number of arcs.
     size_t arcs() const {
         size_t found = 0;
         for (const State& s : states) found += s.arcs.size();
@@ -278,6 +297,12 @@ struct Tables {
     }
     // Return whether there is a window in time.
     bool timed() const { return span >= 0 && !counted; }
+    // Return the time when a partial match that began at `start` leaves the window; there must be one.
+    int64_t expiry(int64_t start) const {
+        int64_t end;
+        return __builtin_add_overflow(start, span, &end) ? std::numeric_limits<int64_t>::max() : end;
+    }
+    // Return whether the strategy is one of contiguity.
     bool contiguous() const { return strategy == Strategy::partition || strategy == Strategy::strict; }
 };
 

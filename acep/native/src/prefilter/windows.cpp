@@ -127,8 +127,6 @@ const WindowedEngine::Kind& WindowedEngine::kind(uint32_t pattern) {
     return kinds_[pattern];
 }
 
-// Return the latest start of a part of the window that holds the stages before `stage` at `level`, and the stage itself
-// without events that cost at most `paid`. Events that prevent a later start are left out first.
 int64_t WindowedEngine::reach(const Part& part, uint32_t stage, uint32_t level, uint32_t paid) const {
     const uint32_t levels = needs_.levels, from = needs_.stage_at[stage], to = needs_.stage_at[stage + 1];
     const int64_t* places = part.known.data() + size_t{levels} * stages_;
@@ -191,9 +189,9 @@ bool WindowedEngine::note(Part& part, const Kind& kind, int64_t now, int64_t low
     bool enough = true;
     if (needs_.least > 1) {
         int64_t* keys = places + size_t{levels} * needs_.places;
-        keys[part.turn] = now;
-        part.turn = part.turn + 1 == needs_.least ? 0 : part.turn + 1;
-        enough = keys[part.turn] >= low;
+        keys[part.oldest_key] = now;
+        part.oldest_key = part.oldest_key + 1 == needs_.least ? 0 : part.oldest_key + 1;
+        enough = keys[part.oldest_key] >= low;
     }
     // Later stages first, as an event follows only what was there before it.
     for (uint32_t t = kind.from; t < kind.to; ++t) {
@@ -238,12 +236,12 @@ void WindowedEngine::event(uint32_t partition, const Event& event) {
     Part& part = parts_[partition];
     const int64_t now = tables_.key(event), low = earliest(now, tables_.span);
     if (stage_ != Stage::done) return go_on(part, partition, event, low);
-    ++came_;
+    ++received_;
     const bool knows = engine_->knows(event);  // then it asks more of an event than a window does
     if (passing_ || knows) {
         stage_ = part.passed ? Stage::own : Stage::waiting;
         part.passed = true;
-        if (!knows) passing_ = --left_ > 0;
+        if (!knows) passing_ = --until_trial_ > 0;
         return go_on(part, partition, event, low);
     }
     if (part.passed) {
@@ -259,41 +257,40 @@ void WindowedEngine::event(uint32_t partition, const Event& event) {
         return go_on(part, partition, event, low);
     }
     if (possible && found.ends) {
-        tried_handed_ += part.size + 1;
+        tried_passed_on_ += part.size + 1;
         stage_ = Stage::waiting;
     } else {
         wait(part, event, low);
     }
-    if (++tried_ == trial) judge();
+    if (++tried_ == trial) end_trial();
     if (stage_ != Stage::done) go_on(part, partition, event, low);
 }
 
-// Pass on the waiting events, if they are due, and then the event itself; the engine may be unfinished in between.
 void WindowedEngine::go_on(Part& part, uint32_t partition, const Event& event, int64_t low) {
     if (stage_ == Stage::waiting) {
-        hand_all(part, partition, low);
+        pass_on_waiting(part, partition, low);
         if (engine_->unfinished()) return;
         stage_ = Stage::own;
     }
-    hand(partition, event);
+    pass_on(partition, event);
     if (!engine_->unfinished()) stage_ = Stage::done;
 }
 
-void WindowedEngine::judge() {
-    passing_ = tried_handed_ > trial - trial / 8;
+void WindowedEngine::end_trial() {
+    passing_ = tried_passed_on_ > trial - trial / 8;
     sifts_ = !passing_;
-    if (passing_) left_ = std::max(least_rest, rests * watched_);
-    tried_ = tried_handed_ = watched_ = 0;
+    if (passing_) until_trial_ = std::max(least_rest, rests * watched_);
+    tried_ = tried_passed_on_ = watched_ = 0;
 }
 
-void WindowedEngine::hand(uint32_t partition, const Event& event) {
+void WindowedEngine::pass_on(uint32_t partition, const Event& event) {
     engine_->arrived = arrived;
-    handed_ += engine_->unfinished() ? 0 : 1;
+    passed_on_ += engine_->unfinished() ? 0 : 1;
     engine_->event(partition, event);
     work_ = engine_->work();
 }
 
-void WindowedEngine::hand_all(Part& part, uint32_t partition, int64_t low) {
+void WindowedEngine::pass_on_waiting(Part& part, uint32_t partition, int64_t low) {
     expire(part, low);
     if (part.size == 0) return;
     const size_t capacity = part.ring.size();
@@ -304,7 +301,7 @@ void WindowedEngine::hand_all(Part& part, uint32_t partition, int64_t low) {
     for (uint32_t i = 0; i < part.size; ++i) {
         const size_t at = (part.head + i) & (capacity - 1);
         const Waiting& w = part.ring[at];
-        hand(partition, {w.ts, w.position, w.id, w.pattern, &batch_, at});
+        pass_on(partition, {w.ts, w.position, w.id, w.pattern, &batch_, at});
         if (engine_->unfinished()) {  // it will be the first one next time
             part.head = (part.head + i) & static_cast<uint32_t>(capacity - 1);
             part.size -= i;

@@ -26,6 +26,7 @@ struct Need {
     std::vector<uint8_t> classes;  // by class: whether it serves the need
 };
 
+// The needs of a plan: without events for all of them, and enough events in all, a window holds no match.
 struct Needs {
     std::vector<Need> all;          // by stage
     std::vector<uint32_t> stage_at; // offsets of the needs of each stage, and the end
@@ -37,12 +38,14 @@ struct Needs {
 // Read the needs of a plan. Throw std::invalid_argument if arrays do not fit, or if events of the plan may not wait.
 Needs needs_from(const Arrays& arrays, const Tables& tables);
 
+// Match windows before an engine: events wait until the window that ends with one may hold a match.
 class WindowedEngine final : public Engine {
 public:
     // `engine` runs a plan with the same tables.
     WindowedEngine(Tables tables, Needs needs, EventClassifier& classifier, Partitions& partitions,
                    std::unique_ptr<Engine> engine);
 
+    // Return the engine behind.
     Engine& engine() { return *engine_; }
     Output& output() override { return engine_->output(); }
     void flow(size_t most) override { engine_->flow(most); }
@@ -69,10 +72,13 @@ public:
     void load(Reader& in) override;
 
     // Numbers of events received, and of those passed to the engine.
-    int64_t came() const { return came_; }
-    int64_t handed() const { return handed_; }
+    // Return the number of events received.
+    int64_t received() const { return received_; }
+    // Return the number of events passed to the engine.
+    int64_t passed_on() const { return passed_on_; }
 
 private:
+    // An event that waits, without its column values.
     struct Waiting {
         int64_t ts;
         int64_t position;
@@ -80,12 +86,12 @@ private:
         uint32_t pattern;
     };
     // `known` has the reaches by stage and level; the reaches stored with the last events, by place and level; and the
-    // keys of the last `least` events, the oldest at `turn`. `words` and `valid` have column values for the ring.
+    // keys of the last `least` events, the oldest at `oldest_key`. `words` and `valid` have column values for the ring.
     struct Part {
         std::vector<int64_t> known;
         int64_t since = NEVER;  // events up to this key are not all in `known`
         bool passed = false;    // its last event came while all events were passed on
-        uint32_t turn = 0;
+        uint32_t oldest_key = 0;
         uint32_t head = 0;
         uint32_t size = 0;
         std::vector<Waiting> ring;
@@ -98,22 +104,38 @@ private:
         bool ends;          // its events may end a match
     };
 
+    // Return what needs the events of a pattern serve.
     const Kind& kind(uint32_t pattern);
+    // Return the length of `Part::known`.
     size_t known_size() const { return size_t{needs_.levels} * (stages_ + needs_.places) + needs_.least; }
     // Record an event; return whether a window from `low` on may hold a match.
     bool note(Part& part, const Kind& kind, int64_t now, int64_t low);
     void follow(Part& part, uint32_t stage);
+    // Forget the events recorded in a partition: a match needs all its events anew.
     void forget_events(Part& part);
+    // Return the latest start of a part of the window that holds the stages before `stage` at `level`, and the
+    // stage itself without events that cost at most `paid`. Events that prevent a later start are left out first.
     int64_t reach(const Part& part, uint32_t stage, uint32_t level, uint32_t paid) const;
-    void judge();
+    // End a trial: decide whether all events are passed on until the next one.
+    void end_trial();
+    // Pass on the waiting events, if they are due, and then the event itself; the engine may be unfinished in
+    // between.
     void go_on(Part& part, uint32_t partition, const Event& event, int64_t low);
-    void hand(uint32_t partition, const Event& event);
-    void hand_all(Part& part, uint32_t partition, int64_t low);
+    // Pass an event to the engine.
+    void pass_on(uint32_t partition, const Event& event);
+    // Pass the waiting events of a partition to the engine, until it is unfinished.
+    void pass_on_waiting(Part& part, uint32_t partition, int64_t low);
+    // Keep an event, with the column values that the plan reads.
     void wait(Part& part, const Event& event, int64_t low);
+    // Drop the waiting events before `low`.
     void expire(Part& part, int64_t low);
+    // Double the room for waiting events.
     void grow(Part& part);
+    // Write or read the state of the windows.
     template <class Archive>
     static void fields(auto& self, Archive& archive);
+    // Write or read the event that waits at place `at` of the ring. `end`: the number above all positions. Pattern
+    // numbers are valid in this session only, so their bits are written instead.
     template <class Archive>
     static void waiting_fields(auto& self, Archive& archive, auto& part, size_t at, int64_t end);
 
@@ -133,16 +155,16 @@ private:
     std::vector<Part> parts_;
     mutable std::vector<uint32_t> dropped_;  // by need of a stage
     Batch batch_;                 // refers to the ring of the partition whose events are passed on
-    int64_t came_ = 0;
-    int64_t handed_ = 0;
+    int64_t received_ = 0;
+    int64_t passed_on_ = 0;
     bool passing_ = false;
     bool sifts_ = false;  // the last trial held enough events back
     enum class Stage : uint8_t { done, waiting, own };  // of an event that follows the waiting ones
     Stage stage_ = Stage::done;
     int64_t tried_ = 0;           // events of this trial, and those of them passed on
-    int64_t tried_handed_ = 0;
+    int64_t tried_passed_on_ = 0;
     int64_t watched_ = 0;         // events since watching began
-    int64_t left_ = 0;            // events until the next trial
+    int64_t until_trial_ = 0;            // events until the next trial
     int64_t swept_ = NEVER;
 };
 

@@ -8,11 +8,11 @@ namespace acep {
 
 template <class Archive>
 void WindowedEngine::fields(auto& self, Archive& archive) {
-    archive.words(self.came_, self.handed_);
+    archive.words(self.received_, self.passed_on_);
     archive.within(0, trial, self.tried_);
-    archive.within(0, most_positions, self.tried_handed_);
+    archive.within(0, most_positions, self.tried_passed_on_);
     archive.within(0, most_positions / rests, self.watched_);
-    archive.within(0, most_positions, self.left_);
+    archive.within(0, most_positions, self.until_trial_);
     archive.words(self.swept_, self.passing_);
     archive.saw(self.swept_);
     archive.size(self.parts_, static_cast<int64_t>(self.partitions_.size()) + 1);
@@ -20,7 +20,7 @@ void WindowedEngine::fields(auto& self, Archive& archive) {
         auto& part = self.parts_[p];
         const int64_t end = self.partitions_.end(p, self.tables_.strict, archive);
         archive.words(part.since, part.passed);
-        archive.within(0, std::max<int64_t>(1, self.needs_.least), part.turn);
+        archive.within(0, std::max<int64_t>(1, self.needs_.least), part.oldest_key);
         archive.items(part.known);
         if (Archive::reads && !part.known.empty() && part.known.size() != self.known_size()) {
             bad_state("known of a window");
@@ -45,7 +45,6 @@ void WindowedEngine::fields(auto& self, Archive& archive) {
     }
 }
 
-// Pattern numbers are valid in this session only, so their bits are written instead.
 template <class Archive>
 void WindowedEngine::waiting_fields(auto& self, Archive& archive, auto& part, size_t at, int64_t end) {
     auto& event = part.ring[at];

@@ -15,11 +15,13 @@ using Values = nanobind::ndarray<const T, nanobind::ndim<1>, nanobind::c_contig,
 using Words = Values<int64_t>;
 using Bytes = Values<uint8_t>;
 
+// Return a copy of an array's values.
 template <class T>
 std::vector<T> vector_of(const Values<T>& values) {
     return {values.data(), values.data() + values.shape(0)};
 }
 
+// Return an array that takes over the values of a vector.
 template <class T, class Allocator>
 nanobind::object array(std::vector<T, Allocator>&& values) {
     using Vector = std::vector<T, Allocator>;

@@ -7,6 +7,7 @@
 
 namespace acep {
 
+// Return a number as an integer of Python.
 inline nanobind::object python_int(const BigInteger& number) {
     const nanobind::bytes words(reinterpret_cast<const char*>(number.data()), number.size() * sizeof(uint64_t));
     return nanobind::handle(reinterpret_cast<PyObject*>(&PyLong_Type)).attr("from_bytes")(words, "little");

@@ -6,6 +6,7 @@
 
 namespace acep {
 
+// Take rows of counts, as columns.
 inline nanobind::dict taken(CountRows&& rows) {
     nanobind::dict found;
     found["keys"] = array(std::move(rows.keys));

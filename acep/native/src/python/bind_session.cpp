@@ -293,7 +293,7 @@ nb::tuple work(const BoundSession& self, size_t engine) {
 // Return the number of events received by match windows, and of those passed on.
 nb::tuple windowed(const BoundSession& self, size_t engine) {
     const auto& found = engine_as<WindowedEngine>(*self.engines.at(engine), "it has no match windows");
-    return nb::make_tuple(found.came(), found.handed());
+    return nb::make_tuple(found.received(), found.passed_on());
 }
 
 // Return the paths of a search: the error of each, its last variable, and by step the variable that is looked for, with the
@@ -309,7 +309,7 @@ nb::list search_paths(const BoundSession& self, size_t engine) {
         for (const SearchStep& step : path.steps) {
             nb::list equal, near;
             for (const SearchLink& link : step.links) {
-                (link.part.near() ? near : equal).append(plan.columns[link.part.slot]);
+                (link.part.is_band() ? near : equal).append(plan.columns[link.part.slot]);
             }
             steps.append(nb::make_tuple(path.vars[step.level], equal, near));
         }
@@ -375,13 +375,14 @@ void bind_session(nb::module_& m) {
     }, "engine"_a, "states"_a, "clock"_a);
     session.def("arc_keys", [](const Self& self, size_t e) {
         nb::list keys;
-        for (const auto& key : engine_as<NodeEngine>(self.engine(e), "arc_keys: no nodes").arc_keys()) {
+        const auto& nodes = engine_as<NodeEngine>(self.engine(e), "arc_keys: no nodes");
+        for (const auto& key : arc_keys(nodes.tables(), self.session->front().programs())) {
             keys.append(nb::make_tuple(key.source, key.target, key.slots));
         }
         return keys;
     }, "engine"_a);
     session.def("foresees", [](const Self& self, size_t e) {
-        return engine_as<NodeEngine>(self.engine(e), "foresees: no nodes").foresees();
+        return engine_as<NodeEngine>(self.engine(e), "foresees: no nodes").parts().may_know_future();
     }, "engine"_a);
     session.def("search_paths", &search_paths, "engine"_a);
     session.def("windowed", &windowed, "engine"_a);

@@ -46,7 +46,9 @@ auto of_engine(Result (*function)(Engine&, Args...)) {
 std::unique_ptr<Engine> counting_engine(const std::string& name, Tables& tables, EventClassifier& classifier,
                                         Partitions& partitions);
 void bind_counting(nanobind::class_<BoundSession>& session);
+// Add the methods that list partial matches.
 void bind_partial_matches(nanobind::class_<BoundSession>& session);
+// Add the methods for budgets and shedding.
 void bind_shedding(nanobind::class_<BoundSession>& session);
 
 }  // namespace acep

@@ -65,10 +65,10 @@ Term term(nb::handle given, uint32_t slots) {
             throw std::invalid_argument("orders: bounds of a term");
         }
     }
-    t.worth = vector_of<float>(nb::cast<Values<float>>(parts[6], false));
+    t.utility = vector_of<float>(nb::cast<Values<float>>(parts[6], false));
     const size_t bins = t.kind >= Term::hashed ? Term::buckets : t.bounds.size() + 1;
-    if (!t.worth.empty() && t.worth.size() != bins + 1) throw std::invalid_argument("orders: worth of a term");
-    for (float w : t.worth) {
+    if (!t.utility.empty() && t.utility.size() != bins + 1) throw std::invalid_argument("orders: worth of a term");
+    for (float w : t.utility) {
         if (!std::isfinite(w)) throw std::invalid_argument("orders: worth of a term");
     }
     return t;
@@ -91,7 +91,7 @@ nb::dict units_counts(Engine& engine) {
     found["dropped"] = held.dropped();
     found["passed_over"] = held.skipped();
     found["withheld"] = held.withheld();
-    found["let_in"] = held.let_in();
+    found["let_in"] = held.admitted();
     found["points"] = held.points();
     found["certain"] = held.certain();
     found["units"] = sums.units;
@@ -108,6 +108,7 @@ void set_shedding_table(Engine& engine, const nb::dict& table) {
     NodeEngine& held = nodes(engine);
     const Tables& tables = held.tables();
     const size_t states = tables.states.size();
+    const uint32_t hidden = held.parts().shedding.hidden();
     constexpr int64_t most = 255;
     SheddingTable made;
     made.errors = number(table, "errors", 1, most);
@@ -130,7 +131,7 @@ void set_shedding_table(Engine& engine, const nb::dict& table) {
             const uint32_t slots = tables.states[s].slots;
             made.terms.emplace_back();
             for (nb::handle one : nb::cast<nb::list>(terms[s])) {
-                made.terms.back().push_back(term(one, slots < held.hidden() ? 0 : slots - held.hidden()));
+                made.terms.back().push_back(term(one, slots < hidden ? 0 : slots - hidden));
             }
             made.most_terms = std::max(made.most_terms, made.terms.back().size());
         }
@@ -144,14 +145,15 @@ void set_shedding_table(Engine& engine, const nb::dict& table) {
     made.clears = nb::cast<bool>(table["clears"]);
     made.sample = static_cast<uint64_t>(number(table, "sample", 0, all_units));
     made.shadow = static_cast<uint64_t>(number(table, "shadow", 0, all_units));
-    made.first_price = nb::cast<double>(table["price"]);
-    if (!(made.first_price >= 0 && made.first_price <= most)) throw std::invalid_argument("orders: price");
-    held.order(std::move(made));
+    made.first_threshold = nb::cast<double>(table["price"]);
+    if (!(made.first_threshold >= 0 && made.first_threshold <= most)) throw std::invalid_argument("orders: price");
+    held.shed();
+    held.parts().set_table(std::move(made));
 }
 
 void shadow_sample(Engine& engine, int64_t share) {
     if (share < 0 || share > all_units) throw std::invalid_argument("share of units");
-    nodes(engine).shed().shadow_sample(static_cast<uint64_t>(share));
+    nodes(engine).shed().sample_units(static_cast<uint64_t>(share));
 }
 
 void allow(const BoundSession& self, size_t engine, double rate, double carried, double credit) {
@@ -161,7 +163,7 @@ void allow(const BoundSession& self, size_t engine, double rate, double carried,
     if (auto* search = dynamic_cast<BudgetedSearchEngine*>(&found)) {
         return search->allow(rate, carried, self.session->arrived());
     }
-    nodes(found).shed().allow(rate, carried, self.session->arrived(), credit);
+    nodes(found).shed().budget.allow(rate, carried, self.session->arrived(), credit);
 }
 
 void start_shedding(const BoundSession& self, size_t engine, uint64_t seed) {
@@ -220,12 +222,13 @@ void bound_memory(const BoundSession& self, size_t engine, int64_t bytes) {
 }
 
 int64_t least_memory(Engine& engine) {
-    nodes(engine).rouse();
-    return nodes(engine).least_memory();
+    NodeParts& parts = nodes(engine).parts();
+    parts.begin_shedding();
+    return parts.memory.least_bound();
 }
 
 nb::dict take_trajectories(Engine& engine) {
-    Trajectories& trajectories = nodes(engine).shed().trajectories;
+    Trajectories& trajectories = nodes(engine).shed().log.trajectories;
     nb::dict found;
     found["made"] = rows(trajectories.made);
     found["ended"] = rows(trajectories.ended);
@@ -237,7 +240,7 @@ nb::dict take_trajectories(Engine& engine) {
 }
 
 nb::object shadow_points(Engine& engine, size_t first) {
-    const std::vector<Trajectories::Point>& all = nodes(engine).shed().trajectories.points;
+    const std::vector<Trajectories::Point>& all = nodes(engine).shed().log.trajectories.points;
     std::vector<Trajectories::Point> points(all.begin() + static_cast<std::ptrdiff_t>(std::min(first, all.size())),
                                             all.end());
     return rows(points);
@@ -248,7 +251,7 @@ nb::object shadow_points(Engine& engine, size_t first) {
 nb::bytes watching_state(Engine& engine) {
     Writer out;
     out.words(engine.woke());
-    if (const KnownFuture* future = nodes(engine).future()) future->fields(out);
+    if (const auto& future = nodes(engine).parts().future) future->fields(out);
     return nb::bytes(reinterpret_cast<const char*>(out.bytes.data()), out.bytes.size());
 }
 
@@ -256,47 +259,48 @@ void load_watching_state(Engine& engine, const nb::bytes& bytes) {
     Reader in({reinterpret_cast<const uint8_t*>(bytes.c_str()), bytes.size()});
     bool woke = false;
     in.words(woke);
-    nodes(engine).set_woke(woke);
-    if (KnownFuture* future = nodes(engine).future()) future->fields(in);
+    nodes(engine).parts().shedding.set_woke(woke);
+    if (const auto& future = nodes(engine).parts().future) future->fields(in);
     in.end();
 }
 
-bool rests(Engine& engine) { return nodes(engine).rests(); }
+bool rests(Engine& engine) { return nodes(engine).parts().shedding.resting() != nullptr; }
 
 // Return what sheds, with the work of the last event, which is not charged at once while it rests.
 Shedding& charged(Engine& engine) {
     NodeEngine& own = nodes(engine);
-    if (own.rests()) own.shed().touched(own.work().touches);
+    if (own.parts().shedding.resting() != nullptr) own.shed().budget.touched(own.work().touches);
     return own.shed();
 }
 
 int64_t spent(Engine& engine) {
-    return dynamic_cast<NodeEngine*>(&engine) != nullptr ? charged(engine).spent() : engine.work().touches;
+    return dynamic_cast<NodeEngine*>(&engine) != nullptr ? charged(engine).budget.spent() : engine.work().touches;
 }
 
-bool take_woke(Engine& engine) { return nodes(engine).set_woke(false); }
+bool take_woke(Engine& engine) { return nodes(engine).parts().shedding.set_woke(false); }
 
 nb::dict shedding_counts(Engine& engine) {
     const Shedding& shed = charged(engine);
+    const NodeParts& parts = nodes(engine).parts();
     nb::dict found;
-    found["spent"] = shed.spent();
-    found["decided"] = shed.decided;
-    found["deciding"] = shed.deciding();
-    found["refused"] = shed.refused;
-    found["dropped"] = shed.dropped;
-    found["passed_over"] = shed.passed_over;
-    found["turned_away"] = shed.turned_away;
-    found["points"] = shed.points;
-    found["withheld"] = shed.withheld;
-    found["price"] = shed.price;
-    found["peak"] = nodes(engine).peak();
-    found["given_peak"] = nodes(engine).given_peak();
-    found["watching"] = shed.shadow_sampling;
-    found["weighed"] = shed.weighed;
-    found["clock"] = nodes(engine).clock();
-    found["calm"] = nodes(engine).rests();
-    found["logged"] = !shed.trajectories.made.empty() || !shed.trajectories.points.empty();
-    found["tokens"] = shed.limited() ? shed.tokens() : 0.0;
+    found["spent"] = shed.budget.spent();
+    found["decided"] = shed.budget.decisions();
+    found["deciding"] = shed.budget.decision_touches();
+    found["refused"] = shed.admission.refused;
+    found["dropped"] = shed.eviction.dropped;
+    found["passed_over"] = shed.admission.skipped;
+    found["turned_away"] = shed.admission.keyless;
+    found["points"] = shed.log.n_match_points;
+    found["withheld"] = shed.log.withheld;
+    found["price"] = shed.budget.threshold();
+    found["peak"] = parts.memory.peak();
+    found["given_peak"] = parts.memory.matches_peak();
+    found["watching"] = shed.budget.sample_touches();
+    found["weighed"] = shed.utilities.n_computed();
+    found["clock"] = parts.store.clock();
+    found["calm"] = rests(engine);
+    found["logged"] = !shed.log.trajectories.made.empty() || !shed.log.trajectories.points.empty();
+    found["tokens"] = shed.budget.limited() ? shed.budget.tokens() : 0.0;
     return found;
 }
 

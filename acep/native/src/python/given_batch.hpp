@@ -74,6 +74,8 @@ struct GivenBatch {
     }
 
 private:
+    // Return the values of an array of Python, which is held, or nullptr for None; throw if its length is another
+    // one.
     template <class T>
     const T* held(std::vector<Values<T>>& all, nanobind::handle object) {
         if (object.is_none()) return nullptr;

@@ -56,7 +56,6 @@ OrderedRows::OrderedRows(size_t words, bool tied) : words_(words), tied_(tied) {
 
 void OrderedRows::add_flags() { flags_.emplace_back(words_[time].size(), uint8_t{1}); }
 
-// Return whether a new row comes before one that is there.
 bool OrderedRows::before(int64_t ts, int64_t then, size_t row) const {
     if (ts != words_[time][row]) return ts < words_[time][row];
     return tied_ && then < words_[order][row];

@@ -24,8 +24,11 @@ public:
     // Throw std::invalid_argument for fewer columns than those above.
     OrderedRows(size_t words, bool tied);
 
+    // Return the number of rows.
     size_t size() const { return words_[time].size() - begin_; }
+    // Return the number of columns of words.
     size_t columns() const { return words_.size(); }
+    // Return the number of columns of flags.
     size_t flags() const { return flags_.size(); }
     // Add a column of flags, which are 1 in all rows so far.
     void add_flags();
@@ -37,16 +40,22 @@ public:
     // from `to` on; set how many the former are.
     RowColumns chosen(size_t from, size_t to, const uint8_t* buckets, size_t& many) const;
     // The methods below throw std::out_of_range for places, columns and numbers of rows that are not there.
+
+    // Return the rows at some places, in the order of these.
     RowColumns at(std::span<const int64_t> places) const;
+    // Return a column of words, valid until rows are inserted or removed.
     std::span<const int64_t> column(size_t which) const;
+    // Return a column of flags, valid until rows are inserted or removed.
     std::span<const uint8_t> flags_of(size_t which) const;
     // Remove the first n rows; remove all rows that have no flag in `stay`.
     void drop(size_t n);
+    // Remove all rows that have no flag in `stay`.
     void keep(std::span<const uint8_t> stay);
     // Return the bytes that are reserved.
     int64_t bytes() const;
 
 private:
+    // Return whether a new row comes before one that is there.
     bool before(int64_t ts, int64_t then, size_t row) const;
 
     std::vector<std::vector<int64_t>> words_;

@@ -51,7 +51,6 @@ void BudgetedSearchEngine::allow(double rate, double most_carried, int64_t seen)
     allowance_ = {rate, spent + std::min(left, most_carried), most_carried, seen};
 }
 
-// Return a value of the current event by which searches are told apart; NEVER: it has none.
 int64_t BudgetedSearchEngine::key_of(const Feature& feature, uint32_t partition, int64_t now) {
     if (feature.kind == Feature::recency) {
         // How long ago a match ended in the partition, in halves of the window.
@@ -78,7 +77,7 @@ double BudgetedSearchEngine::random() {
 }
 
 void BudgetedSearchEngine::event(uint32_t partition, const Event& event) {
-    if (arrived - looked_ >= pace) look();
+    if (arrived - checked_ >= pace) check_allowance();
     if (short_) return decide(partition, event);
     if (watching_ && !switching_.follows()) {
         watch(partition, event);
@@ -92,16 +91,14 @@ void BudgetedSearchEngine::event(uint32_t partition, const Event& event) {
     if (allowance_.rate >= 0 && tokens() < -overdraft()) begin_short();
 }
 
-// Note that a match ends in a partition.
 void BudgetedSearchEngine::note_point(uint32_t partition, int64_t now) {
     if (last_points_.size() <= partition) last_points_.resize(size_t{partition} + 1, NEVER);
     sums_.points += last_points_[partition] == now ? 0 : 1;
     last_points_[partition] = now;
 }
 
-// Give up what is more than may be carried over; see whether the allowance suffices again, or may soon not do so.
-void BudgetedSearchEngine::look() {
-    looked_ = arrived;
+void BudgetedSearchEngine::check_allowance() {
+    checked_ = arrived;
     if (allowance_.rate < 0) return;
     const double left = tokens();
     if (left > allowance_.most_carried) allowance_.granted -= left - allowance_.most_carried;
@@ -121,13 +118,11 @@ void BudgetedSearchEngine::begin_short() {
         share_ = first_share;
         plan_after_ = first_plan;
     }
-    planned_ = looked_ = arrived;
+    planned_ = checked_ = arrived;
     reached_ = {};
     for (SearchCosts& costs : costs_) costs.choose(allowance_.rate);
 }
 
-// Choose limits for the next events: by what was allowed for those since the last choice, and what is left. Matches with
-// errors have what those without leave.
 void BudgetedSearchEngine::choose() {
     const auto events = static_cast<double>(arrived - planned_);
     const auto many = static_cast<double>(std::max<int64_t>(reached_[0], 1));
@@ -151,7 +146,6 @@ void BudgetedSearchEngine::choose() {
     reached_ = {};
 }
 
-// Process an event exactly, and note what its search costs.
 void BudgetedSearchEngine::watch(uint32_t partition, const Event& event) {
     search_.arrived = arrived;
     search_.again = again;
@@ -168,7 +162,6 @@ void BudgetedSearchEngine::watch(uint32_t partition, const Event& event) {
     search_.keep(partition);
 }
 
-// Search within limits, and give the match point if there is one.
 BudgetedSearchEngine::Outcome BudgetedSearchEngine::search_within(uint32_t partition, const Event& event,
                                                                   const Limits& limits) {
     Outcome outcome;
@@ -197,14 +190,12 @@ void BudgetedSearchEngine::take_keys(uint32_t partition, int64_t now) {
     for (size_t k = 0; k < features_.size(); ++k) keys_[k] = key_of(features_[k], partition, now);
 }
 
-// Note what a search to the end has cost, by the keys that the event had before it.
 void BudgetedSearchEngine::note(const Outcome& outcome) {
     for (size_t level = 0; level < outcome.searched; ++level) {
         costs_[level].add(keys_, outcome.cost[level], outcome.success && level + 1 == outcome.searched);
     }
 }
 
-// Return the limits of a search from the current event.
 BudgetedSearchEngine::Limits BudgetedSearchEngine::limits_for(uint32_t partition, int64_t now) {
     Limits limits;
     limits.fill(SearchCosts::no_search);
@@ -216,14 +207,12 @@ BudgetedSearchEngine::Limits BudgetedSearchEngine::limits_for(uint32_t partition
     return limits;
 }
 
-// Return the share of searches to the end. Where much more than may be spent ahead is lacking, it is less.
 double BudgetedSearchEngine::share_now() const {
     const double lacking = -tokens(), most = 2 * overdraft() + allowance_.rate * pace;
     const double part = lacking > most ? most / lacking : 1.0;
     return std::max(share_ * part * part, least_share);
 }
 
-// Return what is known of the current time of a partition.
 BudgetedSearchEngine::Moment& BudgetedSearchEngine::moment(uint32_t partition, int64_t now) {
     if (moments_.size() <= partition) moments_.resize(size_t{partition} + 1);
     Moment& moment = moments_[partition];
@@ -251,7 +240,6 @@ void BudgetedSearchEngine::decide(uint32_t partition, const Event& event) {
     search_.keep(partition);
 }
 
-// Search from an event within its limits, or to the end, and count what became of it.
 void BudgetedSearchEngine::search_one(uint32_t partition, const Event& event, Moment& now) {
     Limits limits = limits_for(partition, event.ts);
     const double lacking = -tokens();
@@ -303,7 +291,7 @@ void BudgetedSearchEngine::fields(auto& self, Archive& archive) {
     auto& sums = self.sums_;
     archive.finite("allowance", a.rate, a.granted, a.most_carried, self.share_, sums.weights, sums.missed,
                    sums.missed_variance, sums.unknown_missed);
-    archive.within(0, most_positions, a.since, self.looked_, self.planned_, self.plan_after_, sums.given_up,
+    archive.within(0, most_positions, a.since, self.checked_, self.planned_, self.plan_after_, sums.given_up,
                    sums.points, sums.limited, sums.sampled, sums.unknown, sums.extra);
     for (auto& reached : self.reached_) archive.within(0, most_positions, reached);
     archive.words(self.drawn_, self.watching_, self.short_);

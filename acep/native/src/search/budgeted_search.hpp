@@ -14,6 +14,8 @@
 
 namespace acep {
 
+// The search engine under a budget: where the allowance does not suffice, searches have limits, and some are not
+// begun.
 class BudgetedSearchEngine final : public Engine {
 public:
     // How the values of a column are told apart: in order of their words, as doubles, or by their texts.
@@ -31,6 +33,7 @@ public:
     // Set the touches per event after `seen` events (negative: unlimited), and the most unused touches to carry over.
     void allow(double rate, double most_carried, int64_t seen);
 
+    // Return the plan of the search.
     const SearchPlan& plan() const { return switching_.plan(); }
     Output& output() override { return switching_.output(); }
     const Work& work() const override { return switching_.work(); }
@@ -52,7 +55,9 @@ public:
     }
     int64_t partial_matches(int64_t clock) const override { return switching_.partial_matches(clock); }
 
+    // Return the touches left of the allowance.
     double tokens() const { return allowance_.up_to(arrived) - static_cast<double>(work().touches); }
+    // Return whether the allowance does not suffice.
     bool is_short() const { return short_; }
 
     // Counts of match points and searches. All events of a partition with one time are one match point, if any of them ends
@@ -68,6 +73,7 @@ public:
         double missed = 0, missed_variance = 0;  // sums of 1 / p and (1 - p) / p^2 over the extra ones
         double unknown_missed = 0;  // sum of 1 / p over the unknown ones
     };
+    // Return the counts so far.
     const Sums& sums() const { return sums_; }
 
 private:
@@ -79,7 +85,9 @@ private:
     static constexpr double first_share = 1.0 / 8, least_share = 0x1p-20,
                             most_share = 1.0 / 2;  // of sampled searches
     static constexpr double few = 64;  // searches to the end from which on their share is set by what they cost
+    // What tells searches apart: the partition, how recently a match ended there, or the value of a column.
     struct Feature {
+        // What it is; `values` and `place` are those of a column.
         enum Kind : uint8_t { partition, recency, value } kind;
         ValueKind values;
         size_t place;
@@ -89,6 +97,7 @@ private:
     // allowance is chosen.
     static constexpr size_t most_levels = 2;
     using Limits = std::array<int64_t, most_levels>;
+    // What became of a search.
     struct Outcome {
         std::array<int64_t, most_levels> cost{};
         size_t reached = 0;  // how many levels it came to, and how many of these were searched
@@ -107,23 +116,42 @@ private:
         bool is_unknown = false;
     };
 
+    // Write or read the state beside the search, its notes and its costs.
     template <class Archive>
     static void fields(auto& self, Archive& archive);
+    // Return the touches that may be spent ahead of the allowance.
     double overdraft() const { return std::min(allowance_.rate * ahead_, allowance_.most_carried); }
+    // Return a value of the current event by which searches are told apart; NEVER: it has none.
     int64_t key_of(const Feature& feature, uint32_t partition, int64_t now);
-    void look();
+    // Give up what is more than may be carried over; see whether the allowance suffices again, or may soon not do
+    // so.
+    void check_allowance();
+    // Begin to limit searches, as the allowance does not suffice.
     void begin_short();
+    // Choose limits for the next events: by what was allowed for those since the last choice, and what is left.
+    // Matches with errors have what those without leave.
     void choose();
+    // Process an event exactly, and note what its search costs.
     void watch(uint32_t partition, const Event& event);
+    // Process an event while the allowance does not suffice for all.
     void decide(uint32_t partition, const Event& event);
+    // Search from an event within its limits, or to the end, and count what became of it.
     void search_one(uint32_t partition, const Event& event, Moment& now);
+    // Return the limits of a search from the current event.
     Limits limits_for(uint32_t partition, int64_t now);
+    // Search within limits, and give the match point if there is one.
     Outcome search_within(uint32_t partition, const Event& event, const Limits& limits);
+    // Return the share of searches to the end. Where much more than may be spent ahead is lacking, it is less.
     double share_now() const;
+    // Return what is known of the current time of a partition.
     Moment& moment(uint32_t partition, int64_t now);
+    // Note that a match ends in a partition.
     void note_point(uint32_t partition, int64_t now);
+    // Set `keys_` to the values of all features for the current event.
     void take_keys(uint32_t partition, int64_t now);
+    // Note what a search to the end has cost, by the keys that the event had before it.
     void note(const Outcome& outcome);
+    // Return the next random number, in [0, 1).
     double random();
 
     SwitchingEngine switching_;
@@ -141,8 +169,8 @@ private:
     bool watching_ = false;  // what searches cost is noted, as the allowance may not suffice
     bool short_ = false;  // the allowance does not suffice
     double share_ = first_share;
-    int64_t looked_ = 0, planned_ = 0,
-            plan_after_ = first_plan;  // events at the last look and choice; until the next one
+    int64_t checked_ = 0, planned_ = 0,
+            plan_after_ = first_plan;  // events at the last check and choice; until the next one
     std::array<int64_t, most_levels> reached_{};  // searches that reached each level since the last choice
     Sums sums_;
 };

@@ -40,7 +40,6 @@ SearchEngine::SearchEngine(Tables tables, EventClassifier& classifier, Partition
     leaves_.resize(refs);
 }
 
-// Return the event classes of the plan that events of a pattern are of.
 uint32_t SearchEngine::kinds_of(uint32_t pattern) {
     while (kinds_.size() <= pattern) {
         uint32_t bits = 0;
@@ -52,7 +51,6 @@ uint32_t SearchEngine::kinds_of(uint32_t pattern) {
     return kinds_[pattern];
 }
 
-// Return a pattern of events of these classes of the plan, and of no others.
 uint32_t SearchEngine::pattern_of(uint32_t kinds) const {
     std::vector<uint64_t> bits(classifier_.bits(0).size(), 0);
     for (size_t kind = 0; kind < plan_.classes.size(); ++kind) {
@@ -88,7 +86,6 @@ bool SearchEngine::may_end(uint32_t partition) const {
     return (kinds & plan_.ending) != 0 && (is_alone || parts_[partition].last_first >= low_);
 }
 
-// Return whether an event may be the first of a match, or whether one that may be is in its window.
 bool SearchEngine::concerns(const Part& part, uint32_t kinds) const {
     return (kinds & plan_.first) != 0 || (part.last_first >= low_ && (kinds & (plan_.ending | plan_.kept)) != 0);
 }
@@ -124,7 +121,6 @@ void SearchEngine::give(uint32_t partition, const Event& event, int64_t error) {
     ++work_.matches;
 }
 
-// Put an event into `current_`.
 void SearchEngine::read(uint32_t partition, const Event& event, uint32_t kinds) {
     current_[time_word] = event.ts;
     current_[place_word] = static_cast<int64_t>(uint64_t{partition} | uint64_t{kinds} << 32);
@@ -158,7 +154,6 @@ void SearchEngine::add_row() {
     link(end_++);
 }
 
-// Double the room for rows, and make the indexes anew.
 void SearchEngine::grow() {
     const size_t rows = words_.empty() ? least_rows : 2 * (mask_ + 1);
     std::vector<int64_t> words(rows * stride_);
@@ -171,7 +166,6 @@ void SearchEngine::grow() {
     for (int64_t number = begin_; number < end_; ++number) link(number);
 }
 
-// Put a row into the chain of each index.
 void SearchEngine::link(int64_t number) {
     int64_t* const words = row(number);
     for (size_t i = 0; i < plan_.indexes.size(); ++i) {
@@ -189,20 +183,17 @@ void SearchEngine::link(int64_t number) {
     }
 }
 
-// Return whether a row has a number to compare.
 bool SearchEngine::has_value(const int64_t* row, const SearchRanks& ranks) const {
     if ((static_cast<uint64_t>(row[valid_word]) >> ranks.value & 1) == 0) return false;
     return !ranks.doubles || !std::isnan(std::bit_cast<double>(values(row)[ranks.value]));
 }
 
-// Return whether the value of a row is lower (or higher) than that of another one.
 bool SearchEngine::is_beyond(const int64_t* row, const int64_t* other, const SearchRanks& ranks) const {
     int64_t x = values(row)[ranks.value], y = values(other)[ranks.value];
     if (!ranks.lower) std::swap(x, y);
     return ranks.doubles ? std::bit_cast<double>(x) < std::bit_cast<double>(y) : x < y;
 }
 
-// Link a row to the last one before it with a lower (or higher) value, by the links of the rows between.
 void SearchEngine::link_by_rank(int64_t number, size_t place) {
     const SearchRanks& ranks = plan_.ranks[place];
     int64_t* const words = row(number);
@@ -216,7 +207,6 @@ void SearchEngine::link_by_rank(int64_t number, size_t place) {
     words[first_rank_ + place] = other;
 }
 
-// Compute the hash of a row in an index. Return whether it has one: null is equal to nothing.
 bool SearchEngine::hash_of(const SearchIndex& index, const int64_t* row, uint64_t& hash) const {
     hash = with(0, partition_of(row));
     for (const auto& part : index.parts) {
@@ -238,7 +228,6 @@ bool SearchEngine::search(size_t number) {
     return search_cells(step, number, 0, with(0, partition_of(current_.data())), above, below);
 }
 
-// Go on in each bucket of the index that may have rows for a step; `hash`: of the parts of the key before `part`.
 bool SearchEngine::search_cells(const SearchStep& step, size_t number, size_t part, uint64_t hash, int64_t above,
                                 int64_t below) {
     if (part == step.links.size()) {
@@ -250,14 +239,13 @@ bool SearchEngine::search_cells(const SearchStep& step, size_t number, size_t pa
     if ((static_cast<uint64_t>(other[valid_word]) >> link.other.place & 1) == 0) return false;
     const int64_t word = values(other)[link.other.place];
     const auto cells = link.part.cells(word);
-    if (cells.wide()) return search_all(step, number, above, below);
+    if (cells.is_wide()) return search_all(step, number, above, below);
     for (int64_t cell = cells.first;; ++cell) {
         if (search_cells(step, number, part + 1, with(hash, cell), above, below)) return true;
         if (cell == cells.last || given_up_) return false;
     }
 }
 
-// Try the rows of a chain that lie between two others. `hash`: of the cells of bands, where the key has some.
 bool SearchEngine::search_chain(const SearchStep& step, size_t number, int64_t from, uint64_t hash, int64_t above,
                                 int64_t below) {
     const size_t link = first_link + step.index;
@@ -294,7 +282,6 @@ bool SearchEngine::search_chain(const SearchStep& step, size_t number, int64_t f
     return false;
 }
 
-// The same without an index.
 bool SearchEngine::search_all(const SearchStep& step, size_t number, int64_t above, int64_t below) {
     for (int64_t at = above - 1; at > below && at >= begin_; --at) {
         const int64_t* const words = row(at);
@@ -307,7 +294,6 @@ bool SearchEngine::search_all(const SearchStep& step, size_t number, int64_t abo
     return false;
 }
 
-// Bind a row to the variable of a step if it passes, and search on.
 SearchEngine::Tried SearchEngine::try_row(const SearchStep& step, size_t number, int64_t at) {
     int64_t* const words = row(at);
     if (partition_of(words) != partition_of(current_.data())) return Tried::no;
@@ -335,8 +321,6 @@ SearchEngine::Tried SearchEngine::try_row(const SearchStep& step, size_t number,
     return Tried::failed;
 }
 
-// Return how late the first of the rows that a bound row needs may be, at best: this row's own time without any. It is looked
-// for once.
 int64_t SearchEngine::reach(const SearchStep& step, int64_t at) {
     int64_t least = row(at)[time_word];
     for (const SearchNeed& need : step.needs) {

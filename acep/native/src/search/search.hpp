@@ -14,6 +14,8 @@
 
 namespace acep {
 
+// The search engine: it keeps events, and looks for those of a match from its last one back, along chains of events
+// with equal values.
 class SearchEngine final : public Engine {
 public:
     SearchEngine(Tables tables, EventClassifier& classifier, Partitions& partitions);
@@ -22,17 +24,23 @@ public:
     // The most rows that are looked at for one event, and the most hops. Where they do not suffice, the search has given
     // up, and `event` does not process the event at all.
     int64_t limit = endless_work, hop_limit = endless_work;
+    // Return whether the last search has reached a limit before its end.
     bool has_given_up() const { return given_up_; }
     int64_t hops =
         0;  // what it costs beside rows that are looked at: steps along the chains, and programs that are run
+    // Return the plan of the search.
     const SearchPlan& plan() const { return plan_; }
     void event(uint32_t partition, const Event& event) override;
     // The parts of `event`: read an event, and return whether a match may have it; return whether matches may end with it;
     // search for those with an error in a range, and return the least error, or `no_error`; keep the event.
     bool begin(uint32_t partition, const Event& event);
+    // Return whether matches may end with the event that was read by `begin`.
     bool may_end(uint32_t partition) const;
     static constexpr int64_t no_error = std::numeric_limits<int64_t>::max();
+    // Search for matches that end with that event and have an error in a range; return the least error, or
+    // `no_error`.
     int64_t least_error(uint32_t partition, int64_t least = 0, int64_t most = no_error - 1);
+    // Keep that event, if a later match may bind it.
     void keep(uint32_t partition);
     // Return a value of the event that was read; `place`: that of its column in the plan.
     std::optional<int64_t> value(size_t place) const {
@@ -56,6 +64,7 @@ public:
     // Write or read the notes of needed rows, which the state of a search does without: they save work, and a budget of work
     // must not depend on a restart.
     void dump_notes(Writer& out) const;
+    // Read the notes that `dump_notes` wrote, after the state.
     void load_notes(Reader& in);
     int64_t bytes() const override;
     // Count the events that are kept and whose window is not over.
@@ -66,6 +75,7 @@ private:
     // links to the row before it in the chain of each index and by rank, the last search that failed from it by step, notes of
     // the rows that it needs before it, values.
     enum Word : size_t { time_word, place_word, valid_word, first_link };
+    // What is known of a partition.
     struct Part {
         Bundle bundle;
         int64_t last = NEVER;  // time of its last row
@@ -74,39 +84,70 @@ private:
     };
     static constexpr int64_t none = -1;  // number of no row
     static constexpr int64_t not_looked = std::numeric_limits<int64_t>::max();  // a note of needed rows
+    // The result of trying a row: it does not fit, or it fits but nothing is found from it, or a match is found.
     enum class Tried : uint8_t { no, failed, succeeded };
 
+    // Write or read the state.
     template <class Archive>
     static void fields(auto& self, Archive& archive);
+    // Keep a row of a state once it is checked.
     void take_row(std::span<const int64_t> words, Reader& archive);
+    // Return the words of a kept row.
     const int64_t* row(int64_t number) const { return words_.data() + place(number) * stride_; }
     int64_t* row(int64_t number) { return words_.data() + place(number) * stride_; }
+    // Return the place of a row in the ring.
     size_t place(int64_t number) const { return static_cast<size_t>(number) & mask_; }
+    // Return the column values of a row.
     const int64_t* values(const int64_t* row) const { return row + first_value_; }
+    // Return the partition of a row.
     static uint32_t partition_of(const int64_t* row) { return static_cast<uint32_t>(row[place_word]); }
+    // Return whether a row is of a kind of events of the plan.
     static bool is_of(const int64_t* row, uint32_t kind) {
         return (static_cast<uint64_t>(row[place_word]) >> (32 + kind) & 1) != 0;
     }
+    // Return the event classes of the plan that events of a pattern are of.
     uint32_t kinds_of(uint32_t pattern);
+    // Return a pattern of events of these classes of the plan, and of no others.
     uint32_t pattern_of(uint32_t kinds) const;
+    // Return the kinds of the current event, as bits.
     uint32_t current_kinds() const { return static_cast<uint32_t>(static_cast<uint64_t>(current_[place_word]) >> 32); }
+    // Put an event into `current_`.
     void read(uint32_t partition, const Event& event, uint32_t kinds);
+    // Return whether an event may be the first of a match, or whether one that may be is in its window.
     bool concerns(const Part& part, uint32_t kinds) const;
+    // Keep the current event as the last row, and link it.
     void add_row();
+    // Double the room for rows, and make the indexes anew.
     void grow();
+    // Put a row into the chain of each index.
     void link(int64_t number);
+    // Return whether a row has a number to compare.
     bool has_value(const int64_t* row, const SearchRanks& ranks) const;
+    // Return whether the value of a row is lower (or higher) than that of another one.
     bool is_beyond(const int64_t* row, const int64_t* other, const SearchRanks& ranks) const;
+    // Link a row to the last one before it with a lower (or higher) value, by the links of the rows between.
     void link_by_rank(int64_t number, size_t place);
+    // Compute the hash of a row in an index. Return whether it has one: null is equal to nothing.
     bool hash_of(const SearchIndex& index, const int64_t* row, uint64_t& hash) const;
+    // Free the oldest rows as long as they are from before `low`.
     void free_before(int64_t low);
+    // Find rows for the steps from `number` on. Return whether there are some.
     bool search(size_t number);
+    // Try the rows of a chain that lie between two others. `hash`: of the cells of bands, where the key has some.
     bool search_chain(const SearchStep& step, size_t number, int64_t from, uint64_t hash, int64_t above, int64_t below);
+    // Go on in each bucket of the index that may have rows for a step; `hash`: of the parts of the key before
+    // `part`.
     bool search_cells(const SearchStep& step, size_t number, size_t part, uint64_t hash, int64_t above, int64_t below);
+    // The same without an index.
     bool search_all(const SearchStep& step, size_t number, int64_t above, int64_t below);
+    // Bind a row to the variable of a step if it passes, and search on.
     Tried try_row(const SearchStep& step, size_t number, int64_t at);
+    // Return whether a check holds for the rows that are bound.
     bool holds(const SearchCheck& check);
+    // Return how late the first of the rows that a bound row needs may be, at best: this row's own time without
+    // any. It is looked for once.
     int64_t reach(const SearchStep& step, int64_t at);
+    // Return the latest time of a row that a row needs before it, by one of its needs; NEVER: there is none.
     int64_t latest_needed(const SearchNeed& need, int64_t at);
 
     SearchPlan plan_;

@@ -78,7 +78,6 @@ void SearchCosts::note(std::span<const int64_t> keys, int64_t cost, bool success
     }
 }
 
-// Set the bounds of bins so that the first searches are in equal parts, and note these.
 void SearchCosts::set_bounds() {
     const size_t width = ranked_.size() + 2;
     for (size_t feature = 0; feature < ranked_.size(); ++feature) {
@@ -128,8 +127,6 @@ void SearchCosts::choose(double allowed) {
     }
 }
 
-// Find the limits by bin that give most successes for a budget, as a fractional knapsack: of each bin, the limits on the
-// upper convex hull of successes by cost. Return the successes to expect.
 double SearchCosts::best_limits(std::span<const CostHistogram> histograms, double budget, Limits& limits,
                                 double& spent) const {
     CostHistogram all;

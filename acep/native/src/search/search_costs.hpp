@@ -21,12 +21,15 @@ struct CostHistogram {
         if (step < 2) return static_cast<int64_t>(step);
         return step % 2 == 0 ? int64_t{1} << (step / 2) : int64_t{3} << ((step - 3) / 2);
     }
+    // Return the step of a cost: the first whose edge is not below it.
     static size_t step_of(int64_t cost);
+    // Add a search.
     void add(int64_t cost, bool success);
     // Add a part of what another one has.
     void add(const CostHistogram& other, float part);
 };
 
+// What searches to the end have cost, by features of their events, and the limits that this suggests.
 class SearchCosts {
 public:
     static constexpr size_t bins = 17;  // of a feature; the last one has events without a value
@@ -44,15 +47,20 @@ public:
     // Return how many rows a search may look at, or `no_search`, for an event with this value of the chosen feature.
     // `chance`: a random number in [0, 1).
     int64_t limit(int64_t key, double chance) const;
+    // Return the number of the feature by which limits are chosen.
     size_t feature() const { return chosen_; }
     double size() const { return size_; }  // searches that are noted; older ones weigh less
     double mean() const { return size_ > 0 ? cost_ / size_ : 0; }  // cost of a search
     double expected() const { return expected_; }  // cost of a search within the limits that were chosen
 
+    // Write or read what was noted.
     template <class Archive>
     static void fields(auto& self, Archive& archive);
+    // Write what was noted, and the limits.
     void dump(Writer& out) const;
+    // Read what `dump` wrote.
     void load(Reader& in);
+    // Return the bytes on the heap.
     int64_t bytes() const;
 
 private:
@@ -67,9 +75,14 @@ private:
         double chance = 0;
     };
 
+    // Return the bin of a feature's value.
     size_t bin_of(size_t feature, int64_t key) const;
+    // Add a search to the histograms of all features.
     void note(std::span<const int64_t> keys, int64_t cost, bool success);
+    // Set the bounds of bins so that the first searches are in equal parts, and note these.
     void set_bounds();
+    // Find the limits by bin that give most successes for a budget, as a fractional knapsack: of each bin, the
+    // limits on the upper convex hull of successes by cost. Return the successes to expect.
     double best_limits(std::span<const CostHistogram> histograms, double budget, Limits& limits, double& spent) const;
 
     std::vector<bool> ranked_;

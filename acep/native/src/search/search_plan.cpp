@@ -277,7 +277,7 @@ private:
         SearchIndex index{step.kind, {}};
         for (const SearchLink& link : step.links) index.parts.push_back(link.part);
         step.index = index_number(index);
-        step.near = !step.links.empty() && step.links.front().part.near();
+        step.near = !step.links.empty() && step.links.front().part.is_band();
         step.follows = index.parts.empty() && step.above != sequence_.last();
         if (index.parts.empty()) step.order = take_order(step.checks, level, step.index);
         path_.steps.push_back(std::move(step));

@@ -95,6 +95,7 @@ struct SearchPath {
     std::vector<SearchStep> steps;
 };
 
+// The paths of a pattern as steps of a search, with the indexes that these need.
 struct SearchPlan {
     std::vector<uint32_t> classes;  // by kind: the event class
     std::vector<uint32_t> columns;  // by place: the column of the session

@@ -24,7 +24,6 @@ void SearchEngine::fields(auto& self, Archive& archive) {
     }
 }
 
-// Keep a row of a state once it is checked.
 void SearchEngine::take_row(std::span<const int64_t> words, Reader& archive) {
     const uint32_t partition = partition_of(words.data());
     const uint64_t kinds = static_cast<uint64_t>(words[place_word]) >> 32,

@@ -36,12 +36,10 @@ void SwitchingEngine::event(uint32_t partition, const Event& event) {
     if (ends) decide();
 }
 
-// Return what a search of so many events would have cost.
 int64_t SwitchingEngine::cost_of_search(int64_t events) const {
     return searched_ == SearchEngine::endless_work ? searched_ / 2 : searched_ / stretch * events;
 }
 
-// Add what an event has cost.
 void SwitchingEngine::count(const Work& before, const Work& after) {
     const int64_t nodes = after.nodes - before.nodes, touches = after.touches - before.touches;
     work_.nodes += nodes;
@@ -50,7 +48,6 @@ void SwitchingEngine::count(const Work& before, const Work& after) {
     cost_ += touches + (nodes_ ? to_make * nodes : nodes);
 }
 
-// Let an event extend the partial matches, and keep it for a later search.
 void SwitchingEngine::follow(uint32_t partition, const Event& event) {
     nodes_->arrived = arrived;
     nodes_->again = again;
@@ -86,7 +83,6 @@ void SwitchingEngine::decide() {
     }
 }
 
-// Make the partial matches of the events that are kept. Return false if that cannot be done now, or costs too much.
 bool SwitchingEngine::begin_nodes() {
     nodes_ = std::make_unique<NodeEngine>(tables_, classifier_, partitions_, std::make_unique<Dominance>(dominance_));
     nodes_->take_ways(index_, future_);

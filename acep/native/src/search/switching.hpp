@@ -10,6 +10,7 @@
 
 namespace acep {
 
+// A search, or partial matches in its place as long as they cost less: which is tried now and then.
 class SwitchingEngine final : public Engine {
 public:
     SwitchingEngine(Tables tables, const Dominance& dominance, EventClassifier& classifier, Partitions& partitions)
@@ -20,10 +21,13 @@ public:
     static constexpr int64_t most_of_search = 1 << 16;  // rows looked at for one event
     static constexpr int64_t most_hops_of_search = 4 * most_of_search;
 
+    // Return the plan of the search.
     const SearchPlan& plan() const { return search_.plan(); }
+    // Return the search.
     SearchEngine& search() { return search_; }
     // Return whether partial matches are followed. Drop them: a search needs the events alone.
     bool follows() const { return nodes_ != nullptr; }
+    // Drop the partial matches: a search needs the events alone.
     void drop_nodes();
     // Add what was done with `search` since its work was `before`.
     void add(const Work& before);
@@ -51,10 +55,16 @@ private:
     static constexpr int64_t to_make = 12;  // touches that cost as much as a partial match
     static constexpr int64_t most_rests = 64;
 
+    // Let an event extend the partial matches, and keep it for a later search.
     void follow(uint32_t partition, const Event& event);
+    // At the end of a stretch, choose how the next one is run.
     void decide();
+    // Return what a search of so many events would have cost.
     int64_t cost_of_search(int64_t events) const;
+    // Make the partial matches of the events that are kept. Return false if that cannot be done now, or costs too
+    // much.
     bool begin_nodes();
+    // Add what an event has cost.
     void count(const Work& before, const Work& after);
 
     SearchEngine search_;

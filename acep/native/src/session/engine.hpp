@@ -35,6 +35,7 @@ struct Walks {
         return first;
     }
 
+    // Return whether one more match of the current event may be written, and count it if so.
     bool may() {
         if (left <= 0 && any) return false;
         any = true;
@@ -44,6 +45,7 @@ struct Walks {
     }
 };
 
+// What an engine has done so far.
 struct Work {
     int64_t nodes = 0;    // match nodes made
     int64_t touches = 0;  // transition evaluations: (node, arc) pairs
@@ -53,6 +55,8 @@ struct Work {
 // When an engine takes a way that gives the same answer with less work: where it pays, or as tests demand.
 enum class Taking : int64_t { where_it_pays = 0, never = 1, always = 2 };
 
+// The engine of a plan. It gets the events of all partitions of its key table in stream order, and writes matches
+// to its output.
 class Engine {
 public:
     Engine(Tables tables, EventClassifier& classifier, Partitions& partitions)
@@ -61,12 +65,16 @@ public:
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
+    // Return the tables of the plan.
     const Tables& tables() const { return tables_; }
+    // Return the matches that are written and not taken.
     virtual Output& output() { return output_; }
+    // Return what the engine has done so far.
     virtual const Work& work() const { return work_; }
 
     // The partitions in which events of a pattern must be passed to `event`: none, those with partial matches, or all.
     enum Wants : uint8_t { nowhere = 0, where_live = 1, everywhere = 2 };
+    // Return in which partitions events of a pattern are wanted; `learn_wants` must have been called for it.
     Wants wants(uint32_t pattern) const { return static_cast<Wants>(wanted_[pattern]); }
     // Return whether an event must be passed to `event`.
     bool takes(uint32_t pattern, uint32_t partition) const {
@@ -94,10 +102,11 @@ public:
     bool live(uint32_t partition) const { return !tells_live_ || (partition < live_.size() && live_[partition] != 0); }
 
     Walks walks;
+    static constexpr size_t endless = std::numeric_limits<size_t>::max();
     // Write at most about `most` matches before they are taken: an engine with more matches of one event is
     // `unfinished`, and continues when it gets the same event again.
-    static constexpr size_t endless = std::numeric_limits<size_t>::max();
     virtual void flow(size_t most) { full_ = most; }
+    // Return whether matches of the current event are yet to be written: it must come again before any other.
     virtual bool unfinished() const { return false; }
     int64_t arrived = 0;  // events of the stream so far, with the current one
     bool again = false;  // the current event is matched again: it may be older than others, and came before
@@ -136,6 +145,7 @@ public:
     // lack of room; return whether nodes were given up since the last call, so that partitions may be idle.
     virtual bool takes_partition(int64_t) { return true; }
     virtual void passed_over() {}
+    // Return whether partial matches were given up since the last call, so that partitions may be idle.
     virtual bool gave_up() { return false; }
     // Return the number of a partition's last event in the stream; give up all partial matches of a partition.
     virtual int64_t seen(uint32_t) const { return -1; }
@@ -174,6 +184,7 @@ protected:
     std::vector<uint8_t> live_;  // by partition
 
 private:
+    // Compute `wants` for the patterns so far.
     void learn_wants(size_t patterns) {
         while (wanted_.size() < patterns) {
             auto next = static_cast<uint32_t>(wanted_.size());

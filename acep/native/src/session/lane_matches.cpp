@@ -30,7 +30,6 @@ size_t LaneMatches::Sorted::before(int64_t end) const {
     return low;
 }
 
-// Cut the result at ends of matches, so that all matches with one end are in one part.
 std::vector<LaneMatches::Part> LaneMatches::cut(size_t parts) const {
     const Sorted& largest = *std::ranges::max_element(lanes_, {}, [](const Sorted& lane) { return lane.trails.n; });
     std::vector<Part> found;

@@ -32,7 +32,9 @@ private:
         Output* output;
         Trails trails;
         std::vector<int64_t> places;  // empty: as they are
+        // Return the row in the output of the match at a place of the order.
         size_t row(size_t at) const { return places.empty() ? at : static_cast<size_t>(places[at]); }
+        // Return how many events a match of the lane binds.
         size_t length(size_t row) const { return static_cast<size_t>(trails.offsets[row + 1] - trails.offsets[row]); }
         // Return the number of matches that end before `end`.
         size_t before(int64_t end) const;
@@ -44,10 +46,13 @@ private:
         size_t events = 0;  // how many it has
     };
 
+    // Cut the result at ends of matches, so that all matches with one end are in one part.
     std::vector<Part> cut(size_t parts) const;
+    // Count the events of a part's matches.
     void count_events(Part& part) const;
     // Write the matches of a part to the result.
     void write(const Part& part, Output& result) const;
+    // Copy a match of a lane to a place in the result: match number `match`, whose events begin at `event`.
     void copy(const Output& from, size_t row, Output& result, size_t match, size_t event) const;
 
     std::vector<Sorted> lanes_;

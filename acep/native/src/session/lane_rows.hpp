@@ -36,9 +36,11 @@ public:
     // Take the rows of a batch with these numbers, rising.
     LaneRows(const Batch& all, Numbers<uint32_t> places);
 
+    // Return the rows, to be pushed; this must outlive them.
     TakenRows taken() const { return {batch_, {all_.ts, all_.size}, places_.data()}; }
 
 private:
+    // Return the words of the rows taken from a column.
     Numbers<int64_t> words(const int64_t* values) const;
 
     const Batch& all_;

@@ -17,7 +17,6 @@ void PartialMatchList::add(const ListedMatch& match) {
     if (matches_.size() / 2 >= request_.most + 512) keep_latest();
 }
 
-// Of partial matches, drop all but the latest ones, which are then sorted, the latest one first.
 void PartialMatchList::keep_latest() {
     const auto key = [&](const ListedMatch& match) {
         return std::tuple(recency(match), match.start, -match.error, match.state, match.cell);

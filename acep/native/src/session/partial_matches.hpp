@@ -20,6 +20,7 @@ struct ListingRequest {
     int64_t clock;  // the latest time of the stream
     int64_t arrived;  // events of the stream so far
 
+    // Return whether partial matches in a state are asked for.
     bool wants(uint32_t state) const;
     // Return the position of the last event of a partition, in which the next one has position `next`; `strict`: of the
     // last event of the stream.
@@ -46,6 +47,7 @@ struct ListedColumns {
     int64_t total = 0;  // rows, if all were listed; -1: more than 2^63 - 1
 };
 
+// Collects the partial matches of an engine, and writes the latest ones as columns.
 class PartialMatchList {
 public:
     // The arena and the partitions must not change as long as this object is used.
@@ -60,7 +62,9 @@ public:
 private:
     // Return how many events after the oldest one that is kept the last event of a partial match came.
     uint32_t recency(const ListedMatch& match) const { return arena_.cells[match.cell].event - arena_.events.tail(); }
+    // Of partial matches, drop all but the latest ones, which are then sorted, the latest one first.
     void keep_latest();
+    // Add rows for a partial match, at most as many as are asked for.
     void write(ListedColumns& columns, const ListedMatch& match);
 
     const ListingRequest& request_;

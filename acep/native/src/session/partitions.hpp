@@ -14,8 +14,11 @@
 
 namespace acep {
 
+// A number above all positions of events.
 constexpr int64_t most_positions = int64_t{1} << 62;
 
+// The partitions of a stream by the values of key columns, numbered from 0. Numbers of forgotten ones are used
+// again.
 class Partitions {
 public:
     // `columns`: numbers of the key columns. Without any, there is one partition, 0.
@@ -23,11 +26,15 @@ public:
         if (columns_.empty()) take({});
     }
 
+    // Return the number of key columns.
     size_t width() const { return columns_.size(); }
+    // Return the numbers of the key columns in a batch.
     std::span<const uint32_t> columns() const { return columns_; }
     uint32_t size() const { return static_cast<uint32_t>(positions.size()); }  // numbers in use or free
     size_t live() const { return live_; }  // numbers in use
+    // Return whether a number is in use.
     bool used(uint32_t p) const { return used_[p] != 0; }
+    // Return the key of a partition, `width` words.
     const int64_t* key(uint32_t p) const { return keys_.data() + p * columns_.size(); }
 
     // Find or add the partitions of rows [from, from + n). With key columns: NIL if a key is null or `wanted` is 0.
@@ -118,6 +125,7 @@ public:
         direct_.clear();
     }
 
+    // Write or read the partitions.
     template <class Archive>
     static void fields(auto& self, Archive& archive) {
         archive.items(self.keys_);
@@ -138,12 +146,14 @@ public:
 
     std::vector<int64_t> positions;  // number of events in each partition
 
+    // Return the bytes on the heap.
     int64_t bytes() const { return heap_bytes(keys_, positions, used_, free_, table_, direct_); }
     // Return the most bytes of one partition, if they are found row by row; vectors and the table double to grow.
     int64_t bytes_each() const {
         return static_cast<int64_t>(2 * ((columns_.size() + 1) * sizeof(int64_t) + 1 + sizeof(uint32_t)) +
                                     4 * sizeof(uint32_t));
     }
+    // Return whether a number is free to be used again.
     bool has_free() const { return !free_.empty(); }
 
 private:
@@ -168,9 +178,11 @@ private:
             if (used_[p - 1] == 0) free_.push_back(p - 1);
         }
     }
+    // Return whether the key of a row contains null.
     bool null_key(const Batch& batch, size_t row) const {
         return std::any_of(columns_.begin(), columns_.end(), [&](uint32_t c) { return batch.columns[c].null(row); });
     }
+    // Return the lane of a key's hash.
     static uint32_t lane_of_hash(uint64_t hash, uint32_t lanes) {
         return static_cast<uint32_t>(((hash >> 32) * lanes) >> 32);
     }
@@ -196,9 +208,11 @@ private:
         while (table_[at] != NIL && !same(table_[at])) at = (at + 1) & mask;
         return at;
     }
+    // Return the place of a row's key in the table, or the free place for it.
     size_t place_of(const Batch& batch, size_t row) const {
         return place_of([&](size_t k) { return batch.columns[columns_[k]].values[row]; });
     }
+    // Return the number of a new partition with a key, which no other has.
     uint32_t take(const std::vector<int64_t>& key) {
         ++live_;
         uint32_t p;
@@ -216,6 +230,7 @@ private:
         keys_.insert(keys_.end(), key.begin(), key.end());
         return p;
     }
+    // Make the table anew with so many places, a power of two.
     void rehash(size_t wanted) {
         table_.assign(wanted, NIL);
         for (uint32_t p = 0; p < size(); ++p) {

@@ -107,48 +107,51 @@ LaneRows Session::rows_of_lane(const Batch& batch) const {
 }
 
 size_t Session::push(const TakenRows& rows, size_t from, size_t to, const Pushing& how) {
-    uint32_t pattern[block_rows];
     if (!how.hold && from < to && rows.ts[from] < loaded_) {
         throw std::invalid_argument("push: an event is older than the state that was loaded");
     }
     // Blocks end at the same events however the stream is split into batches and lanes, and idle partitions are
     // forgotten only there: the engines' counts of work must not depend on the batches.
     size_t first = rows.first_from(from);
-    for (size_t at = from, n = 0; at < to; at += n) {
-        n = std::min(to - at, block_rows - static_cast<size_t>(seen_) % block_rows);
+    for (size_t at = from; at < to;) {
+        const size_t n = std::min(to - at, block_rows - static_cast<size_t>(seen_) % block_rows);
         const size_t stop = rows.first_from(at + n);
         const Block block{at, n, first, stop - first};
         first = stop;
-        if (block.size > 0) {
-            const int64_t before =
-                rows.places == nullptr ? seen_ - static_cast<int64_t>(at) : taken_ - static_cast<int64_t>(block.first);
-            for (auto& engine : engines_) {
-                engine->expect(rows.batch, block.first, how.hold ? -1 : before, how.last);
-            }
-            classifier_.classify(rows.batch, block.first, block.size, pattern);
-            for (auto& table : tables_) {
-                if (table->engines.empty()) continue;
-                const Stop stopped = push_block(*table, rows, block, pattern, how);
-                n = stopped.rows;
-                if (!stopped.unfinished) continue;
-                seen_ += static_cast<int64_t>(n);
-                repeated_ += static_cast<int64_t>(std::min(at + n, std::max(at, how.again)) - at);
-                return at + n;
-            }
-            taken_ += static_cast<int64_t>(block.size);
-        }
-        seen_ += static_cast<int64_t>(n);
-        repeated_ += static_cast<int64_t>(std::min(at + n, std::max(at, how.again)) - at);
+        const Stop stopped = block.size > 0 ? push_block(rows, block, how) : Stop{n, false};
+        seen_ += static_cast<int64_t>(stopped.rows);
+        repeated_ += static_cast<int64_t>(block.repeated(stopped.rows, how.again));
+        at += stopped.rows;
+        if (stopped.unfinished) return at;
         if (how.hold) continue;
-        latest_ = rows.ts[at + n - 1];
-        for (auto& engine : engines_) engine->advance(latest_);
-        if (!rests_when_told_ && static_cast<size_t>(seen_) % block_rows == 0) sweep(latest_);
-        if (how.enough != Engine::endless && engines_[0]->output().size() >= how.enough) return at + n;
+        pass_time(rows.ts[at - 1]);
+        if (how.enough != Engine::endless && engines_[0]->output().size() >= how.enough) return at;
     }
     return to;
 }
 
-// Mark the rows of a block that must be looked up in a table: of those taken, one concerns an engine.
+Session::Stop Session::push_block(const TakenRows& rows, const Block& block, const Pushing& how) {
+    uint32_t pattern[block_rows];
+    const int64_t before =
+        rows.places == nullptr ? seen_ - static_cast<int64_t>(block.at) : taken_ - static_cast<int64_t>(block.first);
+    for (auto& engine : engines_) engine->expect(rows.batch, block.first, how.hold ? -1 : before, how.last);
+    classifier_.classify(rows.batch, block.first, block.size, pattern);
+    Stop stopped{block.n, false};
+    for (auto& table : tables_) {
+        if (table->engines.empty()) continue;
+        stopped = push_to_table(*table, rows, block, pattern, how);
+        if (stopped.unfinished) return stopped;
+    }
+    taken_ += static_cast<int64_t>(block.size);
+    return stopped;
+}
+
+void Session::pass_time(int64_t time) {
+    latest_ = time;
+    for (auto& engine : engines_) engine->advance(time);
+    if (!rests_when_told_ && at_block_end()) sweep(time);
+}
+
 void Session::find_wanted(KeyTable& table, const TakenRows& rows, const Block& block, const uint32_t* pattern,
                           uint8_t* wanted) const {
     const bool counts = table.counts || rows.batch.positions();
@@ -165,46 +168,74 @@ void Session::find_wanted(KeyTable& table, const TakenRows& rows, const Block& b
     }
 }
 
-// Pass the events of a block to the engines of a table.
-Session::Stop Session::push_block(KeyTable& table, const TakenRows& rows, const Block& block, const uint32_t* pattern,
-                                  const Pushing& how) {
+Session::Stop Session::push_to_table(KeyTable& table, const TakenRows& rows, const Block& block,
+                                     const uint32_t* pattern, const Pushing& how) {
     uint32_t partition[block_rows];
     uint8_t wanted[block_rows];
     const Batch& batch = rows.batch;
-    const bool positions = batch.positions();
-    table.numbers = table.numbers || positions;
-    const std::span<Engine* const> engines = table.engines;
+    table.numbers = table.numbers || batch.positions();
     find_wanted(table, rows, block, pattern, wanted);
-    Partitions& partitions = table.partitions;
-    const size_t n = block.size;
-    if (!bounded_) partitions.find(batch, block.first, n, wanted, partition);
+    const BlockOfTable events{table, rows, block, pattern, partition, how};
+    if (bounded_) return push_bounded(events, wanted);
+    table.partitions.find(batch, block.first, block.size, wanted, partition);
     // With many partitions, each event would wait for memory several times.
     const auto fetches = [](const Engine* engine) { return engine->fetches(); };
-    const bool far = !bounded_ && partitions.size() >= many_partitions && std::ranges::any_of(engines, fetches);
+    if (table.partitions.size() >= many_partitions && std::ranges::any_of(table.engines, fetches))
+        return push_fetching(events);
+    // Where positions count, few of the events may concern an engine.
+    if ((table.counts || batch.positions()) && table.engines.size() == 1) return push_sparse(events);
+    return push_each(events, [](size_t i) { return i; });
+}
+
+Session::Stop Session::push_bounded(const BlockOfTable& events, const uint8_t* wanted) {
+    return push_each(events, [&](size_t i) {
+        const size_t row = events.block.first + i;
+        events.partition[i] = wanted[i] == 0 ? NIL : find_bounded(events.table, events.rows.batch, row);
+        return i;
+    });
+}
+
+Session::Stop Session::push_fetching(const BlockOfTable& events) {
     const auto fetch = [&](size_t row, uint32_t hop) {
-        if (row >= n || partition[row] == NIL) return;
-        for (Engine* engine : engines) {
-            if (engine->takes(pattern[row], partition[row])) engine->fetch(partition[row], hop);
+        if (row >= events.block.size || events.partition[row] == NIL) return;
+        for (Engine* engine : events.table.engines) {
+            if (engine->takes(events.pattern[row], events.partition[row])) engine->fetch(events.partition[row], hop);
         }
     };
-    for (uint32_t hop = 0; far && hop < Engine::hops; ++hop) {
+    for (uint32_t hop = 0; hop < Engine::hops; ++hop) {
         for (size_t row = 0; row < ahead(hop); ++row) fetch(row, hop);
     }
-    // Where positions count, few of the events may concern an engine.
-    const bool few = (table.counts || positions) && !bounded_ && !far && engines.size() == 1;
-    const bool plain = !few && !far && !bounded_;
-    const int64_t arrivals = arrived();
-    // How many of the first rows of the block are matched again.
-    const auto came = [&, again_until = std::max(block.at, how.again)](size_t count) {
-        return std::min(block.at + count, again_until) - block.at;
-    };
-    for (size_t i = 0; i < n; ++i) {
-        if (!plain) {
-            if (few) i = pass_over(partitions, *engines[0], {pattern, n}, partition, i);
-            if (i == n) break;
-            for (uint32_t hop = 0; far && hop < Engine::hops; ++hop) fetch(i + ahead(hop), hop);
-            if (bounded_) partition[i] = wanted[i] == 0 ? NIL : find_bounded(table, batch, block.first + i);
+    return push_each(events, [&](size_t i) {
+        for (uint32_t hop = 0; hop < Engine::hops; ++hop) fetch(i + ahead(hop), hop);
+        return i;
+    });
+}
+
+Session::Stop Session::push_sparse(const BlockOfTable& events) {
+    const Engine& engine = *events.table.engines[0];
+    return push_each(events, [&](size_t i) {
+        int64_t* positions = events.table.partitions.positions.data();
+        for (; i < events.block.size; ++i) {
+            const uint32_t p = events.partition[i];
+            if (p == NIL) continue;
+            if (engine.takes(events.pattern[i], p)) break;
+            ++positions[p];
         }
+        return i;
+    });
+}
+
+template <class Next>
+Session::Stop Session::push_each(const BlockOfTable& events, Next&& next) {
+    const auto& [table, rows, block, pattern, partition, how] = events;
+    const Batch& batch = rows.batch;
+    Partitions& partitions = table.partitions;
+    const std::span<Engine* const> engines = table.engines;
+    const bool positions = batch.positions();
+    const int64_t arrivals = arrived();
+    for (size_t i = 0; i < block.size; ++i) {
+        i = next(i);
+        if (i == block.size) break;
         const uint32_t p = partition[i];
         if (p == NIL) continue;
         const size_t row = block.first + i;
@@ -216,7 +247,7 @@ Session::Stop Session::push_block(KeyTable& table, const TakenRows& rows, const 
             const int64_t id = batch.ids != nullptr ? batch.ids[row]
                                : positions          ? position
                                                     : batch.first_id + static_cast<int64_t>(row);
-            engine->arrived = arrivals + static_cast<int64_t>(offset + 1 - came(offset + 1));
+            engine->arrived = arrivals + static_cast<int64_t>(offset + 1 - block.repeated(offset + 1, how.again));
             engine->again = row < how.again;
             engine->event(p, {batch.ts[row], engine->tables().strict ? seen_ + static_cast<int64_t>(offset) : position,
                               id, pattern[i], &batch, row});
@@ -231,19 +262,6 @@ Session::Stop Session::push_block(KeyTable& table, const TakenRows& rows, const 
         if (full) return {offset + 1, false};
     }
     return {block.n, false};
-}
-
-// Return the first of some events, from event `i` on, that an engine takes, or their number. Count those before it.
-size_t Session::pass_over(Partitions& partitions, const Engine& engine, std::span<const uint32_t> patterns,
-                          const uint32_t* partition, size_t i) {
-    int64_t* positions = partitions.positions.data();
-    for (; i < patterns.size(); ++i) {
-        const uint32_t p = partition[i];
-        if (p == NIL) continue;
-        if (engine.takes(patterns[i], p)) break;
-        ++positions[p];
-    }
-    return i;
 }
 
 void Session::reset(const Batch& batch, size_t rows) {
@@ -315,8 +333,6 @@ void Session::forget_idle(KeyTable& table, int64_t clock) {
     });
 }
 
-// Make room for another key: remove the eighth of the partitions whose last event is oldest. Without a window in time,
-// partitions are never idle.
 void Session::give_up_oldest(KeyTable& table, int64_t clock) {
     std::vector<int64_t> seen;
     const auto last = [&](uint32_t p) {
@@ -340,7 +356,6 @@ void Session::give_up_oldest(KeyTable& table, int64_t clock) {
     });
 }
 
-// Return the partition of a row, or NIL if there is no room for its key.
 uint32_t Session::find_bounded(KeyTable& table, const Batch& batch, size_t row) {
     const int64_t now = batch.ts[row];
     bool gave_up = false;
@@ -353,14 +368,14 @@ uint32_t Session::find_bounded(KeyTable& table, const Batch& batch, size_t row) 
     };
     bool has = room();
     // Partitions are only scanned after a proportional number of skipped events, which bounds the cost.
-    if (!has && table.turned_away >= int64_t{table.partitions.size()} / 4) {
+    if (!has && table.refused >= int64_t{table.partitions.size()} / 4) {
         forget_idle(table, now);
         if (!table.timed && !table.numbers) give_up_oldest(table, now);
-        table.turned_away = 0;
+        table.refused = 0;
         has = room();
     }
     if (has) return table.partitions.find(batch, row);
-    ++table.turned_away;
+    ++table.refused;
     for (Engine* engine : table.engines) engine->passed_over();
     return NIL;
 }

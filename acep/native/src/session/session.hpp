@@ -1,6 +1,7 @@
 // A session: several plans over one stream in one pass, with shared columns, event classes and partition tables.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -13,8 +14,10 @@
 
 namespace acep {
 
+// Several plans over one stream. Engines are added first, then batches are pushed, and the stream is ended.
 class Session {
 public:
+    // The partitions by some key columns, and the engines of the plans with this key.
     struct KeyTable {
         Partitions partitions;
         bool counts;  // positions in it matter: every event is looked up
@@ -23,7 +26,7 @@ public:
         bool numbers = false;  // an id is a position: idle partitions must be kept
         int64_t span = 0;  // the longest window
         size_t kept = 0;  // partitions when idle ones were last forgotten, if not all windows are in time
-        int64_t turned_away = 0;  // events skipped for lack of room since idle partitions were last forgotten
+        int64_t refused = 0;  // events skipped for lack of room since idle partitions were last forgotten
     };
 
     Session(Texts& texts, std::vector<BlockProgram> programs, std::vector<EventClass> classes, size_t columns,
@@ -35,8 +38,11 @@ public:
     void change(Engine& engine, Tables tables, std::vector<BlockProgram> programs, std::vector<EventClass> classes);
     // The same, with tables that an engine takes in addition (Engine::extend).
     void extend(Engine& engine, Tables tables, std::vector<BlockProgram> programs, std::vector<EventClass> classes);
+    // Return what finds the patterns of events.
     EventClassifier& front() { return classifier_; }
+    // Return the partitions of a key table.
     Partitions& partitions(size_t key_table) { return tables_.at(key_table)->partitions; }
+    // Return the number of key tables.
     size_t key_tables() const { return tables_.size(); }
 
     // Process rows [from, to) of a batch of events in stream order, which may be pushed in several parts. All columns
@@ -107,6 +113,9 @@ private:
     // Rows [at, at + n) of the stream's batch, of which those from `first` on, `size` in all, are taken.
     struct Block {
         size_t at, n, first, size;
+
+        // Return how many of the first `count` rows are matched again, as the first `again` rows of the batch are.
+        size_t repeated(size_t count, size_t again) const { return std::min(at + count, std::max(at, again)) - at; }
     };
     // Where the session stopped: behind how many rows of a block. `unfinished`: matches of the next one are yet to come.
     struct Stop {
@@ -114,21 +123,55 @@ private:
         bool unfinished;
     };
 
+    // A block as a key table sees it: the pattern and the partition (NIL: the table has no need of it) of each row taken.
+    struct BlockOfTable {
+        KeyTable& table;
+        const TakenRows& rows;
+        const Block& block;
+        const uint32_t* pattern;
+        uint32_t* partition;
+        const Pushing& how;
+    };
+
+    // Process rows [from, to) of the stream's batch, of which some are taken: see the public `push`.
     size_t push(const TakenRows& rows, size_t from, size_t to, const Pushing& how);
-    Stop push_block(KeyTable& table, const TakenRows& rows, const Block& block, const uint32_t* pattern,
-                    const Pushing& how);
+    // Pass the events of a block to all engines. Return where they stopped: behind the block, unless one is full.
+    Stop push_block(const TakenRows& rows, const Block& block, const Pushing& how);
+    // Let all engines know that the stream has reached a time; at the end of a block, forget idle partitions.
+    void pass_time(int64_t time);
+    // Mark the rows of a block that must be looked up in a table: of those taken, one concerns an engine.
     void find_wanted(KeyTable& table, const TakenRows& rows, const Block& block, const uint32_t* pattern,
                      uint8_t* wanted) const;
+    // Pass the events of a block to the engines of a table, in the way that its size and the budget ask for.
+    Stop push_to_table(KeyTable& table, const TakenRows& rows, const Block& block, const uint32_t* pattern,
+                       const Pushing& how);
+    // Pass events under a bound on memory: the partition of each is found, or refused, only when it comes.
+    Stop push_bounded(const BlockOfTable& events, const uint8_t* wanted);
+    // Pass events, and load what later ones will need into the processor's cache.
+    Stop push_fetching(const BlockOfTable& events);
+    // Pass the events that the only engine takes; of the others, only the positions are counted.
+    Stop push_sparse(const BlockOfTable& events);
+    // Pass events to the engines of a table. `next` prepares event i, and returns the first from it on to be passed.
+    template <class Next>
+    Stop push_each(const BlockOfTable& events, Next&& next);
+    // Throw std::invalid_argument unless all engines can change their plan.
     void check_changes() const;
+    // Classify events by other programs and classes from now on.
     void classify_by(std::vector<BlockProgram> programs, std::vector<EventClass> classes);
+    // Write or read what the session itself keeps: positions in the stream, and partitions.
     static void fields(auto& self, auto& archive);
-    static size_t pass_over(Partitions& partitions, const Engine& engine, std::span<const uint32_t> patterns,
-                            const uint32_t* partition, size_t i);
+    // Forget idle partitions: of windows in time once a window has passed, else once there are many more.
     void sweep(int64_t clock);
+    // Return the least time or position of an event that may still come in a partition: see `Engine::idle`.
     int64_t soonest(const KeyTable& table, const Engine& engine, uint32_t partition, int64_t clock) const;
+    // Forget the partitions of a table that all its engines find idle.
     void forget_idle(KeyTable& table, int64_t clock);
+    // Forget what a partition holds, so that its events can be pushed again.
     static void reset(KeyTable& table, uint32_t partition);
+    // Make room for another key: remove the eighth of the partitions whose last event is oldest. Without a window
+    // in time, partitions are never idle.
     void give_up_oldest(KeyTable& table, int64_t clock);
+    // Return the partition of a row, or NIL if there is no room for its key.
     uint32_t find_bounded(KeyTable& table, const Batch& batch, size_t row);
 
     EventClassifier classifier_;

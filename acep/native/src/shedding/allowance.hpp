@@ -6,6 +6,7 @@
 
 namespace acep {
 
+// The touches that a budget grants: a rate from event `since` on, after a sum granted before it.
 struct Allowance {
     double rate = -1;  // touches per event; negative: unlimited
     double granted = 0;  // touches granted up to event `since`
@@ -20,13 +21,13 @@ struct Allowance {
 
 // The numbers by which the utility threshold follows the touches that are spent.
 struct ThresholdPace {
-    int64_t paced = 0, spent = 0;  // events, and touches spent, when it was last updated
-    int64_t lent = 0;  // touches of the shadow sample at that time
+    int64_t events = 0, spent = 0;  // events, and touches spent, when it was last updated
+    int64_t sampled = 0;  // touches of the shadow sample at that time
     double step = 4;  // buckets by which the threshold rises if no budget is left
     double surge = 0;  // part of the threshold that was added in such rises, and decays
     double mean = 0;  // recent touches per event, without the shadow sample
-    double lent_mean = 0;  // recent touches per event in the shadow sample
-    int64_t denied = 0;  // touches denied since it was last updated
+    double sample_mean = 0;  // recent touches per event in the shadow sample
+    int64_t shortfall = 0;  // touches for which no budget was left since it was last updated
     bool calm = false;  // nothing needs to be dropped for some time
 };
 

@@ -9,13 +9,14 @@
 
 namespace acep {
 
+// An engine whose touches can be limited: an event that would exceed the limit is not processed.
 class BoundedEngine : public Engine {
 public:
     using Engine::Engine;
 
-    // The most touches in all: an event that would exceed it is not processed, and `denied` is set.
+    // The most touches in all: an event that would exceed it is not processed, and `over_limit` is set.
     int64_t limit = std::numeric_limits<int64_t>::max();
-    bool denied = false;
+    bool over_limit = false;
 
     int64_t match_points = 0;  // found, counted per partition
 
@@ -28,8 +29,8 @@ protected:
     bool suffices(size_t most, Needs&& needs) {
         if (work_.touches <= limit - static_cast<int64_t>(most)) [[likely]]
             return true;
-        denied = work_.touches + needs() > limit;
-        return !denied;
+        over_limit = work_.touches + needs() > limit;
+        return !over_limit;
     }
 };
 

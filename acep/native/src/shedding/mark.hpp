@@ -5,6 +5,7 @@
 
 namespace acep {
 
+// What shedding knows of a partial match, in its last slot.
 struct Mark {
     // Values in place of a trajectory number: the partial match is not logged; it is to be logged without a parent.
     static constexpr uint32_t unlogged = 0xFFFFFFFFu, fresh = 0xFFFFFFFEu;
@@ -16,12 +17,14 @@ struct Mark {
     uint8_t feature = 128;  // 128 plus the buckets that its registers add
     uint8_t chance = 0;  // a random number, 0 .. most_chance
     bool decided = false;  // it was admitted before it was made
-    bool put_off = false;  // the buckets that its registers add are not computed yet
+    bool deferred = false;  // `feature` is not computed yet
 
+    // Return the mark as a word.
     int64_t word() const {
         return static_cast<int64_t>(uint64_t{trajectory} | uint64_t{birth} << 32 | uint64_t{feature} << 48 |
-                                    uint64_t{chance} << 56 | uint64_t{decided} << 62 | uint64_t{put_off} << 63);
+                                    uint64_t{chance} << 56 | uint64_t{decided} << 62 | uint64_t{deferred} << 63);
     }
+    // Return the mark of a word that `word` returned.
     static Mark of(int64_t word) {
         const auto w = static_cast<uint64_t>(word);
         return {static_cast<uint32_t>(w),
@@ -31,6 +34,7 @@ struct Mark {
                 (w >> 62 & 1) != 0,
                 (w >> 63) != 0};
     }
+    // Return whether the partial match has a trajectory in the log.
     bool logged() const { return trajectory < fresh; }
 };
 

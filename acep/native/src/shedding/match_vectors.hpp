@@ -16,6 +16,7 @@ inline int64_t apart(int64_t now, int64_t then) {
     return static_cast<int64_t>(static_cast<uint64_t>(now) - static_cast<uint64_t>(then));
 }
 
+// The numbers of match vectors, for the sizes that a shedding table sets.
 class MatchVectors {
 public:
     // Take over the sizes of a shedding table, and compute the bounds of the bins once, as they are used very often.

@@ -27,6 +27,7 @@ inline uint64_t key_hash(const Partitions& partitions, const Texts& texts, uint3
     return hash;
 }
 
+// A sampling unit.
 struct SamplingUnitAt {
     int64_t begin;  // the least integer if the unit begins before it
     uint64_t draw;  // a random number below 2^32

@@ -12,6 +12,8 @@ namespace acep {
 // A term of a new partial match's utility: a number computed from its registers, and the utility buckets that are added
 // to the bucket of its match vector, by bin of that number.
 struct Term {
+    // What its number is: a register, the ratio or the difference of two, or a hash: of a register, of the partition's
+    // key, or of a text.
     enum Kind : int64_t { held = 0, ratio = 1, difference = 2, hashed = 3, partition = 4, text = 5 };
     static constexpr uint32_t buckets = 1024;  // of hashed values
     static constexpr size_t few = 16;  // up to so many bounds are searched linearly
@@ -19,23 +21,25 @@ struct Term {
     uint32_t a = 0, b = 0;  // slots
     bool a_floats = false, b_floats = false;
     std::vector<double> bounds;  // rising; unused for hashed values
-    std::vector<float> worth;  // utility buckets by bin; the last one: no number; empty: the number is only logged
+    std::vector<float> utility;  // utility buckets by bin; the last one: no number; empty: the number is only logged
 
     // Return the utility buckets that a number (NaN: none) adds.
     float of(double x) const {
-        if (std::isnan(x)) return worth.back();
-        if (kind >= hashed) return worth[static_cast<size_t>(x)];
+        if (std::isnan(x)) return utility.back();
+        if (kind >= hashed) return utility[static_cast<size_t>(x)];
         size_t bin = 0;
         if (bounds.size() > few) {
             bin = static_cast<size_t>(std::upper_bound(bounds.begin(), bounds.end(), x) - bounds.begin());
         } else {  // without branches
             for (const double bound : bounds) bin += bound <= x ? size_t{1} : size_t{0};
         }
-        return worth[bin];
+        return utility[bin];
     }
 };
 
+// What a policy decides: a bucket for each match vector, and how the partial matches of a list are ranked.
 struct SheddingTable {
+    // Which partial matches of one bucket come first.
     enum Ties : int64_t { newest = 0, oldest = 1, random = 2 };
     static constexpr size_t ages = 16;  // bins of the number of later partial matches: 0, 1, 2 to 3, 4 to 7, ...
     static constexpr int64_t most_level = 254;  // the highest utility bucket of a partial match
@@ -52,7 +56,7 @@ struct SheddingTable {
     int64_t places = 1;  // bins of the time since the oldest start of the partition
     Ties ties = newest;  // which partial matches of one bucket stay
     int64_t noise = 0;  // random buckets added to each partial match and event: 0 .. noise - 1
-    double first_price = 0;  // utility threshold before the first event
+    double first_threshold = 0;  // utility threshold before the first event
     bool clears = false;  // a match point removes all partial matches of its partition that began before it
     uint64_t sample = 0;  // how many starts of 2^32 are logged with all their descendants
     uint64_t shadow = 0;  // how many sampling units of 2^32 are in the shadow sample

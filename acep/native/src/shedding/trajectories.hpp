@@ -9,13 +9,16 @@ namespace acep {
 // The reason why a trajectory ended; an expired one ends with its window.
 enum class EndReason : int64_t { expired = 0, shed = 1, taken = 2, cleared = 3, merged_into = 4 };
 
+// The log, as rows of several kinds.
 struct Trajectories {
     struct Made {  // `age`: number of partial matches made in the parent's list after the parent
         int64_t trajectory, parent, partition, state, error, start, made, feature, age;
     };
+    // The end of a trajectory.
     struct Ended {
         int64_t trajectory, when, how, touches, age;  // touches: for merged_into, the other trajectory instead
     };
+    // A match that a trajectory led to.
     struct Found {
         int64_t parent, partition, when, error, age;
     };
@@ -23,6 +26,7 @@ struct Trajectories {
     // or the time from which data are missing (`lost`); or the end of the unit (`ended`). `begin`: of the unit;
     // `blind`: last start that was not fully followed; `share`: how many of 2^32 units are sampled.
     struct Point {
+        // What a point is.
         enum Kind : int64_t { ended = -2, lost = -1, whole = 0, kept = 1 };
         int64_t partition, begin, when, ts, kind, blind, share;
     };

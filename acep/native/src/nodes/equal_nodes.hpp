@@ -1,4 +1,4 @@
-// The decision when to search for equal partial matches, which the node engine unites (nodes_merging.cpp).
+// Equality of partial matches by their registers, and the decision when to search for equal ones (node_merging.hpp).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace acep {
 
 // Return whether the registers of two rows are equal in the slots of `which`.
-bool same(NodeList& nodes, uint32_t a, NodeList& others, uint32_t b, uint32_t slots, const auto& which) {
+bool equal_registers(NodeList& nodes, uint32_t a, NodeList& others, uint32_t b, uint32_t slots, const auto& which) {
     for (const uint32_t s : which) {
         const uint8_t tag = nodes.tags(s, slots)[a];
         if (tag != others.tags(s, slots)[b]) return false;
@@ -19,7 +19,8 @@ bool same(NodeList& nodes, uint32_t a, NodeList& others, uint32_t b, uint32_t sl
     return true;
 }
 
-uint64_t hashed(NodeList& nodes, uint32_t row, uint64_t hash, uint32_t slots, const auto& which) {
+// Return a hash of the registers of a row in the slots of `which`, and of a word.
+uint64_t hash_registers(NodeList& nodes, uint32_t row, uint64_t hash, uint32_t slots, const auto& which) {
     for (const uint32_t s : which) {
         const uint8_t tag = nodes.tags(s, slots)[row];
         hash = mixed(hash + tag + (tag == value ? static_cast<uint64_t>(nodes.slot(s)[row]) * 3 : 0));
@@ -32,10 +33,11 @@ uint64_t hashed(NodeList& nodes, uint32_t row, uint64_t hash, uint32_t slots, co
 struct Trial {
     static constexpr uint32_t size = 256;
     static constexpr uint32_t most_rest = 16 * size;
-    uint32_t seen = 0, met = 0, rest = 0;
+    uint32_t seen = 0, met = 0, rest = 0;  // rest: partial matches until the next trial
 
     // Return whether the search pauses for one more partial match.
     bool pauses() { return rest != 0 && rest-- != 0; }
+    // End a trial, with a pause if it does not pay.
     void end(bool pays) {
         if (!pays) rest = most_rest;
         seen = met = 0;
@@ -48,22 +50,17 @@ struct Trial {
 };
 
 // The search for an equal partial match of an earlier event.
-struct Likes : Trial {
-    bool possible = false;
+struct EqualNodeSearch : Trial {
+    bool possible = false;  // nodes of different events may be equal
     bool often = false;  // at least 15 in 16 of the last trial found one, so lists may become unsorted for it
     uint32_t joined = 0;  // how many were united with the one found
 
+    // Write or read the numbers.
     static void fields(auto& self, auto& archive) {
         archive.at_most(size - 1, self.seen, self.met, self.joined);
         archive.at_most(most_rest, self.rest);
         archive.at_most(1, self.often);
     }
-};
-
-struct Merging {
-    bool unites = false;  // equal ones are united; else each has one sequence of events
-    std::vector<Likes> likes;  // by state
-    std::vector<Trial> unions;  // by state, under a budget: how many are united; if hardly any, new ones are separate
 };
 
 }  // namespace acep

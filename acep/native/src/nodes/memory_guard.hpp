@@ -1,0 +1,161 @@
+// The node engine under a bound on bytes. Before each event there must be room for the nodes that it makes, or the nodes of
+// least utility in all partitions are given up. Nodes that the event makes beyond that room are not kept.
+//
+// Two numbers of bytes are tracked. *Charged* bytes are a function of the content, with each container at the most that it
+// may reserve, so that decisions do not depend on how the stream is split into batches. *Reserved* bytes are the actual
+// capacity; if they pass the bound, as emptied containers keep their room, the engine shrinks all to their content.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "nodes/node_merging.hpp"
+#include "nodes/node_shedding.hpp"
+#include "nodes/node_store.hpp"
+#include "session/partitions.hpp"
+
+namespace acep {
+
+// Bytes of stored partial matches: the most that their content may take, and the capacity of their containers.
+struct StoredBytes {
+    int64_t charged = 0, reserved = 0;
+
+    StoredBytes& operator+=(const StoredBytes& more) {
+        return *this = {charged + more.charged, reserved + more.reserved};
+    }
+    StoredBytes operator-(const StoredBytes& less) const { return {charged - less.charged, reserved - less.reserved}; }
+};
+
+class MemoryGuard {
+public:
+    // All must outlive it. There is no bound at first. `points_only`: only match points are asked for.
+    MemoryGuard(const Tables& tables, NodeStore& store, const Arena& arena, const FrameStore& frames,
+                const Partitions& partitions, const NodeShedding& shedding, const NodeMerging& merging,
+                bool points_only)
+        : tables_(tables),
+          store_(store),
+          arena_(arena),
+          frames_(frames),
+          partitions_(partitions),
+          shedding_(shedding),
+          merging_(merging),
+          points_only_(points_only) {}
+
+    // Return whether there is a bound. Then decisions depend on the bytes that the content may take, not on the capacity
+    // that happens to be reserved.
+    bool is_bounded() const { return bound_ >= 0; }
+    // Bound the bytes from now on, including the partitions, and give up nodes for it. Nodes are shed already.
+    void set_bound(int64_t bytes);
+    // Return whether some bytes exceed the bound, and so all must be shrunk.
+    bool exceeds(int64_t bytes) const { return bytes > bound_; }
+    // Note that so many bytes are held, to know the most.
+    void note_bytes(int64_t bytes) { peak_ = std::max(peak_, bytes); }
+    // Return the most bytes that were held.
+    int64_t peak() const { return peak_; }
+    // Return the least bound that leaves room for the containers of one partition.
+    int64_t least_bound() const;
+
+    // Return the bytes of the nodes of a partition.
+    StoredBytes bytes_of(const PartitionNodes& part) const;
+    // Return those of all partitions, as last counted.
+    StoredBytes stored_bytes() const { return stored_; }
+    // Count the bytes of all nodes anew.
+    void recount();
+    // Note that the bytes of nodes have changed: `before` is what those of `part` were.
+    void update(const PartitionNodes& part, const StoredBytes& before) { stored_ += bytes_of(part) - before; }
+    // Note that only the charged bytes have changed, as emptied lists keep their room.
+    void update_charged(const PartitionNodes& part, const StoredBytes& before) {
+        stored_.charged += bytes_of(part).charged - before.charged;
+    }
+    // Note that the nodes of a partition are gone.
+    void remove(const PartitionNodes& part) { stored_ = stored_ - bytes_of(part); }
+
+    // Before event number `number`, free what has expired, and give up nodes if little room is left.
+    void free_for_event(int64_t clock, int64_t number);
+    // Return whether there is room for one more node of the current event, both while it is made and in its list; if so,
+    // it is charged.
+    bool has_room_for(const Arc& arc);
+    // Return whether there is room for one more partition, after `free_for_event`.
+    bool has_room_for_partition() const;
+    // End an event: what it made is stored. Return whether it made so many nodes that their buffers must be freed.
+    bool end_event();
+
+    // Begin the matches of an event, before which so many matches were written.
+    void begin_matches(size_t written) { matches_before_ = written; }
+    // Return whether one more match of `length` events may be written, where so many are: in each stretch of events as
+    // many as fit, and one per match point. If so, it is charged.
+    bool may_write(size_t length, size_t written);
+    // Return the most bytes of matches in a stretch of events.
+    int64_t matches_peak() const { return matches_peak_; }
+
+    // Give up all nodes of a partition.
+    void give_up_partition(uint32_t partition, int64_t clock);
+    // Return whether nodes were given up since the last call.
+    bool take_gave_up() { return std::exchange(gave_up_, false); }
+
+    // Write or read what was written in the current stretch, and when nodes are given up next.
+    static void fields(auto& self, auto& archive) {
+        int64_t next = self.give_up_above_;
+        archive.within(0, most_positions, next, self.peak_, self.matches_bytes_, self.stretch_);
+        if constexpr (std::remove_cvref_t<decltype(archive)>::reads) {
+            self.give_up_above_ = std::min(self.give_up_above_, next);
+        }
+    }
+    // Free the buffers.
+    void release() {
+        std::vector<float>().swap(scores_);
+        std::vector<float>().swap(best_);
+        std::vector<uint8_t>().swap(is_dropped_);
+    }
+    // Return the bytes of its buffers.
+    int64_t bytes() const { return heap_bytes(scores_, best_, is_dropped_); }
+
+private:
+    // Return the bytes of a node in its list.
+    int64_t node_bytes(uint32_t state) const { return 24 + 9 * int64_t{tables_.states[state].slots}; }
+    // Return those of a node before it is in its list, with its arc and its share of the table of equal nodes.
+    int64_t new_node_bytes(uint32_t state) const { return 2 * (node_bytes(state) + 13) + 16; }
+    // Return the charged bytes of a list.
+    int64_t list_bytes(const NodeList& list, uint32_t state) const;
+    // Return all charged bytes.
+    int64_t charged() const;
+    // Give up nodes until three quarters of the pool are taken.
+    void give_up(int64_t clock);
+    // Return which part of their bytes nodes and what they reach may keep, so that `target` is charged in all; negative if
+    // there are no nodes.
+    double share_to_keep(int64_t target);
+    // Keep a share of all nodes, those of highest utility. Shadow-sampled partitions may take a quarter of it as a whole.
+    void keep_best(double share, int64_t clock);
+    // Give up shadow-sampled partitions beyond a number of nodes.
+    void limit_shadow(size_t room, int64_t clock);
+    // Keep the `wanted` nodes of highest score, in the order of `scores_`.
+    void keep_highest(size_t wanted, int64_t clock);
+
+    const Tables& tables_;
+    NodeStore& store_;
+    const Arena& arena_;
+    const FrameStore& frames_;
+    const Partitions& partitions_;
+    const NodeShedding& shedding_;
+    const NodeMerging& merging_;
+    const bool points_only_;
+
+    int64_t bound_ = -1;  // bytes; -1: none
+    int64_t pool_ = 0;  // part of it for stored partial matches
+    int64_t most_new_ = 0;  // part of it for the partial matches of one event before they are stored
+    int64_t give_up_above_ = 0;  // charged bytes above which partial matches are given up
+    StoredBytes stored_;  // of all partitions
+    int64_t coming_ = 0, coming_new_ = 0;  // bytes that the current event takes once stored, and before
+    int64_t most_matches_ = 0;  // bytes of matches in a stretch of events; beyond it a match point gives one match
+    int64_t matches_bytes_ = 0, stretch_ = 0;  // bytes in the current stretch, and its number
+    int64_t matches_peak_ = 0;
+    size_t matches_before_ = 0;  // matches before those of the current event
+    int64_t peak_ = 0;
+    bool gave_up_ = false;
+    std::vector<float> scores_, best_;  // of all partial matches, to choose among them
+    std::vector<uint8_t> is_dropped_;  // by row of a list
+};
+
+}  // namespace acep
