@@ -22,7 +22,7 @@ from acep.runtime.match_blocks import blocks_of
 from acep.shedding.event_utility import CELLS, EventUtility, bin_values, is_sheddable, numeric_attributes
 from acep.training.match_points import Ints, Partitions, points_of, recall_of
 
-__all__ = ["bindable", "learn_event_utility"]
+__all__ = ["learn_event_utility", "select_bindable"]
 
 LEARNED_SHARE = 0.6  # share of the events to learn from before orders are tried on the others
 SHARES = (0.0625, 0.125, 0.25, 0.375, 0.5, 0.75)  # shares of the events that are kept in trials
@@ -48,7 +48,7 @@ def learn_event_utility(plan: Plan, engine: str, table: pa.Table) -> EventUtilit
     if not is_sheddable(plan) or schema.type is None or not columns <= set(table.column_names):
         return None
     by_time = [(name, "ascending") for name in (schema.ts, schema.seq) if name is not None]
-    table = bindable(plan, table).sort_by(by_time)
+    table = select_bindable(plan, table).sort_by(by_time)
     border = int(LEARNED_SHARE * len(table))
     past, trial = table.slice(0, border), table.slice(border)
     is_bound, points = _mark_bound(plan, past)
@@ -119,7 +119,7 @@ def _orders(plan: Plan, table: pa.Table, is_bound: Bools) -> Iterator[EventUtili
         yield replace(plain, order=tuple(order.tolist()), events=tuple((events / events.sum()).tolist()))
 
 
-def bindable(plan: Plan, table: pa.Table) -> pa.Table:
+def select_bindable(plan: Plan, table: pa.Table) -> pa.Table:
     """Return the events whose types the plan can bind."""
     types_asked = {name for letter in plan.automaton.letters for name in letter.types}
     if not all(letter.types for letter in plan.automaton.letters):

@@ -32,7 +32,7 @@ from acep.tuning.count_text import GREATEST, count_text, number_text, table_line
 from acep.tuning.first_matches import first_matches
 from acep.tuning.replay import Meter, measure_fit, replay
 from acep.tuning.sample import draw
-from acep.tuning.windows import shorter
+from acep.tuning.windows import shorten_window
 
 __all__ = ["MANY_MATCHES", "Fewer", "ManyMatches", "Spread", "many_matches", "why_many"]
 
@@ -213,7 +213,7 @@ def _changes(table: pa.Table, query: Query, plan: Plan, columns: Mapping[str, An
             yield with_partition(query, name), replace(query, ties=(*query.ties, name))
     for part in SHORTER if query.within is not None else ():
         assert query.within is not None
-        within = shorter(query.within, part)
+        within = shorten_window(query.within, part)
         if within is not None:
             yield f"WITHIN {window_text(within)}", replace(query, within=within)
     if query.errors:

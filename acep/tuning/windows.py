@@ -17,7 +17,7 @@ from acep.tuning.curve import interval
 from acep.tuning.replay import Meter, SampleRun, measure_fit, replay
 from acep.tuning.trials import CHOOSING
 
-__all__ = ["WindowCost", "WindowTrial", "cheapest_window", "shorter", "window_costs", "window_trials"]
+__all__ = ["WindowCost", "WindowTrial", "cheapest_window", "shorten_window", "window_costs", "window_trials"]
 
 PARTS = (Fraction(3, 4), Fraction(1, 2), Fraction(1, 4), Fraction(1, 8))
 """The windows that are tried, in parts of the window."""
@@ -64,7 +64,7 @@ def window_costs(
         return
     touches = max(meter.limit // COST_SHARE, 1)
     for part in COST_PARTS:
-        shorter_window = shorter(query.within, part)
+        shorter_window = shorten_window(query.within, part)
         if shorter_window is None:
             return
         name, shortened = f"WITHIN {window_text(shorter_window)}", replace(query, within=shorter_window)
@@ -89,7 +89,7 @@ def window_trials(
     if query.within is None or query.graph is not None or plan.sources:
         return
     for part in PARTS:
-        shorter_window = shorter(query.within, part)
+        shorter_window = shorten_window(query.within, part)
         if shorter_window is None:
             return
         if not meter.affords(exact.touches, f"WITHIN {window_text(shorter_window)}"):
@@ -100,11 +100,11 @@ def window_trials(
         yield WindowTrial(window_text(shorter_window), run.work, recall, bundle_recall, low, high)
 
 
-def shorter(window: Within, part: Fraction) -> Within | None:
+def shorten_window(window: Within, part: Fraction) -> Within | None:
     """Return a part of a window, in whole events or ticks; ``None`` if nothing is left.
 
-    >>> shorter(Within(Fraction(5), "events"), Fraction(1, 2)), shorter(Within(Fraction(1), "events"), Fraction(1, 2))
-    (Within(amount=Fraction(2, 1), unit='events'), None)
+    >>> [shorten_window(Within(Fraction(n), "events"), Fraction(1, 2)) for n in (5, 1)]
+    [Within(amount=Fraction(2, 1), unit='events'), None]
     """
     amount = window.amount * part
     if window.unit != "ns":

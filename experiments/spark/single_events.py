@@ -20,7 +20,7 @@ import pyarrow as pa
 import acep
 from acep.native.compiled import choose_engine
 from acep.runtime.executors import bounded_engine
-from acep.training.events import bindable, learn_event_utility
+from acep.training.events import learn_event_utility, select_bindable
 from experiments.machine import describe_machine
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import OVERLOADS
@@ -53,7 +53,7 @@ def measure_shares(workload: Overload) -> list[Single]:
     utility = learn_event_utility(plan, bounded_engine(choose_engine(plan, "native")), stream.events.slice(0, half))
     if utility is None:
         return [Single(workload.name, workload.file, share, False, 0.0, 0.0) for share in SHARES]
-    later, types = bindable(plan, stream.events.slice(half)), plan.schema.type
+    later, types = select_bindable(plan, stream.events.slice(half)), plan.schema.type
     assert types is not None
     cells, all_points = utility.cells(later, later[types]), stream.points(acep.match(later, workload.query))
     events, results = np.bincount(cells, minlength=len(utility.order)) + 1e-6, []

@@ -26,10 +26,10 @@ WITHIN_SUCCESS = (0.1, 0.25, 0.5, 0.75, 0.9)
 def candidates(context: PolicyContext) -> tuple[tuple[Term, ...], ...]:
     """Return by state the terms to log: each number, the ratio or difference of any two of one column, text hashes, and
     the partition."""
-    return tuple(_of_state(context, state) for state in range(context.states))
+    return tuple(_candidates_of_state(context, state) for state in range(context.states))
 
 
-def _of_state(context: PolicyContext, state: int) -> tuple[Term, ...]:
+def _candidates_of_state(context: PolicyContext, state: int) -> tuple[Term, ...]:
     if state == 0:
         return ()
     terms = [Term(TermKind.PARTITION)] if context.keyed else []

@@ -103,8 +103,8 @@ class Contemporaries:
         _, time = np.unique(np.concatenate([moments.made_at, moments.until, leads.left]), return_inverse=True)
         begin, end, left = np.split(time, [len(self), 2 * len(self)])
         x = leads.of[lead_rows]
-        n_others = _live(group, begin, end, group[x], begin[x]) - 1
-        n_same = _live(group_target, begin[leads.of], left, group_target[lead_rows], begin[x]) - 1
+        n_others = _count_live(group, begin, end, group[x], begin[x]) - 1
+        n_same = _count_live(group_target, begin[leads.of], left, group_target[lead_rows], begin[x]) - 1
         has_others = n_others > 0
         share = n_same[has_others] / n_others[has_others]
         weight, state = moments.weight[x[has_others]], moments.state[x[has_others]]
@@ -136,7 +136,7 @@ class Contemporaries:
         return contemporaries
 
 
-def _live(group: Ints, begin: Ints, end: Ints, queried_group: Ints, time: Ints) -> Ints:
+def _count_live(group: Ints, begin: Ints, end: Ints, queried_group: Ints, time: Ints) -> Ints:
     """Return how many intervals of a group contain a time, ends included; times are ranks."""
     width = max(int(begin.max(initial=0)), int(end.max(initial=0)), int(time.max(initial=0))) + 2
     begins, ends = np.sort(group * width + begin), np.sort(group * width + end)

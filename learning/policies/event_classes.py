@@ -9,13 +9,13 @@ from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import STEPS, Bytes
 from acep.learning.trajectories.match_vectors import Floats, Grid, Ints
 
-__all__ = ["ENOUGH", "NOISE", "admission_of", "by_place", "makers", "place_of", "plus", "takers"]
+__all__ = ["ENOUGH", "NOISE", "add_faded", "admission_of", "makers", "place_of", "sum_by_place", "takers"]
 
 ENOUGH = 20.0  # least number of successes to learn from
 NOISE = 2 * STEPS  # so that not all events of a class and place are shed at once
 
 
-def plus(sums: Table, forget: float, added: Table) -> Table:
+def add_faded(sums: Table, forget: float, added: Table) -> Table:
     """Add ``added`` to sums that fade by ``forget``."""
     return {name: forget * total + added[name] for name, total in sums.items()}
 
@@ -43,7 +43,7 @@ def place_of(grid: Grid, start: Ints, now: Ints) -> Ints:
     return grid.windows - 1 - grid.remaining(start, now)
 
 
-def by_place(grid: Grid, place: Ints, likely: Floats) -> Floats:
+def sum_by_place(grid: Grid, place: Ints, likely: Floats) -> Floats:
     """Return the sums of shares (float64[n, classes]) by class and place."""
     return np.array([np.bincount(place, shares, grid.windows) for shares in likely.T])
 

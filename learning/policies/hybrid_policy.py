@@ -13,9 +13,18 @@ import numpy as np
 
 from acep.learning.estimation.utility import Sums, chances
 from acep.learning.policies.counting import Scheme, Table
-from acep.learning.policies.event_classes import ENOUGH, NOISE, admission_of, by_place, makers, place_of, plus, takers
+from acep.learning.policies.event_classes import (
+    ENOUGH,
+    NOISE,
+    add_faded,
+    admission_of,
+    makers,
+    place_of,
+    sum_by_place,
+    takers,
+)
 from acep.learning.policies.exploration import FinishedTrajectories
-from acep.learning.policies.state_policy import BINS, no_nodes, of_nodes
+from acep.learning.policies.state_policy import BINS, add_sums, empty_vector_sums
 from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import SheddingTable, as_utility_buckets
 from acep.learning.trajectories.match_vectors import Grid
@@ -25,17 +34,20 @@ __all__ = ["HYBRID"]
 NODES = ("visits", "contributed", "consumed", "own")
 
 
-def _waiting(context: PolicyContext) -> Grid:
+def _grid(context: PolicyContext) -> Grid:
     return context.grid(windows=BINS, waits=4)
 
 
-def _no_both(context: PolicyContext, grid: Grid) -> Table:
+def _empty_sums(context: PolicyContext, grid: Grid) -> Table:
     classes = max(context.classes, 1)
     sizes = {"born": grid.vectors, "won": grid.windows}
-    return {**no_nodes(NODES, context, grid), **{name: np.zeros((classes, size)) for name, size in sizes.items()}}
+    return {
+        **empty_vector_sums(NODES, context, grid),
+        **{name: np.zeros((classes, size)) for name, size in sizes.items()},
+    }
 
 
-def _of_both(context: PolicyContext, grid: Grid, sums: Table, finished: FinishedTrajectories, forget: float) -> Table:
+def _add_sums(context: PolicyContext, grid: Grid, sums: Table, finished: FinishedTrajectories, forget: float) -> Table:
     """Add by event class the partial matches made (``born``, by vector), and the targets ``won``, by place."""
     trajectories, reached = finished.trajectories, finished.reached
     partials = trajectories.made
@@ -53,13 +65,13 @@ def _of_both(context: PolicyContext, grid: Grid, sums: Table, finished: Finished
     ends = np.flatnonzero((last >= 0) & trajectories.found.first)
     last, when = last[ends], trajectories.found.when[ends]
     ending = takers(context)[partials.state[last]] * partials.weight[last][:, None]
-    won = by_place(grid, place_of(grid, partials.start[row], partials.made[row]), likely[row])
-    added = {"born": born, "won": won + by_place(grid, place_of(grid, partials.start[last], when), ending)}
-    nodes = of_nodes(context, grid, {name: sums[name] for name in NODES}, finished, forget)
-    return {**nodes, **plus({name: sums[name] for name in added}, forget, added)}
+    won = sum_by_place(grid, place_of(grid, partials.start[row], partials.made[row]), likely[row])
+    added = {"born": born, "won": won + sum_by_place(grid, place_of(grid, partials.start[last], when), ending)}
+    nodes = add_sums(context, grid, {name: sums[name] for name in NODES}, finished, forget)
+    return {**nodes, **add_faded({name: sums[name] for name in added}, forget, added)}
 
 
-def _by_both(context: PolicyContext, grid: Grid, sums: Table) -> SheddingTable | None:
+def _score(context: PolicyContext, grid: Grid, sums: Table) -> SheddingTable | None:
     if sums["contributed"].sum() < ENOUGH:
         return None
     gain, cost = chances(grid, Sums(sums["visits"], sums["contributed"], sums["consumed"]))
@@ -67,8 +79,8 @@ def _by_both(context: PolicyContext, grid: Grid, sums: Table) -> SheddingTable |
     parts = grid.parts(np.arange(grid.vectors))
     place = grid.windows - 1 - parts.remaining
     # An event costs the evaluations of waiting partial matches, and all that comes of those it makes.
-    looks = by_place(grid, place, takers(context)[parts.state] * sums["own"][:, None])
-    costs = looks + by_place(grid, place, (sums["born"] * cost).T)
+    looks = sum_by_place(grid, place, takers(context)[parts.state] * sums["own"][:, None])
+    costs = looks + sum_by_place(grid, place, (sums["born"] * cost).T)
     event = np.cumsum(sums["won"], axis=1) / np.maximum(np.cumsum(costs, axis=1), 1.0)
     levels = np.maximum(as_utility_buckets(np.concatenate([node, event.ravel()])), 1)
     return replace(
@@ -79,4 +91,4 @@ def _by_both(context: PolicyContext, grid: Grid, sums: Table) -> SheddingTable |
     )
 
 
-HYBRID = Scheme(_waiting, _no_both, _of_both, _by_both)
+HYBRID = Scheme(_grid, _empty_sums, _add_sums, _score)

@@ -11,7 +11,16 @@ from dataclasses import replace
 import numpy as np
 
 from acep.learning.policies.counting import Scheme, Table
-from acep.learning.policies.event_classes import ENOUGH, NOISE, admission_of, by_place, makers, place_of, plus, takers
+from acep.learning.policies.event_classes import (
+    ENOUGH,
+    NOISE,
+    add_faded,
+    admission_of,
+    makers,
+    place_of,
+    sum_by_place,
+    takers,
+)
 from acep.learning.policies.exploration import FinishedTrajectories
 from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import HIGHEST, SheddingTable, as_utility_buckets
@@ -23,16 +32,16 @@ __all__ = ["INPUT"]
 PLACES = 16  # bins of the window
 
 
-def _fine(context: PolicyContext) -> Grid:
+def _grid(context: PolicyContext) -> Grid:
     """Return a grid with many bins of waiting time, to distinguish new partial matches from all others."""
     return context.grid(windows=PLACES, waits=8)
 
 
-def _no_events(context: PolicyContext, grid: Grid) -> Table:
+def _empty_sums(context: PolicyContext, grid: Grid) -> Table:
     return {name: np.zeros((max(context.classes, 1), grid.windows)) for name in ("made", "useful")}
 
 
-def _of_events(context: PolicyContext, grid: Grid, sums: Table, finished: FinishedTrajectories, forget: float) -> Table:
+def _add_sums(context: PolicyContext, grid: Grid, sums: Table, finished: FinishedTrajectories, forget: float) -> Table:
     """Count by class and place the partial matches made, and the useful ones; a completed match is always useful."""
     trajectories = finished.trajectories
     partials = trajectories.made
@@ -49,12 +58,12 @@ def _of_events(context: PolicyContext, grid: Grid, sums: Table, finished: Finish
     last, when = last[last >= 0], trajectories.found.when[last >= 0]
     ending = takers(context)[partials.state[last]] * partials.weight[last][:, None]
     place, end = place_of(grid, partials.start, partials.made), place_of(grid, partials.start[last], when)
-    ends = by_place(grid, end, ending)
-    added = {"made": by_place(grid, place, likely), "useful": by_place(grid, place, likely * useful[:, None])}
-    return plus(sums, forget, {name: counts + ends for name, counts in added.items()})
+    ends = sum_by_place(grid, end, ending)
+    added = {"made": sum_by_place(grid, place, likely), "useful": sum_by_place(grid, place, likely * useful[:, None])}
+    return add_faded(sums, forget, {name: counts + ends for name, counts in added.items()})
 
 
-def _by_events(context: PolicyContext, grid: Grid, sums: Table) -> SheddingTable | None:
+def _score(context: PolicyContext, grid: Grid, sums: Table) -> SheddingTable | None:
     """Score a new partial match by its event and place; one that was kept is always kept."""
     n_made, useful = sums["made"], sums["useful"]
     if useful.sum() < ENOUGH:
@@ -73,4 +82,4 @@ def _by_events(context: PolicyContext, grid: Grid, sums: Table) -> SheddingTable
     )
 
 
-INPUT = Scheme(_fine, _no_events, _of_events, _by_events)
+INPUT = Scheme(_grid, _empty_sums, _add_sums, _score)

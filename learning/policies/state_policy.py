@@ -15,27 +15,27 @@ from acep.learning.estimation.temporal_differences import steps, update_values
 from acep.learning.estimation.utility import Sums, chances
 from acep.learning.history.sums import SUMS, tally
 from acep.learning.policies.counting import Scheme, Table
-from acep.learning.policies.event_classes import ENOUGH, plus
+from acep.learning.policies.event_classes import ENOUGH, add_faded
 from acep.learning.policies.exploration import FinishedTrajectories
 from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import SheddingTable, as_utility_buckets
 from acep.learning.trajectories.match_vectors import Grid
 
-__all__ = ["BINS", "no_nodes", "of_nodes", "state_scheme"]
+__all__ = ["BINS", "add_sums", "empty_vector_sums", "state_scheme"]
 
 BINS = 8  # bins of the remaining window
 
 
-def _plain(context: PolicyContext) -> Grid:
+def _grid(context: PolicyContext) -> Grid:
     return context.grid(windows=BINS, waits=1)
 
 
-def no_nodes(names: tuple[str, ...], context: PolicyContext, grid: Grid) -> Table:  # noqa: ARG001
+def empty_vector_sums(names: tuple[str, ...], context: PolicyContext, grid: Grid) -> Table:  # noqa: ARG001
     """Return sums of zero by match vector."""
     return {name: np.zeros(grid.vectors) for name in names}
 
 
-def of_nodes(context: PolicyContext, grid: Grid, sums: Table, finished: FinishedTrajectories, forget: float) -> Table:  # noqa: ARG001
+def add_sums(context: PolicyContext, grid: Grid, sums: Table, finished: FinishedTrajectories, forget: float) -> Table:  # noqa: ARG001
     """Add the sums of finished trajectories by match vector."""
     trajectories = finished.trajectories
     vector_sums = tally(grid, trajectories)
@@ -51,7 +51,7 @@ def of_nodes(context: PolicyContext, grid: Grid, sums: Table, finished: Finished
     added = {name: np.zeros(grid.vectors) for name in sums if name in available}
     for name, column in added.items():
         column[vector_sums.vectors] = available[name]
-    new_sums = plus({name: sums[name] for name in added}, forget, added)
+    new_sums = add_faded({name: sums[name] for name in added}, forget, added)
     if "value" in sums:
         new_sums = {**new_sums, "value": update_values(sums["value"], steps(grid, trajectories))}
     return new_sums
@@ -71,4 +71,4 @@ def state_scheme(won: str = "won", paid: str = "consumed") -> Scheme:
     """Build the scheme ``state``. ``won="value"`` takes probabilities from temporal differences; ``paid="paid"`` leaves
     out the cost of extensions."""
     names = dict.fromkeys(("visits", "won", paid, won))
-    return Scheme(_plain, partial(no_nodes, tuple(names)), of_nodes, partial(_score, won, paid))
+    return Scheme(_grid, partial(empty_vector_sums, tuple(names)), add_sums, partial(_score, won, paid))

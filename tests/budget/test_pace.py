@@ -264,7 +264,7 @@ MANY = {
 def test_of_very_many_matches_each_point_has_some(monkeypatch: pytest.MonkeyPatch, query: str) -> None:
     pytest.importorskip("acep.native._native")
     most, events = 20, 120
-    for name in ("_shared", "_most"):
+    for name in ("_shedding_limits", "_exact_limits"):
         monkeypatch.setattr(module.Pace, name, lambda *_: (1e6, most))
     letters = "a" if "b" not in query else "ab" if "c" not in query else "abc"
     random = Random(1)

@@ -39,7 +39,7 @@ def test_an_epoch_without_lives_changes_nothing() -> None:
     finished: list[list[int]] = [[], []]
     for which, nothings in enumerate((0, 2)):
         for log in (logged(MADE, ENDED, FOUND), *[logged([], [], [])] * nothings, logged([], LATER, [])):
-            pendings[which], known = pendings[which].take_in(log)
+            pendings[which], known = pendings[which].add_log(log)
             finished[which] += known.trajectories.made.trajectory.tolist()
             assert len(known.extra.trajectory) == len(known.trajectories.made)
     assert finished[0] == finished[1] == [0, 1, 2]
@@ -47,7 +47,7 @@ def test_an_epoch_without_lives_changes_nothing() -> None:
 
 
 def test_what_was_found_of_no_known_life_is_no_epoch_without_lives() -> None:
-    pending, _ = Pending(Targets(gap=0)).take_in(logged([], [], FOUND))
+    pending, _ = Pending(Targets(gap=0)).add_log(logged([], [], FOUND))
     assert pending.targets.count == 1
 
 
