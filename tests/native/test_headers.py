@@ -167,8 +167,8 @@ def declarations(source: str) -> list[Declaration]:
                 declared = read_head(head, text, first, last, owner)
                 if declared is not None:
                     found.append(declared)
-                is_type = declared is not None and declared.is_type
-                if text == "{" and is_type and not re.match(r"\s*enum\b", strip_template(head)):
+                is_enum = re.match(r"\s*enum\b", strip_template(head)) is not None
+                if text == "{" and declared is not None and declared.is_type and not is_enum:
                     owners.append(declared.name)
                 elif text == "{":
                     skipped = 1
@@ -251,7 +251,7 @@ void Box<T>::put(T) {}
 """
 
 
-def test_declarations_are_found():
+def test_declarations_are_found() -> None:
     found = declarations(HEADER)
     asked = [declared for declared in found if not declared.is_exempt]
     assert names(asked) == ["Pair", "sum", "least", "greatest", "as", "take", "Kind", "twice"]
@@ -259,7 +259,7 @@ def test_declarations_are_found():
     assert {"~Pair", "operator==", "clear", "::put", "Pair2"} <= set(names(found))
 
 
-def test_comments_document_what_stands_below():
+def test_comments_document_what_stands_below() -> None:
     assert names(undocumented(HEADER)) == ["sum", "as", "take", "Kind"]
 
 
@@ -284,11 +284,11 @@ def test_comments_document_what_stands_below():
         ("[[noreturn]] inline void fail(const char* what) { throw what; }", ["fail"]),
     ],
 )
-def test_rules(source: str, missing: list[str]):
+def test_rules(source: str, missing: list[str]) -> None:
     assert names(undocumented(source)) == missing
 
 
-def test_each_declaration_has_a_contract():
+def test_each_declaration_has_a_contract() -> None:
     counts: dict[str, int] = {}
     places: list[str] = []
     for path in sorted(SOURCES.rglob("*.hpp")):
