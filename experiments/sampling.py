@@ -28,18 +28,8 @@ FUNCTIONS = {
     ),
     "nodes: predicates": ("keep_passing", "keep_few_passing", "holds_for_all_frames"),
     "nodes: make": (
-        *(
-            "make",
-            "write",
-            "write_one",
-            "unite",
-            "join",
-            "are_equal",
-            "look_up",
-            "find_equal",
-            "equal_registers",
-            "hash_registers",
-        ),
+        *("make", "write", "write_one", "unite", "join", "are_equal"),
+        *("look_up", "find_equal", "equal_registers", "hash_registers"),
     ),
     "nodes: bind": (
         *("store_new", "bind_group", "bind_after", "take_over", "make_bound", "exchange"),

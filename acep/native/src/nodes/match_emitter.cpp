@@ -141,28 +141,29 @@ void MatchEmitter::resume(uint32_t partition, const Event& event, int64_t low) {
 
 inline bool MatchEmitter::write_match(uint32_t partition, const Ending& ending, const Event& event,
                                       const Cell* const* path, size_t length) {
+    Output& output = output_;
     const int64_t* keys = partitions_.key(partition);
     const size_t width = partitions_.width();
-    if (output_.tally.kind != Tally::off && tables_.unambiguous) {
-        output_.tally.add(partition, keys, width, event.ts, ending.bundle, ending.error, arrived_);
+    if (output.tally.kind != Tally::off && tables_.unambiguous) {
+        output.tally.add(partition, keys, width, event.ts, ending.bundle, ending.error, arrived_);
         return true;
     }
-    if (memory_.is_bounded() && !memory_.may_write(length, output_.given())) {
+    if (memory_.is_bounded() && !memory_.may_write(length, output.given())) {
         if (walks_.lacks_first()) ++shedding_.active()->log.withheld;
         return false;
     }
     const Cell& first = *path[length - 1];
     const int64_t start = length == 1 ? event.ts : tables_.counted ? arena_.events[first.event].ts : first.latest;
-    output_.add(start, event.ts, ending.error, ending.bundle, keys, width);
-    output_.values.insert(output_.values.end(), values_.begin(), values_.end());
-    output_.valid.insert(output_.valid.end(), valid_.begin(), valid_.end());
-    const size_t n_ids = output_.ids.size();
-    output_.resize_events(n_ids + length);
+    output.add(start, event.ts, ending.error, ending.bundle, keys, width);
+    output.values.insert(output.values.end(), values_.begin(), values_.end());
+    output.valid.insert(output.valid.end(), valid_.begin(), valid_.end());
+    const size_t n_ids = output.ids.size();
+    output.resize_events(n_ids + length);
     for (size_t i = 0; i < length; ++i) {
-        output_.ids[n_ids + i] = path[length - 1 - i]->id;
-        output_.vars[n_ids + i] = path[length - 1 - i]->var;
+        output.ids[n_ids + i] = path[length - 1 - i]->id;
+        output.vars[n_ids + i] = path[length - 1 - i]->var;
     }
-    output_.offsets.push_back(static_cast<int64_t>(n_ids + length));
+    output.offsets.push_back(static_cast<int64_t>(n_ids + length));
     return true;
 }
 
