@@ -14,7 +14,7 @@ import sys
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 from acep.display import show_with, write_with
 
