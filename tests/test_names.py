@@ -238,6 +238,7 @@ NAMED_ELSEWHERE = {
     "learning/history/graph.py": {"visited"},
     "learning/policies/bandit_policy.py": {"learned"},
     "learning/policies/counting.py": {"learned"},
+    "learning/policies/history_policy.py": {"learned"},
     "learning/shedding_table.py": {"found"},
     "sketches/count_min.py": {"sized"},
     "sketches/match_map.py": {"sized", "within"},
