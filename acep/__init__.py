@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from acep.events.files.reading import read_events
     from acep.explain.closest_partial import Furthest
     from acep.explain.why import why
+    from acep.following.follow import follow
+    from acep.following.follow_result import Followed
     from acep.linting.clause_lint import lint_clause
     from acep.linting.lint import lint
     from acep.linting.report import DataFinding, Findings
@@ -39,8 +41,6 @@ if TYPE_CHECKING:
     from acep.row_patterns.explanation import explain_clause
     from acep.row_patterns.match_rows import match_recognize
     from acep.row_patterns.statements import sql
-    from acep.runner.followed import Followed
-    from acep.runner.following import follow
     from acep.training.learn import learn
     from acep.tuning.result import Tuning
     from acep.tuning.tune import tune
@@ -112,8 +112,8 @@ _NAMES = {
     "acep.row_patterns.explanation": "explain_clause",
     "acep.row_patterns.match_rows": "match_recognize",
     "acep.row_patterns.statements": "sql",
-    "acep.runner.followed": "Followed",
-    "acep.runner.following": "follow",
+    "acep.following.follow_result": "Followed",
+    "acep.following.follow": "follow",
     "acep.matching.api": "Matcher match",
     "acep.training.learn": "learn",
     "acep.tuning.result": "Tuning",

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from acep.sketches.hashing import DEEPEST, WIDEST, Key, cells, cells_of, checked_size, size_for
+from acep.sketches.hashing import Key, cells, cells_of
 from acep.sketches.protocol import Ints
+from acep.sketches.sketch_size import DEEPEST, WIDEST, check_size, size_for_error
 from acep.storage.arrays import check, pack, unpack
 
 __all__ = ["CountMin"]
@@ -35,7 +36,7 @@ class CountMin:
     """
 
     def __init__(self, width: int, depth: int, *, seed: int = 0, conservative: bool = False) -> None:
-        self.width, self.depth, self.seed = checked_size(width, depth, seed)
+        self.width, self.depth, self.seed = check_size(width, depth, seed)
         self.conservative = conservative
         self.total = 0
         """The sum of all amounts counted."""
@@ -44,7 +45,7 @@ class CountMin:
     @classmethod
     def sized(cls, epsilon: float, delta: float, *, seed: int = 0, conservative: bool = False) -> CountMin:
         """Return the smallest sketch whose error exceeds ``epsilon * total`` with probability ``delta`` at most."""
-        return cls(*size_for(epsilon, delta), seed=seed, conservative=conservative)
+        return cls(*size_for_error(epsilon, delta), seed=seed, conservative=conservative)
 
     def add(self, key: Key, amount: int = 1) -> None:
         """Count a key. Raise ``ValueError`` if the amount is negative, or the total would exceed 2**62."""

@@ -10,46 +10,14 @@ import numpy as np
 
 from acep.sketches.protocol import Ints, Words
 
-__all__ = ["Key", "cells", "cells_of", "checked_size", "halves", "mix_bits", "size_for"]
+__all__ = ["Key", "cells", "cells_of", "halves", "mix_bits"]
 
 Key = int | str | bytes
 
-WIDEST = 2**32
-DEEPEST = 64
 PIECES = 4
 """Number of rows that one hash of 128 bits serves."""
 STEP = 0x9E3779B9
 """Difference of the seeds of successive groups of rows: 2**32 / golden ratio, so near seeds share no rows."""
-
-
-def size_for(epsilon: float, delta: float, load: int = 0, false_bit: float | None = None) -> tuple[int, int]:
-    """Return the (width, depth) of a sketch for these error bounds (docs/explanation/sketches.md). A count exceeds the
-    truth by more than ``epsilon`` times the total with probability ``delta`` at most. If ``load`` vectors reached a
-    bundle, another vector has its bit with probability ``false_bit`` at most (default: ``delta``).
-
-    >>> size_for(epsilon=0.01, delta=0.01)
-    (272, 5)
-    >>> size_for(epsilon=0.01, delta=0.01, load=500)
-    (986, 5)
-    """
-    false_bit = delta if false_bit is None else false_bit
-    if not (0 < epsilon < 1 and 0 < delta < 1 and 0 < false_bit < 1 and load >= 0):
-        raise ValueError("epsilon, delta and the chance of a false bit are between 0 and 1, a load is not negative")
-    depth = int(np.ceil(np.log(1 / delta)))
-    width = int(np.ceil(np.e / epsilon))
-    if load:
-        # (1 - (1 - 1/w)^load)^depth <= false_bit, solved for w.
-        width = max(width, int(np.ceil(-1 / np.expm1(np.log1p(-(false_bit ** (1 / depth))) / load))))
-    return checked_size(width, depth, 0)[:2]
-
-
-def checked_size(width: int, depth: int, seed: int) -> tuple[int, int, int]:
-    """Check the size and the seed of a sketch; raise ``ValueError`` if they are out of range."""
-    if not (1 <= width <= WIDEST and 1 <= depth <= DEEPEST and 0 <= seed < 2**32):
-        raise ValueError(
-            f"a sketch of {depth} rows, {width} wide, with seed {seed}: {DEEPEST} rows, 2**32 wide at most"
-        )
-    return width, depth, seed
 
 
 def cells_of(key: Key, width: int, depth: int, seed: int) -> list[int]:

@@ -12,8 +12,9 @@ import numpy as np
 
 from acep.sketches import words as maps
 from acep.sketches.cells import MAX_SIZE, CellMemory, check_cells
-from acep.sketches.hashing import DEEPEST, WIDEST, cells, checked_size, size_for
+from acep.sketches.hashing import cells
 from acep.sketches.protocol import Floats, Ints, VectorMemory, Words, pairs, rows
+from acep.sketches.sketch_size import DEEPEST, WIDEST, check_size, size_for_error
 from acep.storage.arrays import Stored
 
 __all__ = ["MatchMap"]
@@ -23,8 +24,9 @@ class MatchMap(CellMemory):
     """A :class:`acep.sketches.protocol.VectorMemory` of ``depth`` rows with ``width`` cells each.
 
     Each sum of a vector is at least the truth, and exceeds it by more than ``epsilon`` times the sum over all vectors
-    with probability ``delta`` at most. Each bit that was set is found. :func:`acep.sketches.hashing.size_for` bounds
-    the probability of a false bit. With conservative update (the default) the errors of sums are smaller.
+    with probability ``delta`` at most. Each bit that was set is found. The size of the sketch bounds the probability of
+    a false bit (:func:`acep.sketches.sketch_size.size_for_error`). With conservative update (the default) the errors of
+    sums are smaller.
 
     >>> memory = MatchMap.sized(columns=1, ring=8, epsilon=0.01, delta=0.01)
     >>> memory.add(np.array([5, 6]), np.array([[2.0], [3.0]]))
@@ -39,7 +41,7 @@ class MatchMap(CellMemory):
         self, columns: int, ring: int, *, width: int, depth: int, seed: int = 0, conservative: bool = True
     ) -> None:
         super().__init__(columns, ring)
-        self.width, self.depth, self.seed = checked_size(width, depth, seed)
+        self.width, self.depth, self.seed = check_size(width, depth, seed)
         self.conservative = conservative
         self._sums: Floats = np.zeros((depth, columns, width))
         self._words: Words = np.zeros((depth, width, maps.width(ring)), dtype=np.uint64)
@@ -50,7 +52,7 @@ class MatchMap(CellMemory):
 
         If ``load`` vectors reached a bundle, ``delta`` also bounds the probability of a false bit.
         """
-        width, depth = size_for(epsilon, delta, load)
+        width, depth = size_for_error(epsilon, delta, load)
         return cls(columns, ring, width=width, depth=depth, seed=seed)
 
     @classmethod

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.arrivals.arrivals import Arrivals
-from acep.arrivals.disorder import HoldBack
+from acep.arrivals.hold_back import HoldBack
 from acep.arrivals.released_events import ARRIVAL, ReleasedEvents
 from acep.errors import DataError, SnapshotError
 from acep.events.buffers import selectable

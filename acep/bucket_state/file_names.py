@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import mmh3
 
-__all__ = ["NUMBER", "OF_ALL", "Damage", "Version", "pack_version", "unpack_version", "versions_among"]
+__all__ = ["NUMBER", "OF_ALL", "Damage", "StateFile", "pack_state", "state_files_among", "unpack_state"]
 
 MAGIC = b"ACEPVERS"
 FORMAT = 1
@@ -25,7 +25,7 @@ _VERSION = re.compile(rf"{NUMBER}-{NUMBER}-(none|-?[0-9]{{1,20}})-([0-9a-f]{{32}
 
 
 @dataclass(frozen=True)
-class Version:
+class StateFile:
     """The state of one bucket after one micro-batch, as recorded in the name of its file.
 
     ``run`` is the order of the run that wrote it, ``greatest`` the greatest time of all rows so far, in ticks, and
@@ -44,7 +44,7 @@ class Version:
     def name(self) -> str:
         """The name of the file in the folder of its micro-batch.
 
-        >>> Version(7, 3, 1, -20, "0" * 32).name
+        >>> StateFile(7, 3, 1, -20, "0" * 32).name
         '3-1--20-00000000000000000000000000000000-all'
         """
         return f"{self.bucket}-{self.run}-{_text(self.greatest)}-{self.digest}{self.mark}"
@@ -56,39 +56,39 @@ class Version:
 
 
 class Damage(Exception):  # noqa: N818
-    """The content of a file is not that of a version; ``form`` is the version of its format if this is unsupported."""
+    """The content of a file is no state of a bucket; ``form`` is the version of its format if this is unsupported."""
 
     def __init__(self, form: int | None = None) -> None:
         super().__init__(form)
         self.form = form
 
 
-def versions_among(batch: int, names: list[str]) -> tuple[Version, ...]:
+def state_files_among(batch: int, names: list[str]) -> tuple[StateFile, ...]:
     """Parse the file names in the folder of a micro-batch. Files with other names are left out.
 
-    >>> versions_among(5, ["tmp-12", ".DS_Store", "3-1-none-" + "0" * 32])
-    (Version(batch=5, bucket=3, run=1, greatest=None, digest='00000000000000000000000000000000', mark=''),)
+    >>> state_files_among(5, ["tmp-12", ".DS_Store", "3-1-none-" + "0" * 32])
+    (StateFile(batch=5, bucket=3, run=1, greatest=None, digest='00000000000000000000000000000000', mark=''),)
     """
-    versions = []
+    state_files = []
     for name in names:
         if parts := _VERSION.fullmatch(name):
-            version = Version(batch, int(parts[1]), int(parts[2]), _number(parts[3]), parts[4], parts[5])
-            if version.name == name:
-                versions.append(version)
-    return tuple(versions)
+            state_file = StateFile(batch, int(parts[1]), int(parts[2]), _number(parts[3]), parts[4], parts[5])
+            if state_file.name == name:
+                state_files.append(state_file)
+    return tuple(state_files)
 
 
-def pack_version(path: str, data: bytes) -> bytes:
-    """Return the content of the file of a version at this path.
+def pack_state(path: str, data: bytes) -> bytes:
+    """Return the content of the file of a state file at this path.
 
-    >>> unpack_version("a/b", pack_version("a/b", b"state"))
+    >>> unpack_state("a/b", pack_state("a/b", b"state"))
     b'state'
     """
     return HEADER.pack(MAGIC, FORMAT, _checksum(path, data), len(data)) + data
 
 
-def unpack_version(path: str, content: bytes) -> bytes:
-    """Return the data of a version from the content of its file.
+def unpack_state(path: str, content: bytes) -> bytes:
+    """Return the data of a state file from the content of its file.
 
     Raises :class:`Damage` if the content is damaged or has another format, or was written for another path.
     """

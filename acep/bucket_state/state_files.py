@@ -1,6 +1,6 @@
-"""Keep the state of buckets in files: one immutable file, called a version, for each bucket and micro-batch.
+"""Keep the state of buckets in files: one immutable file for each bucket and micro-batch.
 
-The page docs/internals/spark_state.md describes the files and when a version is refused. This module does not need
+The page docs/internals/spark_state.md describes the files and when a state file is refused. This module does not need
 Spark.
 """
 
@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import re
 
-from acep.bucket_state.file_names import NUMBER, OF_ALL, Damage, Version, pack_version, unpack_version, versions_among
+from acep.bucket_state.file_names import NUMBER, OF_ALL, Damage, StateFile, pack_state, state_files_among, unpack_state
 from acep.bucket_state.folders import folder_of
 from acep.bucket_state.runs import UUID, Runs
 from acep.errors import DataError, SnapshotError
 
-__all__ = ["Version", "Versions"]
+__all__ = ["StateFile", "StateFiles"]
 
 _CALL = re.compile(r"[0-9a-f]{1,64}")
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 _BATCH = re.compile(NUMBER)
 
 
-class Versions:
-    """The versions of one call of match in one run of a streaming query. Call :meth:`begin_batch` first."""
+class StateFiles:
+    """The state files of one call of match in one run of a streaming query. Call :meth:`begin_batch` first."""
 
     def __init__(self, folder: str, *, query: str, call: str, run: str, buckets: int, keep: int) -> None:
-        """Open the versions of a call below ``folder``, an absolute path or a URI of Arrow's file systems.
+        """Open the state files of a call below ``folder``, an absolute path or a URI of Arrow's file systems.
 
         ``query`` and ``run`` are Spark's ids of the query and of its run, ``call`` is hexadecimal. There are
         ``buckets`` buckets, and a stream can restart at each of the last ``keep`` micro-batches.
@@ -43,44 +43,49 @@ class Versions:
         self._runs = Runs(self._folder, self._call, run)
         self._order: int | None = None
 
-    def begin_batch(self, batch: int) -> dict[int, Version]:
-        """Return the versions of all buckets with which a micro-batch begins; none for the first one of the stream.
+    def begin_batch(self, batch: int) -> dict[int, StateFile]:
+        """Return the state files of all buckets with which a micro-batch begins; none for the first one of the stream.
 
         The first call of a run also makes it the newest run.
 
-        Raises :class:`SnapshotError` if versions are missing, if the checkpoint was rolled back or copied, if the
+        Raises :class:`SnapshotError` if state files are missing, if the checkpoint was rolled back or copied, if the
         source does not repeat itself, or if there is a newer run.
         """
         self._order = self._runs.order()
-        versions = self._list_versions(batch - 1) if batch else ()
-        if batch and {version.bucket for version in versions} != set(range(self.buckets)):
+        state_files = self._list_state_files(batch - 1) if batch else ()
+        if batch and {state_file.bucket for state_file in state_files} != set(range(self.buckets)):
             raise self._missing_error(batch)
-        if batch and len({(version.bucket, version.rows) for version in _comparable(versions)}) > self.buckets:
+        if (
+            batch
+            and len({(state_file.bucket, state_file.rows) for state_file in _comparable(state_files)}) > self.buckets
+        ):
             raise self._other_rows_error(batch - 1)
         if not self._runs.has_begun:
             self._refuse_later(batch)
             self._order = self._runs.begin()
-        # Prefer a version of this run, then that of the newest run, whose results were used.
+        # Prefer a state file of this run, then that of the newest run, whose results were used.
         return {
-            version.bucket: version
-            for version in sorted(versions, key=lambda version: (version.run == self._order, version.run))
+            state_file.bucket: state_file
+            for state_file in sorted(
+                state_files, key=lambda state_file: (state_file.run == self._order, state_file.run)
+            )
         }
 
-    def read(self, version: Version) -> bytes:
-        """Return the data of a version.
+    def read(self, state_file: StateFile) -> bytes:
+        """Return the data of a state file.
 
         Raises :class:`SnapshotError` if its file is missing, damaged or of another version of the format.
         """
-        path = self._path(version)
+        path = self._path(state_file)
         content = self._folder.read(path)
         if content is None:
             raise SnapshotError(
                 f"state is missing: {self._shown_path(path)}",
-                hint=_hint_to_go_back(version.batch),
+                hint=_hint_to_go_back(state_file.batch),
                 code="state_damaged",
             )
         try:
-            return unpack_version(path, content)
+            return unpack_state(path, content)
         except Damage as damage:
             if damage.form is not None:
                 raise SnapshotError(
@@ -90,7 +95,7 @@ class Versions:
                 ) from None
             raise SnapshotError(
                 f"state is damaged: {self._shown_path(path)}",
-                hint=_hint_to_go_back(version.batch),
+                hint=_hint_to_go_back(state_file.batch),
                 code="state_damaged",
             ) from None
 
@@ -99,79 +104,79 @@ class Versions:
         """A name of the call that is unique over all folders."""
         return f"{self._folder.shown}/{self._call}"
 
-    def unique_name(self, version: Version) -> str:
-        """Return a name of a version that is unique over all folders."""
-        return f"{self._folder.shown}/{self._path(version)}"
+    def unique_name(self, state_file: StateFile) -> str:
+        """Return a name of a state file that is unique over all folders."""
+        return f"{self._folder.shown}/{self._path(state_file)}"
 
-    def write(self, batch: int, bucket: int, greatest: int | None, digest: str, data: bytes) -> Version:
-        """Write the version of a bucket after a micro-batch, and return it once it is durable.
+    def write(self, batch: int, bucket: int, greatest: int | None, digest: str, data: bytes) -> StateFile:
+        """Write the state file of a bucket after a micro-batch, and return it once it is durable.
 
         If this run has written it already, the first one stays.
 
-        Raises :class:`SnapshotError` if there is a version of other rows, or a newer run.
+        Raises :class:`SnapshotError` if there is a state file of other rows, or a newer run.
         """
         if not 0 <= bucket < self.buckets or not _DIGEST.fullmatch(digest):
             raise DataError(f"no version has bucket {bucket} and digest {digest!r}")
-        versions = self._list_versions(batch)
-        version = Version(batch, bucket, self._current_order(versions), greatest, digest)
-        if len({new.rows for new in _comparable((*versions, version)) if new.bucket == bucket}) > 1:
+        state_files = self._list_state_files(batch)
+        state_file = StateFile(batch, bucket, self._current_order(state_files), greatest, digest)
+        if len({new.rows for new in _comparable((*state_files, state_file)) if new.bucket == bucket}) > 1:
             raise self._other_rows_error(batch)
         damaged = False
-        if version in versions:
+        if state_file in state_files:
             try:
-                self.read(version)
+                self.read(state_file)
             except SnapshotError:
                 damaged = True
             else:
-                return version
-        path = self._path(version)
-        # If a version exists, the folder of its micro-batch is durable already.
-        self._folder.write(path, pack_version(path, data), replace=damaged, parents=0 if versions else 1)
-        return version
+                return state_file
+        path = self._path(state_file)
+        # If a state file exists, the folder of its micro-batch is durable already.
+        self._folder.write(path, pack_state(path, data), replace=damaged, parents=0 if state_files else 1)
+        return state_file
 
     def has_written(self, batch: int) -> bool:
-        """Return whether this run has written the versions of all buckets after a micro-batch."""
+        """Return whether this run has written the state files of all buckets after a micro-batch."""
         order = self._runs.order()
-        return {version.bucket for version in self._list_versions(batch) if version.run == order} == set(
+        return {state_file.bucket for state_file in self._list_state_files(batch) if state_file.run == order} == set(
             range(self.buckets)
         )
 
     def clean(self, batch: int) -> None:
-        """Remove versions that are older than those with which the last ``keep`` micro-batches before ``batch`` begin.
+        """Remove state files older than those with which the last ``keep`` micro-batches before ``batch`` begin.
 
         Files that killed writers left behind are removed, too. One call in each micro-batch is enough.
         """
         oldest = batch - self.keep - 1
         batches = self._batches()
         old_batches = [number for number in batches if number < oldest]
-        if old_batches and any(self._list_versions(later) for later in batches if later >= oldest):
+        if old_batches and any(self._list_state_files(later) for later in batches if later >= oldest):
             for old_batch in old_batches:
                 self._folder.remove(f"{self._call}/{old_batch}")
 
-    def _list_versions(self, batch: int) -> tuple[Version, ...]:
-        return versions_among(batch, self._folder.names(f"{self._call}/{batch}"))
+    def _list_state_files(self, batch: int) -> tuple[StateFile, ...]:
+        return state_files_among(batch, self._folder.names(f"{self._call}/{batch}"))
 
     def _batches(self) -> list[int]:
         return sorted(int(name) for name in self._folder.names(self._call) if _BATCH.fullmatch(name))
 
-    def _path(self, version: Version) -> str:
-        return f"{self._call}/{version.batch}/{version.name}"
+    def _path(self, state_file: StateFile) -> str:
+        return f"{self._call}/{state_file.batch}/{state_file.name}"
 
     def _shown_path(self, path: str) -> str:
         return f"`{self._folder.shown}/{path}`"
 
-    def _current_order(self, versions: tuple[Version, ...]) -> int:
+    def _current_order(self, state_files: tuple[StateFile, ...]) -> int:
         """Return the order of this run; look it up where a task may be late: in a new folder, or beside newer runs."""
-        if self._order is None or not versions or any(version.run > self._order for version in versions):
+        if self._order is None or not state_files or any(state_file.run > self._order for state_file in state_files):
             self._order = self._runs.newest()
         return self._order
 
     def _refuse_later(self, batch: int) -> None:
-        """Raise :class:`SnapshotError` if there are versions of micro-batches after this one."""
+        """Raise :class:`SnapshotError` if there are state files of micro-batches after this one."""
         for later_batch in reversed(self._batches()):
             if later_batch <= batch:
                 return
-            if self._list_versions(later_batch):
+            if self._list_state_files(later_batch):
                 raise SnapshotError(
                     f"the stream goes on with micro-batch {batch}, but the state in {self._shown_path(self._call)} goes"
                     f" on to micro-batch {later_batch}: the checkpoint was rolled back or copied",
@@ -203,10 +208,10 @@ class Versions:
         )
 
 
-def _comparable(versions: tuple[Version, ...]) -> list[Version]:
-    """Return the versions whose rows can be compared: without those that an earlier acep wrote in the same micro-batch,
-    before it was killed, since their greatest times are others."""
-    return [version for version in versions if version.mark == OF_ALL] or list(versions)
+def _comparable(state_files: tuple[StateFile, ...]) -> list[StateFile]:
+    """Return the state files whose rows can be compared: without those that an earlier acep wrote in the same
+    micro-batch, before it was killed, since their greatest times are others."""
+    return [state_file for state_file in state_files if state_file.mark == OF_ALL] or list(state_files)
 
 
 def _hint_to_go_back(batch: int) -> str:

@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
         options = clause_options(args)
     else:
         query, options = load_query(args), budget_options(args)
-    from acep.runner.following import MAX_FILES, POLL, follow
+    from acep.following.follow import MAX_FILES, POLL, follow
 
     tell, finish = _live_view() if args.watch else _no_view() if args.no_progress else _line_view()
     try:

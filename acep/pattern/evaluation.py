@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from acep.pattern import expressions as ex
-from acep.pattern.functions.casts import CASTS, TIMESTAMP_TEXT
+from acep.pattern.scalars.casts import CASTS, TIMESTAMP_TEXT
 from acep.pattern.walk import leaves_of
 from acep.regular_expressions import REGEXP_LIKE, regexp_like
 
@@ -120,7 +120,7 @@ def _build(expr: ex.Expr, index: dict[ex.Leaf, int], tick_ns: Fraction | None) -
 
 def _text_call(name: str) -> tuple[int, int, Callable[..., Any], bool]:
     """Return a function of texts that SQL has. They are loaded where one is called."""
-    from acep.pattern.functions.text_functions import TEXT_CALLS
+    from acep.pattern.scalars.text_functions import TEXT_CALLS
 
     call = TEXT_CALLS[name]
     return call.required, len(call.arguments), call.run, True

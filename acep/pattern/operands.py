@@ -9,7 +9,7 @@ from __future__ import annotations
 from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
-from acep.pattern.functions.casts import cast_type
+from acep.pattern.scalars.casts import cast_type
 from acep.regular_expressions import REGEXP_LIKE
 
 __all__ = ["CAST_HINTS", "TIME_ARITHMETIC", "check_condition", "kind_of"]

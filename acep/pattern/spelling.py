@@ -6,8 +6,8 @@ import re
 from fractions import Fraction
 
 from acep.pattern import expressions as ex
-from acep.pattern.functions.casts import cast_type
 from acep.pattern.list_parts import CONTAINS, ListPart, list_part
+from acep.pattern.scalars.casts import cast_type
 from acep.pattern.times import decimal_text, duration_text, timestamp_text
 from acep.pattern.tree import Strategy
 from acep.pattern.user_functions import Function

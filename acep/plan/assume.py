@@ -13,8 +13,8 @@ from acep.errors import QueryError
 from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
-from acep.pattern.functions.casts import cast_type
 from acep.pattern.list_parts import list_part
+from acep.pattern.scalars.casts import cast_type
 from acep.pattern.tree import Query, StateGraph
 from acep.pattern.walk import attributes
 from acep.plan.compile import Plan, compile_query

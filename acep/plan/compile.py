@@ -20,8 +20,8 @@ from acep.pattern import expressions as ex
 from acep.pattern.automata import STATE
 from acep.pattern.closure import as_equality, close_equalities, refer_to_first_event, tied_attributes
 from acep.pattern.evaluation import Compiled, compile_expression
-from acep.pattern.functions.casts import cast_type
 from acep.pattern.negation_equalities import always_bound, repeated_equalities
+from acep.pattern.scalars.casts import cast_type
 from acep.pattern.state_text import state_text
 from acep.pattern.tree import GraphRegister, Output, Query, StateGraph, Strategy
 from acep.pattern.walk import attributes, children, leaves_of, levels, steps_back, variables

@@ -14,7 +14,7 @@ from fractions import Fraction
 from acep.automaton.graph import OF_REGISTER
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import TEXT_FUNCTIONS, Compiled, compile_expression
-from acep.pattern.functions.casts import CASTS
+from acep.pattern.scalars.casts import CASTS
 from acep.pattern.spelling import expression_text
 from acep.pattern.walk import children, leaves_of, with_children
 from acep.plan.kinds import resolve

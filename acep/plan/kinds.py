@@ -11,9 +11,9 @@ from acep.errors import QueryError, suggest
 from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE, EXACT, FUNCTIONS, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
-from acep.pattern.functions.casts import DECIMAL_TEXT, TIMESTAMP_TEXT, cast_type
 from acep.pattern.list_parts import list_part, text_name
 from acep.pattern.operands import CAST_HINTS, TIME_ARITHMETIC
+from acep.pattern.scalars.casts import DECIMAL_TEXT, TIMESTAMP_TEXT, cast_type
 from acep.pattern.times import ns_of
 from acep.pattern.user_functions import Function
 from acep.pattern.walk import attributes
@@ -471,7 +471,7 @@ def _trunc(expr: ex.Call, x: Typed) -> ex.Expr:
 
 def _sql_call(expr: ex.Call, schema: Schema) -> Typed:
     """Resolve a function that only SQL has."""
-    from acep.pattern.functions.text_functions import TEXT_CALLS, TO_DECIMAL
+    from acep.pattern.scalars.text_functions import TEXT_CALLS, TO_DECIMAL
     from acep.plan.time_calls import TIME_CALLS, expand_time_call
 
     if expr.name == TO_DECIMAL:

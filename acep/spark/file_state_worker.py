@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from acep.bucket_state.state_files import Version, Versions
+from acep.bucket_state.state_files import StateFile, StateFiles
 from acep.errors import EngineError
 from acep.overload.event_choice import Exploring, explored_in
 from acep.overload.sampled_recall import pack_points, points_by_cell
@@ -78,7 +78,7 @@ def step_in_files(
 
 
 def _step_buckets(
-    job: SentJob, place: StatePlace, batch: int, partition: int, versions: Versions, rows: PartitionRows, cores: int
+    job: SentJob, place: StatePlace, batch: int, partition: int, versions: StateFiles, rows: PartitionRows, cores: int
 ) -> Iterator[pa.RecordBatch]:
     if place.batch_ids is not None:
         partition = 0 if place.partitions == 1 else _marked_partition(rows, place)
@@ -145,7 +145,7 @@ class _Writing:
 
     step: SteppedBucket
     watch: Stopwatch
-    new: Future[Version]
+    new: Future[StateFile]
 
 
 def _results(micro_batch: MicroBatch, writing: _Writing) -> Iterator[pa.RecordBatch]:
@@ -186,15 +186,15 @@ def _bucket_rows(job: SentJob, received_rows: SortedRows | None, newest: int | N
     return BucketRows(rows.select(job.columns), newest, digest, ended=ended)
 
 
-def _context(job: SentJob, place: StatePlace) -> tuple[int, int, Versions]:
+def _context(job: SentJob, place: StatePlace) -> tuple[int, int, StateFiles]:
     """Return the number of the micro-batch, that of the task's partition, and the versions of the run."""
     batch, query, run, partition = _ids_of_task() if place.batch_ids is None else (*place.batch_ids, 0)
     return batch, partition, versions_of(job, place, query, run)
 
 
-def versions_of(job: SentJob, place: StatePlace, query: str, run: str) -> Versions:
+def versions_of(job: SentJob, place: StatePlace, query: str, run: str) -> StateFiles:
     """Return the versions of a job for a run of a streaming query, both given by Spark's ids."""
-    return Versions(place.folder, query=query, call=call_name(job), run=run, buckets=job.buckets, keep=place.keep)
+    return StateFiles(place.folder, query=query, call=call_name(job), run=run, buckets=job.buckets, keep=place.keep)
 
 
 def call_name(job: SentJob) -> str:

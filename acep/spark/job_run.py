@@ -15,7 +15,7 @@ from acep.overload.needed_events import uses_of
 from acep.spark.fields import key_column, quote_name, with_fields
 from acep.spark.file_state_worker import StatePlace, step_in_files
 from acep.spark.job import SentJob
-from acep.spark.needed_rows import needed_events
+from acep.spark.needed_filter import filter_column
 from acep.spark.newest_time import announce_newest, with_announcements
 from acep.spark.spark_state_worker import (
     NOW,
@@ -199,7 +199,7 @@ def run_batch(frame: DataFrame, job: SentJob, result: StructType, observation: O
 def _usable(frame: DataFrame, job: SentJob) -> Column | None:
     """Return a column that tells whether some query can use an event; ``None`` if all events are needed."""
     uses = uses_of(job.plans, ids=job.schema.id is not None, budget=job.budget)
-    return needed_events(frame.schema, uses, job.schema.type)
+    return filter_column(frame.schema, uses, job.schema.type)
 
 
 def run_stream(

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep.arrivals.disorder import HoldBack
+from acep.arrivals.hold_back import HoldBack
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.columns import column_of
 from acep.events.fields import repeat_error

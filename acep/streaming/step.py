@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep.bucket_state.state_files import Version, Versions
+from acep.bucket_state.state_files import StateFile, StateFiles
 from acep.errors import DataError, DataWarning
 from acep.events.columns import ticks_of
 from acep.native.compiled import why_not
@@ -166,9 +166,9 @@ class MicroBatch:
     and the greatest time ``seen`` in earlier micro-batches in rows that no bucket has, in ticks."""
 
     job: Job
-    versions: Versions
+    versions: StateFiles
     batch: int
-    old_versions: Mapping[int, Version]
+    old_versions: Mapping[int, StateFile]
     delay_ms: int
     now: int | None
     seen: int | None = None
@@ -262,7 +262,7 @@ def take_step(
     return SteppedBucket(number, bucket, out, data, digest)
 
 
-def write_step(micro_batch: MicroBatch, step: SteppedBucket) -> Version:
+def write_step(micro_batch: MicroBatch, step: SteppedBucket) -> StateFile:
     """Write the state of a bucket after a micro-batch, and return it once it is durable. This may run in a thread.
 
     Raises :class:`SnapshotError`.
@@ -274,7 +274,7 @@ def write_step(micro_batch: MicroBatch, step: SteppedBucket) -> Version:
     return new
 
 
-def end_step(micro_batch: MicroBatch, step: SteppedBucket, new: Version, watch: Stopwatch) -> str:
+def end_step(micro_batch: MicroBatch, step: SteppedBucket, new: StateFile, watch: Stopwatch) -> str:
     """Keep a bucket in memory, whose state is in a version, and return its metrics as JSON."""
     job, versions, bucket = micro_batch.job, micro_batch.versions, step.bucket
     if bucket.pace is None:  # with a pace, an earlier attempt may have written other measurements

@@ -23,7 +23,7 @@ from uuid import UUID
 import numpy as np
 
 import acep
-from acep.bucket_state.state_files import Versions
+from acep.bucket_state.state_files import StateFiles
 from acep.spark import get_session
 from experiments.machine import describe_machine, find_started, memory
 from experiments.results import RESULTS, shorten, table, write_csv, write_page
@@ -160,7 +160,7 @@ def write_versions(versions: int, work: Path) -> list[Written]:
     query, run = str(UUID(int=7)), str(UUID(int=1))
     points, wanted, clock = list[Written](), set(_choose_stops(versions)), _Clock()
     for batch in range(versions):
-        task = Versions(str(work / "versions"), query=query, call="c0ffee", run=run, buckets=1, keep=RETAINED)
+        task = StateFiles(str(work / "versions"), query=query, call="c0ffee", run=run, buckets=1, keep=RETAINED)
         before = task.begin_batch(batch)
         if before:
             assert task.read(before[0]) == block + str(batch - 1).encode(), f"another state before {batch}"
@@ -248,7 +248,7 @@ def write_body(streamed: Sequence[Streamed], matches: int, written: Sequence[Wri
     parts = []
     for title, points, note in (
         ("Micro-batches on Spark", streamed, f" The matches, {matches:,}, are exactly those of one process."),
-        ("Versions without Spark", written, ""),
+        ("StateFiles without Spark", written, ""),
     ):
         column_growths = growths(points)
         grown = ", ".join(_spell_out(growth.name) for growth in column_growths if growth.verdict == GROWS)

@@ -131,7 +131,7 @@ def _to_come(stays: Passage, *columns: Ints) -> list[Ints]:
 
 
 def _sum_by_stay(stay_rows: Ints, amounts: Ints, count: int) -> Ints:
-    """Return integers summed by place (exact, as they are far below 2**53)."""
+    """Return integers summed by the rows of their stays (exact, as they are far below 2**53)."""
     return np.bincount(stay_rows, amounts, count).astype(np.int64)
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
-from acep.arrivals.disorder import HoldBack
+from acep.arrivals.hold_back import HoldBack
 from acep.errors import DataError, SnapshotError
 
 

@@ -129,7 +129,7 @@ EVERY = tuple(MEASURED)
         ("acep/native/src/CMakeLists.txt", EVERY),
         ("acep/matching/api.py", EVERY),
         ("acep/spark/matching.py", SPARK_PAGES),
-        ("acep/runner/following.py", ("device",)),
+        ("acep/following/follow.py", ("device",)),
         ("acep/plots/canvas.py", ()),
         ("experiments/charts.py", ()),
         ("experiments/results.py", ()),

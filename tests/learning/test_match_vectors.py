@@ -41,7 +41,7 @@ def test_bins_are_those_of_the_page(grid: Grid, data: st.DataObject) -> None:
     bounds = [span // 4**n for n in range(grid.waits - 1, 0, -1)]
     assert grid.since_bins(7, 7 + age) == sum(age >= bound for bound in bounds)
     usual = Grid(1, 1, span)
-    assert usual.since(7, 7 + age) == sum(age >= bound for bound in (span // 64, span // 16, span // 4))
+    assert usual.since_bins(7, 7 + age) == sum(age >= bound for bound in (span // 64, span // 16, span // 4))
 
 
 @given(GRIDS, st.data())

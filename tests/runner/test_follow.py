@@ -18,8 +18,8 @@ import pytest
 import acep
 from acep.errors import AcepError, DataError, DataWarning, QueryError, SnapshotError
 from acep.events.files.options import Options
-from acep.runner import journal
-from acep.runner.inbox import Inbox
+from acep.following import journal
+from acep.following.inbox import Inbox
 from tests import corpus
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_wrong
@@ -304,7 +304,7 @@ def test_a_planned_file_that_changed_is_refused_until_the_plan_is_removed(change
     stream.follow()
     path = stream.put("2.csv", "ts,type\n2,b\n")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("acep.runner.follower.step_bucket", fail)
+        patch.setattr("acep.following.follower.step_bucket", fail)
         with pytest.raises(RuntimeError):
             stream.follow()
     kept = path.read_text(), path.stat()

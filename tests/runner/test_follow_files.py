@@ -19,7 +19,7 @@ import pytest
 
 import acep
 from acep.errors import DataError, DataWarning, QueryError, SnapshotError
-from acep.runner import arrivals
+from acep.following import folder_files
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_wrong_on_rows
 from tests.runner.streams import Stream, fast_disk
@@ -157,8 +157,8 @@ def test_other_rights_and_times_are_no_change_and_are_looked_at_once(
     path = stream.put("1.csv", "ts,type\n1,a\n")
     stream.follow()
     compared = []
-    digest_of = arrivals.digest_of
-    monkeypatch.setattr(arrivals, "digest_of", lambda *given: compared.append(given) or digest_of(*given))
+    digest_of = folder_files.digest_of
+    monkeypatch.setattr(folder_files, "digest_of", lambda *given: compared.append(given) or digest_of(*given))
     path.chmod(0o600)
     os.utime(path)
 
@@ -236,7 +236,7 @@ def die(stream: Stream, **options: Any) -> None:
         raise RuntimeError("killed")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("acep.runner.follower.step_bucket", fail)
+        patch.setattr("acep.following.follower.step_bucket", fail)
         with contextlib.suppress(RuntimeError):
             stream.follow(**options)
 

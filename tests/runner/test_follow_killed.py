@@ -20,7 +20,7 @@ from acep.matches import arrow
 from acep.output import lines
 from acep.native import session as native_session
 from acep.events.files import stream
-from acep.runner import following
+from acep.following import follow
 from acep.streaming import step
 from tests.runner.streams import Stream, lines_of, results, the_same
 

@@ -15,7 +15,7 @@ import pytest
 import acep
 from acep.cli import main
 from acep.errors import DataError, QueryError, SnapshotError
-from acep.runner import follower
+from acep.following import follower
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_wrong_on_rows
 from tests.random_automata import random_rows

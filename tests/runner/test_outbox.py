@@ -15,7 +15,7 @@ import pytest
 import acep
 from acep.bucket_state.folders import give_name
 from acep.errors import SnapshotError
-from acep.runner.outbox import Outbox
+from acep.following.outbox import Outbox
 from tests.runner.streams import Stream, fast_disk, results
 
 AB = acep.regex("ab", within=5)
@@ -90,7 +90,7 @@ def test_results_that_come_while_a_micro_batch_is_stepped_are_not_written_over(
 
     usual = Outbox.write if moment == "Outbox.write" else give_name
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(f"acep.runner.outbox.{moment}", come_between)
+        patch.setattr(f"acep.following.outbox.{moment}", come_between)
         with pytest.raises(SnapshotError, match=message):
             second.follow()
     assert_first_goes_on(first, second, "another follower has written to")
@@ -131,7 +131,7 @@ def test_results_that_a_killed_follower_has_written_are_there_already(form: str,
     stream = Stream(tmp_path, AB, into_format=form)
     put_match(stream, 0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("acep.runner.journal.Journal.finish", fail)
+        patch.setattr("acep.following.journal.Journal.finish", fail)
         with pytest.raises(RuntimeError):
             stream.follow()
     (path,) = stream.found.iterdir()
@@ -160,7 +160,7 @@ def test_a_budget_of_memory_may_give_other_rows_when_it_is_begun_again(tmp_path:
     stream = Stream(tmp_path, AB, budget=acep.Budget(memory="16 MB"))
     put_match(stream, 0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("acep.runner.journal.Journal.finish", fail)
+        patch.setattr("acep.following.journal.Journal.finish", fail)
         with pytest.raises(RuntimeError):
             stream.follow()
     (stream.found / "000000000.jsonl").write_text("")

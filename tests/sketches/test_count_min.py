@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from acep.errors import SnapshotError
 from acep.sketches.count_min import MAX_TOTAL, CountMin
-from acep.sketches.hashing import cells, cells_of, size_for
+from acep.sketches.hashing import cells, cells_of
+from acep.sketches.sketch_size import size_for_error
 from acep.storage.arrays import pack
 from tests.binomial import not_more
 
@@ -133,7 +134,7 @@ def test_conservative_update_makes_errors_smaller() -> None:
 
 @given(epsilon=st.floats(1e-4, 0.99), delta=st.floats(1e-9, 0.99), load=st.integers(0, 5000))
 def test_sizes_keep_their_promise_and_are_not_wasteful(epsilon: float, delta: float, load: int) -> None:
-    width, depth = size_for(epsilon, delta, load)
+    width, depth = size_for_error(epsilon, delta, load)
 
     def false_bit(width: int) -> float:
         return float((1 - (1 - 1 / width) ** load) ** depth)

@@ -428,7 +428,7 @@ def test_a_state_of_before_goes_on_with_a_micro_batch_that_was_begun(tmp_path: P
         old = version.with_name(f"{bucket}-{order}-{greatest}-{digest}")
         relative = "/".join(old.parts[-4:])
         path = "/".join(version.parts[-4:])
-        old.write_bytes(file_names.pack_version(relative, file_names.unpack_version(path, version.read_bytes())))
+        old.write_bytes(file_names.pack_state(relative, file_names.unpack_state(path, version.read_bytes())))
         version.unlink()
     files.batch, files.run = 1, uuid.UUID(int=files.run.int + 1)
     assert len(files.push(table.slice(18))) == 9

@@ -107,7 +107,7 @@ def parts() -> tuple[list[pa.Table], list[pa.Table]]:
 
 
 def newer(job: Job) -> list[list[str]]:
-    """Versions of queries that come with the micro-batches before the state was written."""
+    """StateFiles of queries that come with the micro-batches before the state was written."""
     return [[], [json.dumps({"number": 2, "text": f"-- since: {SINCE}\n{ABD.text}"})]] if job.dynamic else []
 
 

@@ -19,7 +19,7 @@ from acep.plan.compile import compile_query
 from acep.spark.fields import CHAR_KEY, with_fields
 from acep.spark.job import make_spark_job
 from acep.spark.metrics import report_of
-from acep.spark.needed_rows import MAX_COMPARISONS, needed_events
+from acep.spark.needed_filter import MAX_COMPARISONS, filter_column
 from tests.case_counts import CaseCounts
 
 pytestmark = pytest.mark.long
@@ -139,7 +139,7 @@ def schema_in(frame: Any, **options: Any) -> InputSchema:
 def column_of(frame: Any, schema: InputSchema, *queries: str) -> Any:
     """The column of events that some of the queries can use."""
     plans = tuple(compile_query(acep.parse(query), schema) for query in queries)
-    return needed_events(frame.schema, uses_of(plans, ids=True), schema.type)
+    return filter_column(frame.schema, uses_of(plans, ids=True), schema.type)
 
 
 def asked(frame: Any, columns: list[Any], **settings: str) -> list[set[int]]:

@@ -16,7 +16,7 @@ from acep.spark.foreach.observed_batches import all_counts
 from acep.spark.foreach.row_columns import row_columns
 from acep.spark.job import make_spark_job
 from acep.spark.job_run import sent_rows
-from acep.spark.needed_rows import needed_events
+from acep.spark.needed_filter import filter_column
 from acep.spark.times import end_column
 
 pytestmark = pytest.mark.long
@@ -59,7 +59,7 @@ def test_rows_as_they_come_give_the_counts_and_rows_of_computed_columns(spark: A
     parsed = acep.parse(query) if isinstance(query, str) else {name: acep.parse(one) for name, one in query.items()}
     job, _ = make_spark_job(frame.schema, parsed, seq="n", id="n", buckets=4)
     uses = uses_of(job.plans, ids=True, budget=job.budget)
-    assert (needed_events(frame.schema, uses, "type") is None) == (query == QUERIES["all events"])
+    assert (filter_column(frame.schema, uses, "type") is None) == (query == QUERIES["all events"])
     columns, decision = row_columns(frame, job, uses, 0), Decision()
     assert columns.all_travel(decision)
     made, unshed = columns.compute_columns(frame, job, decision), columns.unshed

@@ -16,7 +16,7 @@ import os, random, signal, sys
 from uuid import UUID
 from acep.errors import AcepError
 from acep.bucket_state import runs
-from acep.bucket_state.state_files import Versions
+from acep.bucket_state.state_files import StateFiles
 
 os.fsync = os.fstat  # a kill loses nothing that was written, and this is a call that touches a file, too
 FOLDER, CALL, BUCKETS, KEEP = sys.argv[1], "ab", 2, 2
@@ -24,7 +24,7 @@ QUERY = str(UUID(int=1))
 CALLED = f"{FOLDER}/{QUERY}/{CALL}"
 
 def task(run):
-    return Versions(FOLDER, query=QUERY, call=CALL, run=str(UUID(int=run)), buckets=BUCKETS, keep=KEEP)
+    return StateFiles(FOLDER, query=QUERY, call=CALL, run=str(UUID(int=run)), buckets=BUCKETS, keep=KEEP)
 
 def state(batch, bucket):
     return f"{batch} {bucket} ".encode() * 3000

@@ -20,7 +20,7 @@ from pyarrow import fs
 from acep.bucket_state import folders, runs
 from acep.bucket_state.file_names import FORMAT, HEADER, MAGIC
 from acep.bucket_state.folders import LocalFolder, RemoteFolder, state_folder
-from acep.bucket_state.state_files import Version, Versions
+from acep.bucket_state.state_files import StateFile, StateFiles
 from acep.errors import DataError, SnapshotError
 
 QUERY = str(UUID(int=7))
@@ -42,9 +42,9 @@ def run_id(number: int) -> str:
     return str(UUID(int=number))
 
 
-def task(folder: Path | str, run: int = 1, *, buckets: int = BUCKETS, keep: int = KEEP, call: str = CALL) -> Versions:
+def task(folder: Path | str, run: int = 1, *, buckets: int = BUCKETS, keep: int = KEEP, call: str = CALL) -> StateFiles:
     """The versions as one task sees them."""
-    return Versions(str(folder), query=QUERY, call=call, run=run_id(run), buckets=buckets, keep=keep)
+    return StateFiles(str(folder), query=QUERY, call=call, run=run_id(run), buckets=buckets, keep=keep)
 
 
 def digest(number: int) -> str:
@@ -86,7 +86,7 @@ def test_a_stream_begins_without_versions_and_goes_on_with_those_of_the_micro_ba
     micro_batch(tmp_path, 0)
     micro_batch(tmp_path, 1)
     found = task(tmp_path).begin_batch(2)
-    assert found == {b: Version(1, b, 1, 10 + b, digest(1)) for b in range(BUCKETS)}
+    assert found == {b: StateFile(1, b, 1, 10 + b, digest(1)) for b in range(BUCKETS)}
     assert [task(tmp_path).read(found[b]) for b in range(BUCKETS)] == [data(1, b) for b in range(BUCKETS)]
 
 
@@ -269,7 +269,7 @@ def test_a_user_may_name_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
 def test_parts_that_are_no_file_names_are_refused(tmp_path: Path, parts: dict[str, str]) -> None:
     given = {"query": QUERY, "call": CALL, "run": run_id(1), **parts}
     with pytest.raises(DataError, match="cannot be part of a file name"):
-        Versions(str(tmp_path), **given, buckets=1, keep=1)
+        StateFiles(str(tmp_path), **given, buckets=1, keep=1)
 
 
 @pytest.mark.parametrize("given", ["relative", "foo://a/b", "s3a://a:secret@b/c", "a\0b"])

@@ -9,8 +9,8 @@ from acep.errors import slip
 from acep.functions.aggregates import AGGREGATES, names_in_queries, synonyms_in_queries
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE, FUNCTIONS
-from acep.pattern.functions.casts import CAST_TYPES
 from acep.pattern.list_parts import CONTAINS, contains_name
+from acep.pattern.scalars.casts import CAST_TYPES
 from acep.pattern.spelling import expression_text
 from acep.pattern.text.lalr_parser import Tree
 from acep.pattern.text.literals import LITERALS

@@ -14,7 +14,7 @@ from typing import Final
 
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE, EXACT, FUNCTIONS, TIME_PARTS, in_ticks
-from acep.pattern.functions.casts import CASTS, TIMESTAMP_TEXT
+from acep.pattern.scalars.casts import CASTS, TIMESTAMP_TEXT
 from acep.plan.decimals import EXCHANGED
 from acep.plan.lower.bytecode_values import INTEGERS, Constant, Mixed, Operand, Single, Values, Vector, constant
 from acep.plan.lower.bytecode_words import READS, CannotLower, Op, bits_of

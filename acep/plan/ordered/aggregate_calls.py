@@ -10,12 +10,15 @@ from acep.pattern.expressions import error_at
 from acep.pattern.sql.clause_tree import SqlExpression
 from acep.plan.ordered.sql_expressions import place_of, refuse_other_parts
 
-__all__ = ["IN_CONDITIONS", "AggregateCall", "is_aggregate", "read_aggregate"]
+__all__ = ["AggregateCall", "is_aggregate", "names_in_define", "read_aggregate"]
 
 # sqlglot's names of aggregates, and ours.
-_NODES = {node: name for name, entry in AGGREGATES.items() for node in entry.nodes}
-IN_CONDITIONS = tuple(name for name, entry in AGGREGATES.items() if entry.in_define)
-"""The aggregates that DEFINE may have."""
+_NAME_OF_NODE = {node: name for name, entry in AGGREGATES.items() for node in entry.nodes}
+
+
+def names_in_define() -> tuple[str, ...]:
+    """Return the aggregates that DEFINE may have."""
+    return tuple(name for name, entry in AGGREGATES.items() if entry.in_define)
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def is_aggregate(node: Any) -> bool:
 def _function_of(node: Any) -> str | None:
     kind = type(node).__name__
     if kind != "Anonymous":
-        return _NODES.get(kind)
+        return _NAME_OF_NODE.get(kind)
     sql_name = str(node.this).upper()
     return next((name for name, entry in AGGREGATES.items() if sql_name in entry.sql_names), None)
 

@@ -10,7 +10,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
 from acep.pattern.expressions import Span, error_at, locate_errors
 from acep.pattern.walk import leaves_of
-from acep.plan.ordered.aggregate_calls import IN_CONDITIONS, AggregateCall, read_aggregate
+from acep.plan.ordered.aggregate_calls import AggregateCall, names_in_define, read_aggregate
 from acep.plan.ordered.row_references import LABEL, NUMBER, RowAggregate
 from acep.plan.ordered.sql_expressions import place_of
 from acep.plan.schema import Kind
@@ -58,8 +58,8 @@ def reference_of(leaf: _Leaf, node: Any, is_final: bool) -> RowAggregate:
     if leaf.defined is not None and call.order:
         hint = "the rows of a match are in the order of the clause"
         raise error_at(f"ORDER BY inside {function} is not supported in DEFINE", span, hint, code="query_syntax")
-    if leaf.defined is not None and function not in (*IN_CONDITIONS, "array_agg"):
-        raise error_at(f"{function} is not supported in DEFINE", span, f"there are {', '.join(IN_CONDITIONS)}",
+    if leaf.defined is not None and function not in (*names_in_define(), "array_agg"):
+        raise error_at(f"{function} is not supported in DEFINE", span, f"there are {', '.join(names_in_define())}",
                        code="query_syntax")  # fmt: skip
     if call.rows is not None and call.condition is None:
         rows = leaf.clause.variable_set(call.rows, span) if call.rows else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep.pattern import expressions as ex
 from acep.pattern.expressions import Span, error_at
-from acep.pattern.functions.time_templates import check_template, read_time
+from acep.pattern.scalars.time_templates import check_template, read_time
 from acep.pattern.sql.scanner import exact_number
 from acep.pattern.times import UNITS, ns_of
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep.pattern import expressions as ex
 from acep.pattern.expressions import Span, error_at
-from acep.plan.ordered.aggregate_calls import IN_CONDITIONS, is_aggregate, read_aggregate
+from acep.plan.ordered.aggregate_calls import is_aggregate, names_in_define, read_aggregate
 from acep.plan.ordered.reference_types import type_of_reference
 from acep.plan.ordered.row_references import Navigation, PartitionValue, RowAggregate
 
@@ -36,7 +36,7 @@ def resolve_window(leaf: _Leaf, node: Any, span: Span) -> ex.Expr:
         raise error_at("OVER is not supported in a row pattern", span, _HINT, code="query_syntax")
     call = read_aggregate(node.this, leaf.source)
     is_plain = not (call.is_distinct or call.order or call.condition is not None or call.rows)
-    if call.function not in IN_CONDITIONS or not is_plain:
+    if call.function not in names_in_define() or not is_plain:
         raise error_at("OVER is not supported in a row pattern", span, _HINT, code="query_syntax")
     column = None
     if call.value is not None:

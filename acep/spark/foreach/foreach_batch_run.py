@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep.bucket_state.folders import folder_of
-from acep.bucket_state.state_files import Versions
+from acep.bucket_state.state_files import StateFiles
 from acep.budget import Budget
 from acep.budget.pace import pace_of
 from acep.errors import DataError, EngineError, warn_caller
@@ -69,7 +69,7 @@ class BatchCall:
     job: SentJob
     result: StructType
     place: StatePlace
-    versions: Versions
+    versions: StateFiles
     log: BatchLog
     admission: Admission | None
     bound: TimeBound | None

@@ -16,7 +16,7 @@ from acep.spark.fields import quote_name
 from acep.spark.foreach.unshed import UnshedColumns, add_columns, unshed_columns, varying_column
 from acep.spark.job import SentJob
 from acep.spark.job_run import bucket_numbers, codes_of, observed_columns, sent_columns
-from acep.spark.needed_rows import needed_events
+from acep.spark.needed_filter import filter_column
 from acep.spark.newest_time import ANNOUNCES, with_announcements
 from acep.spark.times import end_column, ticks_of_row
 from acep.streaming.totals import METRICS_COLUMN
@@ -123,7 +123,7 @@ def row_columns(
 
     ts, time_type = sf.col(quote_name(job.schema.ts)), frame.schema[job.schema.ts].dataType
     event = ts.isNotNull() & ~(ts >= end_column(time_type))
-    usable = needed_events(frame.schema, uses, job.schema.type)
+    usable = filter_column(frame.schema, uses, job.schema.type)
     needed = event if usable is None else event & usable
     ticks = sf.when(event, ticks_of_row(job.schema.ts, time_type, job.schema))
     numbers = bucket_numbers(frame, job)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from acep.pattern.functions.time_templates import write_time
+from acep.pattern.scalars.time_templates import write_time
 
 __all__ = ["TEXT_CALLS", "TO_DECIMAL", "TextCall"]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import StructType
 
-__all__ = ["needed_events"]
+__all__ = ["filter_column"]
 
 MAX_COMPARISONS: Final = 40
 """Most comparisons in all; further conditions are assumed to be true, because Spark plans each micro-batch anew."""
@@ -40,7 +40,7 @@ COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-def needed_events(columns: StructType, uses: Sequence[Use] | None, type: str | None) -> Column | None:
+def filter_column(columns: StructType, uses: Sequence[Use] | None, type: str | None) -> Column | None:
     """Build a column that is true for each event that has some use, and never null; ``None`` if all events travel.
 
     ``columns`` are those that the queries see; ``type`` is the name of the type column.

@@ -10,11 +10,11 @@ import pyarrow as pa
 from acep.errors import QueryError
 from acep.events.buffers import selectable
 from acep.events.tables import schema_of
+from acep.following.inbox import ROW
 from acep.pattern.sql.clause_parser import parse_clause
 from acep.row_patterns.clause_stream import ClauseStream
 from acep.row_patterns.clause_text import read_clause
 from acep.row_patterns.stream_time import check_time_option, order_error, time_column
-from acep.runner.inbox import ROW
 from acep.runtime.options import StreamOptions
 from acep.streaming.clause_description import JobClause, without_trees
 from acep.streaming.clause_job import clause_job

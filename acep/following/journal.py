@@ -21,7 +21,7 @@ from typing import Any
 from acep.bucket_state.file_names import NUMBER
 from acep.bucket_state.folders import LocalFolder
 from acep.errors import SnapshotError
-from acep.runner.arrivals import Arrival
+from acep.following.folder_files import FolderFile
 from acep.streaming.query_versions import NewVersion
 
 __all__ = ["BACK", "EVERY", "KEEP", "Journal", "Planned"]
@@ -41,7 +41,7 @@ class Planned:
     versions of queries, and whether a row may end the stream, as it always could before there was the option."""
 
     batch: int
-    files: tuple[Arrival, ...]
+    files: tuple[FolderFile, ...]
     end: bool
     began: int
     versions: tuple[NewVersion, ...] = ()
@@ -54,7 +54,7 @@ class Journal:
     def __init__(self, folder: LocalFolder) -> None:
         """Read the journal. Raises :class:`SnapshotError` if it is damaged, :class:`DataError` if it cannot be read."""
         self._folder = folder
-        self.taken: dict[str, tuple[Arrival, int]] = {}
+        self.taken: dict[str, tuple[FolderFile, int]] = {}
         self._base = max(self._numbers("taken"), default=-1)
         if self._base >= 0:
             self.taken = self._read_taken(self._base)
@@ -135,7 +135,7 @@ class Journal:
             )
             self._leave_out(missing_names)
 
-    def update(self, same: Mapping[str, Arrival]) -> None:
+    def update(self, same: Mapping[str, FolderFile]) -> None:
         """Replace what is known of taken files that have the same bytes, so that they are not compared again."""
         self.taken |= {name: (file, self.taken[name][1]) for name, file in same.items()}
 
@@ -163,7 +163,7 @@ class Journal:
             return names
         raise self._damage_error(f"gone/{batch}")
 
-    def _read_taken(self, base: int) -> dict[str, tuple[Arrival, int]]:
+    def _read_taken(self, base: int) -> dict[str, tuple[FolderFile, int]]:
         try:
             files = [(_file(fields), int(batch)) for batch, *fields in self._read(f"taken/{base}")]
         except (TypeError, ValueError):
@@ -207,9 +207,9 @@ class Journal:
         )
 
 
-def _file(fields: Sequence[Any]) -> Arrival:
+def _file(fields: Sequence[Any]) -> FolderFile:
     """Return a file from its fields, of which earlier versions of acep wrote the first three. Raises
     :class:`TypeError` or :class:`ValueError` for other data."""
     name, size, mtime_ns, *identity = fields
     ctime_ns, inode, born_ns, digest = identity or (0, 0, 0, "")
-    return Arrival(str(name), int(size), int(mtime_ns), int(ctime_ns), int(inode), int(born_ns), str(digest))
+    return FolderFile(str(name), int(size), int(mtime_ns), int(ctime_ns), int(inode), int(born_ns), str(digest))

@@ -21,21 +21,21 @@ import pyarrow as pa
 
 from acep import logs
 from acep.bucket_state.folders import LocalFolder
-from acep.bucket_state.state_files import Versions
+from acep.bucket_state.state_files import StateFiles
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.columns import ticks_of
 from acep.events.fields import column_at
 from acep.events.files.formats import reason_of
 from acep.events.files.options import BadLines
+from acep.following.checked_values import check_values
+from acep.following.folder_files import FolderFile, check_same, find_new, identify
+from acep.following.follow_result import Followed
+from acep.following.inbox import ROW, Inbox
+from acep.following.journal import BACK, KEEP, Journal, Planned
+from acep.following.outbox import Outbox
+from acep.following.recent_ids import RecentIds
 from acep.matches.report import Report
 from acep.pattern.printing import canonical
-from acep.runner.arrivals import Arrival, check_same, find_new, identify
-from acep.runner.checked_values import check_values
-from acep.runner.followed import Followed
-from acep.runner.inbox import ROW, Inbox
-from acep.runner.journal import BACK, KEEP, Journal, Planned
-from acep.runner.outbox import Outbox
-from acep.runner.recent_ids import RecentIds
 from acep.streaming.job import Job
 from acep.streaming.progress import Progress, progress_in, reports_in
 from acep.streaming.query_versions import NewVersion, versions_in_folder
@@ -71,7 +71,7 @@ class Follower:
         self._job_of = job_of
         self._state = folder.root
         self._run = str(uuid4())
-        self._versions: Versions | None = None
+        self._versions: StateFiles | None = None
         self._recent: RecentIds | None = None
         if (settings := self.journal.settings()) is not None:
             self._settle(settings)
@@ -107,7 +107,7 @@ class Follower:
             raise _error_for_files(error, self.journal.next) from None
 
     def _step_files(
-        self, files: tuple[Arrival, ...], pending: Planned | None, began: float, *, end: bool
+        self, files: tuple[FolderFile, ...], pending: Planned | None, began: float, *, end: bool
     ) -> Progress | None:
         assert self._versions is not None
         batch, first = self.journal.next, int(self._done["rows"])
@@ -180,7 +180,7 @@ class Follower:
         report, reports = reports_in([self._done]) if self._done["told"] else (Report(), {})
         return Followed(batches, seconds, report, reports, self.journal.ended, self.bad, self.outbox.folder)
 
-    def _identify(self, files: tuple[Arrival, ...], way_out: str) -> tuple[Arrival, ...]:
+    def _identify(self, files: tuple[FolderFile, ...], way_out: str) -> tuple[FolderFile, ...]:
         """Return files that are about to be taken with what identifies them. Raises :class:`DataError` for one that is
         gone or has changed since it was listed."""
         identities = []
@@ -194,7 +194,7 @@ class Follower:
                 ) from None
         return tuple(identities)
 
-    def _find_new(self, listing: list[Arrival], chosen_files: tuple[Arrival, ...] = ()) -> list[Arrival]:
+    def _find_new(self, listing: list[FolderFile], chosen_files: tuple[FolderFile, ...] = ()) -> list[FolderFile]:
         """Return the files of a listing that were not taken, neither before nor with ``chosen_files``."""
         taken_files = {name: file for name, (file, _) in self.journal.taken.items()} | {
             file.name: file for file in chosen_files
@@ -203,7 +203,7 @@ class Follower:
         self.journal.update(same)
         return new
 
-    def _take_new(self, *, end: bool) -> tuple[Arrival, ...] | None:
+    def _take_new(self, *, end: bool) -> tuple[FolderFile, ...] | None:
         """Return the files of a new micro-batch, ``None`` if there is nothing to process."""
         listing = self.inbox.list_files()
         self.journal.forget(listing.names)
@@ -260,7 +260,7 @@ class Follower:
         self._schema, self._job, self._delay_ms = schema, job, delay_ms
         call, buckets = job.fingerprint[:32], job.buckets
         folder = str(self._state / "versions")
-        self._versions = Versions(folder, query=QUERY, call=call, run=self._run, buckets=buckets, keep=KEEP)
+        self._versions = StateFiles(folder, query=QUERY, call=call, run=self._run, buckets=buckets, keep=KEEP)
 
     def _unfit_error(self, complaint: str, hint: str) -> SnapshotError:
         return SnapshotError(f"the state in `{self.journal.shown}` {complaint}", hint=hint)

@@ -16,14 +16,14 @@ from acep.errors import DataError, QueryError
 from acep.events.files.casts import check_time_cast
 from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED, options_of
 from acep.events.tables import schema_of
+from acep.following.follow_result import Followed
+from acep.following.follower import Follower
+from acep.following.inbox import ROW, Inbox
+from acep.following.later_columns import explain_unknown
+from acep.following.outbox import Outbox
 from acep.matches.flat import Layout, check_flat, flat_table
 from acep.native.compiled import warn_if_missing
 from acep.pattern.query_arguments import columns_read, is_clause, read_queries
-from acep.runner.followed import Followed
-from acep.runner.follower import Follower
-from acep.runner.inbox import ROW, Inbox
-from acep.runner.later_columns import explain_unknown
-from acep.runner.outbox import Outbox
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.streaming.job import Job, make_job
 from acep.streaming.latest_time import Latest
@@ -135,7 +135,7 @@ def follow(
     stream_options = StreamOptions.from_keywords("follow", options, RevisedKeywords)
     has_clause = is_clause(query)
     if has_clause:
-        from acep.runner.followed_clause import check_clause_outputs, clause_options, followed_clause
+        from acep.following.clause_follower import check_clause_outputs, clause_options, followed_clause
 
         check_clause_outputs(output=output, flat=flat, late=late, versions=versions, end_marker=end_marker)
         stream_options = clause_options(query, stream_options)

@@ -26,9 +26,9 @@ from acep.events.files.survey import drop_rows
 from acep.events.files.whole_numbers import cast_that_holds
 from acep.events.nested import is_list
 from acep.events.times import quote_scalar, value_of
-from acep.runner.arrivals import Arrival, Listing, list_arrivals
-from acep.runner.end_rows import end_markers
-from acep.runner.recent_ids import RecentIds
+from acep.following.end_rows import end_markers
+from acep.following.folder_files import FolderFile, Listing, list_arrivals
+from acep.following.recent_ids import RecentIds
 
 __all__ = ["ROW", "Inbox"]
 
@@ -43,7 +43,7 @@ class Inbox:
     """The files of a folder, the options for reading them, and the number of files that a micro-batch takes."""
 
     def __init__(self, folder: Path, options: Options, max_files: int, *, end_marker: bool) -> None:
-        """``end_marker``: a row may end the stream (:mod:`acep.runner.end_rows`)."""
+        """``end_marker``: a row may end the stream (:mod:`acep.following.end_rows`)."""
         self.folder, self.options, self.max_files, self.end_marker = folder, options, max_files, end_marker
         self._endings: set[str] = set()  # of files that are not read, where a warning was given
         self._refused: set[str] = set()  # names of what is no file, where a warning was given
@@ -79,7 +79,7 @@ class Inbox:
             warn_of_refused(refused, f"the folder `{self.folder}`")
         return listing
 
-    def settle(self, files: list[Arrival]) -> tuple[list[Arrival], pa.Schema] | None:
+    def settle(self, files: list[FolderFile]) -> tuple[list[FolderFile], pa.Schema] | None:
         """Return the files of the first micro-batch and its columns, or ``None`` if no file has rows.
 
         Files without rows do not determine columns, so they are taken together with the first file that has rows.
@@ -95,7 +95,7 @@ class Inbox:
 
     def read(
         self,
-        files: tuple[Arrival, ...],
+        files: tuple[FolderFile, ...],
         schema: pa.Schema,
         first: int,
         bad_lines: BadLines,
@@ -226,8 +226,8 @@ def _end_marks(
     """Return which rows of a file end the stream.
 
     In such a row all columns of the file are null but its time, also those that no query reads. These are read for a
-    row that may be one alone. ``besides``: see :func:`acep.runner.end_rows.end_markers`. Without a column of types no
-    row ends the stream, as nothing tells one from an event with nulls.
+    row that may be one alone. ``besides``: see :func:`acep.following.end_rows.end_markers`. Without a column of types
+    no row ends the stream, as nothing tells one from an event with nulls.
     """
     if options.type is None:
         return np.zeros(table.num_rows, bool)

@@ -10,15 +10,15 @@ from pathlib import Path
 from acep.errors import DataError, DataWarning, warn_caller
 from acep.events.files.folders import check_hard_links, walk_folder
 from acep.events.files.formats import reason_of, split_format
-from acep.runner.file_identity import born_ns, digest_of
+from acep.following.file_identity import born_ns, digest_of
 
-__all__ = ["Arrival", "Listing", "check_same", "find_new", "identify", "list_arrivals"]
+__all__ = ["FolderFile", "Listing", "check_same", "find_new", "identify", "list_arrivals"]
 
 RENAME_HINT = "write a file elsewhere, or under a name that begins with `.` or ends in `.tmp`, then rename it"
 
 
 @dataclass(frozen=True)
-class Arrival:
+class FolderFile:
     """A file of the folder: its path below the folder, its size in bytes, its times of modification and of change (of
     its data, name or rights) in nanoseconds, and its number on the disk. One that is taken has also the time of its
     creation and the digest of its bytes (:func:`identify`). Files that an earlier acep has taken have size and time
@@ -33,11 +33,11 @@ class Arrival:
     digest: str = ""
 
     @classmethod
-    def from_stat(cls, name: str, stat: os.stat_result) -> Arrival:
+    def from_stat(cls, name: str, stat: os.stat_result) -> FolderFile:
         """Return a file as the system describes it."""
         return cls(name, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
 
-    def may_be(self, taken_file: Arrival) -> bool:
+    def may_be(self, taken_file: FolderFile) -> bool:
         """Return whether nothing speaks against it that this is a file that was taken. A change that keeps size and
         time of modification leaves another time of change."""
         if (self.size, self.mtime_ns) != (taken_file.size, taken_file.mtime_ns):
@@ -51,7 +51,7 @@ class Listing:
     included; the names of files whose format is not known (``unread``); and what is no file, or leads to one that is
     there under another name (``refused``: the reasons by name)."""
 
-    files: list[Arrival] = field(default_factory=list)
+    files: list[FolderFile] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     unread: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
@@ -68,7 +68,7 @@ def list_arrivals(folder: Path, form: str | None) -> Listing:
         walk = walk_folder(folder)
     except OSError as error:
         raise DataError(f"the folder `{folder}` cannot be read: {reason_of(error)}", code="file_read") from None
-    files = [Arrival.from_stat(name, state) for name, state in walk.files.items() if state.st_size]
+    files = [FolderFile.from_stat(name, state) for name, state in walk.files.items() if state.st_size]
     readable = {file.name for file in files if form is not None or split_format(file.name)[0] is not None}
     event_files = sorted((file for file in files if file.name in readable), key=lambda file: (file.mtime_ns, file.name))
     check_hard_links((str(folder / file.name), walk.files[file.name]) for file in event_files)
@@ -76,8 +76,8 @@ def list_arrivals(folder: Path, form: str | None) -> Listing:
 
 
 def find_new(
-    folder: Path, listing: list[Arrival], taken_files: Mapping[str, Arrival]
-) -> tuple[list[Arrival], dict[str, Arrival]]:
+    folder: Path, listing: list[FolderFile], taken_files: Mapping[str, FolderFile]
+) -> tuple[list[FolderFile], dict[str, FolderFile]]:
     """Return the files that were not taken yet, in their order; and by name, as they are now, those that were taken and
     only seem to be changed: their bytes are the same.
 
@@ -98,7 +98,7 @@ def find_new(
     return new, same
 
 
-def _recheck_taken(folder: Path, file: Arrival, taken_file: Arrival) -> Arrival | None:
+def _recheck_taken(folder: Path, file: FolderFile, taken_file: FolderFile) -> FolderFile | None:
     """Return a file that was taken as it is now, if it has the same bytes; ``None`` if another file took its name.
 
     Raises :class:`DataError` if it is the taken one with other bytes, or more of them.
@@ -126,7 +126,7 @@ def _recheck_taken(folder: Path, file: Arrival, taken_file: Arrival) -> Arrival 
     )
 
 
-def identify(folder: Path, file: Arrival) -> Arrival:
+def identify(folder: Path, file: FolderFile) -> FolderFile:
     """Return a file that is about to be taken, with the time of its creation and the digest of its bytes.
 
     Raises :class:`OSError`.
@@ -134,14 +134,14 @@ def identify(folder: Path, file: Arrival) -> Arrival:
     path = folder / file.name
     stat = path.stat()
     digest = digest_of(path)
-    return replace(Arrival.from_stat(file.name, stat), born_ns=born_ns(path, stat), digest=digest)
+    return replace(FolderFile.from_stat(file.name, stat), born_ns=born_ns(path, stat), digest=digest)
 
 
-def check_same(folder: Path, planned: Arrival, way_out: str) -> None:
+def check_same(folder: Path, planned: FolderFile, way_out: str) -> None:
     """Raise :class:`DataError` if a planned file is gone or has changed; ``way_out`` is the hint."""
     path = folder / planned.name
     try:
-        now = Arrival.from_stat(planned.name, path.stat())
+        now = FolderFile.from_stat(planned.name, path.stat())
         same = (now.size, now.mtime_ns) == (planned.size, planned.mtime_ns)
         same = same and (now.may_be(planned) or digest_of(path) == planned.digest)
     except OSError as error:
