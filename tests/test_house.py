@@ -202,3 +202,24 @@ def test_replaced_phrases_are_gone() -> None:
     }
     found = [(path.name, one) for path, text in texts.items() for one in phrases if one in " ".join(text.split())]
     assert found == []
+
+
+def public_members(node: ast.ClassDef) -> list[str]:
+    """Return the functions and the fields of a class whose names have no underscore before them."""
+    names = [part.name for part in node.body if isinstance(part, ast.FunctionDef)]
+    names += [
+        part.target.id for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+    ]
+    return [name for name in names if not name.startswith("_")]
+
+
+def test_no_class_has_more_than_40_public_members() -> None:
+    """Who has to read a class can: give a part of its state a class of its own before."""
+    classes = [
+        (len(public_members(node)), path.name, node.name)
+        for _, path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert len(classes) > 300
+    assert [each for each in classes if each[0] > 40] == []

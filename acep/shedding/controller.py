@@ -41,7 +41,8 @@ LEAST_POOL = 1 << 16  # bytes for partial matches
 CARRIED = 16_384  # the most events whose unused budget is carried over
 RESERVE = 8  # under a time budget, one part in so many of the events may have its unused budget carried over
 
-NUMBERS = ("events", "length", "longest", "slowly", "spent", "dropped", "granted")  # saved in the state
+NUMBERS = ("events", "length", "_longest", "_slowly", "spent", "_dropped", "_granted")
+"""Numbers that are saved in the state, without the underscores of their names."""
 
 # Errors that a policy may raise for an invalid state.
 NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -75,21 +76,23 @@ class SheddingController:
     context: PolicyContext = field(init=False)
     number: int = field(init=False)
     shedding_table: SheddingTable = field(init=False)
-    granted: float = 0.0  # touches granted in this epoch by a time budget
+    _granted: float = 0.0  # touches granted in this epoch by a time budget
     events: int = 0  # at the end of the last epoch
     length: int = FIRST_EPOCH
-    longest: int = LAST_EPOCH
-    slowly: int = 1  # each epoch is longer than the last by 1/slowly
+    _longest: int = LAST_EPOCH
+    _slowly: int = 1  # each epoch is longer than the last by 1/slowly
     spent: int = 0
-    dropped: int = 0
+    _dropped: int = 0
     shadow_sampler: ShadowSampler = field(default_factory=ShadowSampler)
     seconds: float = 0.0  # spent learning and choosing
     sampled_units: SampledUnits = field(init=False)
-    yield_monitor: YieldMonitor = field(default_factory=YieldMonitor)
-    drifted: bool = False  # drift was detected at this look
-    looked: tuple[int, int] = (0, 0)  # match points and touches until the last look
+    _yield_monitor: YieldMonitor = field(default_factory=YieldMonitor)
+    _drifted: bool = False  # drift was detected at this look
+    _looked: tuple[int, int] = (0, 0)  # match points and touches until the last look
     reconciliation: Reconciliation | None = None  # only if match bundles are recovered
-    noted: Rows = field(default_factory=Rows)  # of shadow-sampled units in this epoch, as far as reports have read them
+    _noted: Rows = field(
+        default_factory=Rows
+    )  # of shadow-sampled units in this epoch, as far as reports have read them
 
     def start(self, core: NativeCore, number: int, context: PolicyContext) -> None:
         """Begin the policy, once the session has its plans and before the first event."""
@@ -102,12 +105,12 @@ class SheddingController:
             shedding_table = self.policy.begin(context, self.seed)
             if self.learned is None:
                 return self._apply(core, shedding_table)
-        self.length = self.longest = LEARNED * LAST_EPOCH
+        self.length = self._longest = LEARNED * LAST_EPOCH
         try:
             with np.errstate(all="ignore"):
                 self._apply(core, self.policy.restore(self.learned))
                 if self.rate is not None:
-                    self.yield_monitor = YieldMonitor(self.shedding_table.found(self.rate))
+                    self._yield_monitor = YieldMonitor(self.shedding_table.found(self.rate))
         except NONSENSE:
             raise SnapshotError(
                 "the history is damaged: the state of its policy makes no sense", code="state_damaged"
@@ -162,10 +165,10 @@ class SheddingController:
         what time permits is there at once."""
         limit = rate
         rate, carried = allowance(self.rate, rate, events)
-        if self.events == self.granted == 0 and self.shedding_table.prices:
+        if self.events == self._granted == 0 and self.shedding_table.prices:
             self._apply(core, self.shedding_table, rate)
-            self.yield_monitor = YieldMonitor(self.shedding_table.found(rate))
-        self.granted += rate * events
+            self._yield_monitor = YieldMonitor(self.shedding_table.found(rate))
+        self._granted += rate * events
         if ahead and rate == limit:
             core.allow(self.number, rate / 2, rate * events, rate / 2 * events)
         else:
@@ -210,20 +213,20 @@ class SheddingController:
     def look(self, core: NativeCore, events: int) -> None:
         """Look after ``events`` in all: learn if the epoch ends, also early because drift was detected."""
         counts = core.shedding_counts(self.number)
-        self.drifted = (self.ends(events) or (events - self.events) % LOOK_EVENTS == 0) and self._detect_drift(counts)
-        if self.drifted or self.ends(events):
+        self._drifted = (self.ends(events) or (events - self.events) % LOOK_EVENTS == 0) and self._detect_drift(counts)
+        if self._drifted or self.ends(events):
             self.learn(core, events)
         elif not counts["calm"]:
             self._shadow_sample(events, counts)
             core.shadow_sample(self.number, round(self.share * ALL))
-        self.drifted = False
+        self._drifted = False
 
     def _detect_drift(self, counts: Mapping[str, Any]) -> bool:
-        previous, self.looked = self.looked, (int(counts["points"]), int(counts["spent"]))
-        if counts["calm"] or (self.rate is None and not self.granted):  # nothing is shed
+        previous, self._looked = self._looked, (int(counts["points"]), int(counts["spent"]))
+        if counts["calm"] or (self.rate is None and not self._granted):  # nothing is shed
             return False
-        self.yield_monitor, drifted = self.yield_monitor.add_counts(
-            self.looked[0] - previous[0], self.looked[1] - previous[1]
+        self._yield_monitor, drifted = self._yield_monitor.add_counts(
+            self._looked[0] - previous[0], self._looked[1] - previous[1]
         )
         return drifted
 
@@ -231,7 +234,7 @@ class SheddingController:
         """Return how many epochs end at or before event number ``events``, if their lengths double."""
         count, end, length = 0, self.events + self.length, self.length
         while end <= events:
-            length = min(2 * length, self.longest)
+            length = min(2 * length, self._longest)
             count, end = count + 1, end + length
         return count
 
@@ -254,20 +257,20 @@ class SheddingController:
             events=events - self.events,
             allowance=self._allowance(events),
             spent=int(counts["spent"]) - self.spent,
-            dropped=dropped_in(counts) - self.dropped,
+            dropped=dropped_in(counts) - self._dropped,
             price=float(counts["price"]),
             log=self._log(core, points),
-            drifted=self.drifted,
+            drifted=self._drifted,
         )
-        self.noted = Rows()
+        self._noted = Rows()
         self._shadow_sample(events, counts)
         self._begin_epoch(events, counts)
-        longest = self.longest
+        longest = self._longest
         if self.trajectories is not None:
             logged = max(len(epoch.log.trajectories.made), 1)
             longest = max(LEAST_EPOCH, min(longest, self.trajectories * epoch.events // logged))
-        self.slowly = SLOWLY if self.drifted else 1 if self.length == self.longest else self.slowly
-        self.length = EPOCH_AFTER_DRIFT if self.drifted else min(self.length + self.length // self.slowly, longest)
+        self._slowly = SLOWLY if self._drifted else 1 if self.length == self._longest else self._slowly
+        self.length = EPOCH_AFTER_DRIFT if self._drifted else min(self.length + self.length // self._slowly, longest)
         with self._blaming_policy("learn"):
             self._apply(core, self.policy.learn(epoch))
         self._pass_on_bound(core)
@@ -279,8 +282,8 @@ class SheddingController:
             return
         counts = core.shedding_counts(self.number)
         self._begin_epoch(events, counts)
-        self.looked = int(counts["points"]), int(counts["spent"])  # nothing was counted before
-        self.length = min(self.length, self.longest, FIRST_EPOCH)
+        self._looked = int(counts["points"]), int(counts["spent"])  # nothing was counted before
+        self.length = min(self.length, self._longest, FIRST_EPOCH)
 
     def _log(self, core: NativeCore, points: Ints) -> Log:
         """Take the log of the epoch from the native core; ``points``: the match points in shadow-sampled units."""
@@ -289,12 +292,12 @@ class SheddingController:
         return log_of(*rows, step=self.context.step, points=points)
 
     def _begin_epoch(self, events: int, counts: Mapping[str, Any]) -> None:
-        self.events, self.granted = events, 0.0
-        self.spent, self.dropped = int(counts["spent"]), dropped_in(counts)
+        self.events, self._granted = events, 0.0
+        self.spent, self._dropped = int(counts["spent"]), dropped_in(counts)
 
     def _allowance(self, events: int) -> float | None:
         """Return the touches allowed per event in this epoch so far, ``None`` without a bound."""
-        return max(self.granted / (events - self.events), LEAST_RATE) if self.granted else self.rate
+        return max(self._granted / (events - self.events), LEAST_RATE) if self._granted else self.rate
 
     def _shadow_sample(self, events: int, counts: Mapping[str, Any]) -> None:
         """Update the share of shadow-sampled units from what they have cost so far."""
@@ -307,7 +310,7 @@ class SheddingController:
         """Return a function that tallies the recall so far, of match points and of match bundles, whatever comes later.
         ``skipped``: the share of events that was not admitted."""
         clock = int(core.shedding_counts(self.number)["clock"])
-        points = self.noted.append(core.shadow_points(self.number, self.noted.size // len(COLUMNS)))
+        points = self._noted.append(core.shadow_points(self.number, self._noted.size // len(COLUMNS)))
         if self.reconciliation is not None:
             points, clock = self.reconciliation.so_far(core, points, clock)
         return partial(self.sampled_units.tallies_so_far, points, clock, skipped)
@@ -320,9 +323,9 @@ class SheddingController:
             "policy": self.policy.name,
             "state": policy_state,
             "seen": to_plain(self.sampled_units.to_arrays()),
-            **{name: getattr(self, name) for name in NUMBERS},
-            "yields": asdict(self.yield_monitor),
-            "looked": self.looked,
+            **{name.lstrip("_"): getattr(self, name) for name in NUMBERS},
+            "yields": asdict(self._yield_monitor),
+            "looked": self._looked,
             "sparing": self.shadow_sampler.to_data(),
         }
 
@@ -334,14 +337,15 @@ class SheddingController:
                 hint="restore it with the policy= that it was taken with",
                 code="state_other",
             )
-        vars(self).update(numbers_like(self, NUMBERS, data))
+        stored = {name: data[name.lstrip("_")] for name in NUMBERS}
+        vars(self).update(numbers_like(self, NUMBERS, stored))
         self.shadow_sampler = ShadowSampler.from_data(data["sparing"])
-        lengths = 1 <= self.length <= self.longest <= LEARNED * LAST_EPOCH
-        if not (lengths and self.events >= 0 and self.slowly >= 1 and self.granted >= 0):
+        lengths = 1 <= self.length <= self._longest <= LEARNED * LAST_EPOCH
+        if not (lengths and self.events >= 0 and self._slowly >= 1 and self._granted >= 0):
             raise ValueError("epoch")
         points, touches = map(int, data["looked"])
-        self.yield_monitor, self.looked = YieldMonitor.from_data(data["yields"]), (points, touches)
-        self.sampled_units, self.noted = self.sampled_units.with_arrays(from_json(data["seen"])), Rows()
+        self._yield_monitor, self._looked = YieldMonitor.from_data(data["yields"]), (points, touches)
+        self.sampled_units, self._noted = self.sampled_units.with_arrays(from_json(data["seen"])), Rows()
         self._apply(core, self.policy.restore(from_json(data["state"])))
         self._pass_on_bound(core)
 
