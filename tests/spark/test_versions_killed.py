@@ -80,7 +80,7 @@ def ended(pid):
 def all_whole():
     # Every file that has the name of a version is a whole one.
     for batch in filter(str.isdigit, os.listdir(CALLED)):
-        for each in task(1)._list_versions(int(batch)):
+        for each in task(1)._list_state_files(int(batch)):
             assert task(1).read(each) == state(int(batch), each.bucket)
 
 def told():
