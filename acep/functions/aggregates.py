@@ -97,28 +97,25 @@ def distinct_values(values: list[Any]) -> list[Any]:
 # Values in queries: of the values that are not null, in order -------------------------------------
 
 
-def _total(values: list[Any], scale: int) -> Any:
-    """Return the sum from left to right; null for none, beyond 64 bits, and for inf and -inf together."""
-    del scale
+def _add_in_order(values: list[Any]) -> Any:
+    """Return the sum from left to right, as the native core adds; null for none, and for inf and -inf together."""
     if not values:
         return None
     total = values[0]
     for value in values[1:]:
         total += value
-    if total != total:
-        return None
+    return None if total != total else total
+
+
+def _total(values: list[Any]) -> Any:
+    """Return the sum; null for integers beyond 64 bits."""
+    total = _add_in_order(values)
     return None if isinstance(total, int) and not -INT_LIMIT <= total < INT_LIMIT else total
 
 
 def _average(values: list[Any], scale: int) -> Any:
-    if not values:
-        return None
-    total = values[0]
-    for value in values[1:]:
-        total += value
-    if total != total:
-        return None
-    return total / (len(values) * 10**scale)
+    total = _add_in_order(values)
+    return None if total is None else total / (len(values) * 10**scale)
 
 
 def _deviation(values: list[Any], freedom: int) -> float | None:
@@ -193,7 +190,8 @@ _ENTRIES = (
     ),
     AggregateFunction(
         "sum", "number", "argument", "running",
-        of_values=_total, registers=("sum",), completion={"integer": ("sum", 0), "float": ("add", 0)},
+        of_values=lambda values, scale: _total(values), registers=("sum",),
+        completion={"integer": ("sum", 0), "float": ("add", 0)},
         nodes=("Sum",), of_rows=lambda values, keys, texts: _row_total(values), in_define=True, search_code=5,
     ),
     AggregateFunction(

@@ -149,7 +149,8 @@ private:
     std::vector<int64_t> moved;
 };
 
-// Sort places stably by the end of their matches. The matches of some lanes come as a few rising runs: these are merged.
+// Sort places stably by the end of their matches. The matches of some lanes come as a few rising runs: these are
+// merged.
 void sort_by_end(const Trails& t, std::vector<int64_t>& places) {
     constexpr size_t most_runs = 64;
     const auto earlier = [&t](int64_t a, int64_t b) {

@@ -35,7 +35,7 @@ struct CountRows {
 // Counts of matches that are not written: their number, and a row for each match point or match bundle. A match
 // point or bundle may have several rows if rows were taken in between.
 struct Tally {
-    // What is counted: nothing, or the matches alone, or with a row for each match point, or for each match bundle.
+    // Counted is nothing, or the matches alone, or with a row for each match point, or for each match bundle.
     enum Kind : int64_t { off = 0, count = 1, points = 2, bundles = 3 };
     Kind kind = off;
     int64_t total = 0;

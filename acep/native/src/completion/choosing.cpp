@@ -12,8 +12,8 @@
 namespace acep {
 namespace {
 
-// The sum of a hash of each event with its variable. It is the same for the same events, and has 128 bits, so that no two
-// matches have one by chance.
+// The sum of a hash of each event with its variable. It is the same for the same events, and has 128 bits, so that no
+// two matches have one by chance.
 struct Sum {
     uint64_t low = 0, high = 0;
 

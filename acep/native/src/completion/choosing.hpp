@@ -10,7 +10,7 @@
 
 namespace acep {
 
-// What becomes of a complete match: more must be known, it is given, or it can never be given.
+// The state of a complete match: more must be known, it is given, or it can never be given.
 enum class Verdict : uint8_t { wait, give, drop };
 
 // Matches that may still come: they begin at position `first`, have the error `error` or a greater one, and end at the
@@ -19,13 +19,13 @@ struct Prospect {
     int64_t first, error, end;
 };
 
-// Return whether a match is chosen before another one: by (error, match point, start, ids), for LONGEST by (error, first
-// event, last event from the latest on, most events, ids), and for SHORTEST by (error, first event, last event, ids). With `Tables::order_by`, a text of each event is
-// compared instead of its id.
+// Return whether a match is chosen before another one: by (error, match point, start, ids), for LONGEST by (error,
+// first event, last event from the latest on, most events, ids), and for SHORTEST by (error, first event, last event,
+// ids). With `Tables::order_by`, a text of each event is compared instead of its id.
 bool before(const Binding& a, const Binding& b, const Tables& tables, const Texts& texts);
 
-// Choose for NON OVERLAP: go through the matches in this order. One is given once no match that may come can stand before
-// it and overlap it, nor one that waits. Those that can never be given are dropped.
+// Choose for NON OVERLAP: go through the matches in this order. One is given once no match that may come can stand
+// before it and overlap it, nor one that waits. Those that can never be given are dropped.
 std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, std::vector<Prospect> prospects,
                                  const Tables& tables, const Texts& texts);
 

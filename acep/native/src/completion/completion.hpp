@@ -34,8 +34,9 @@ struct Alive {
 // for.
 class Completion {
 public:
-    // `alive(partition, low, clock, found)` adds to `found` the nodes of a partition that began at `low` or later, which
-    // end at `clock` or later. `end_nodes(partition, upto)` removes those that began at position `upto` or before.
+    // `alive(partition, low, clock, found)` adds to `found` the nodes of a partition that began at `low` or later,
+    // which end at `clock` or later. `end_nodes(partition, upto)` removes those that began at position `upto` or
+    // before.
     using Nodes = std::function<void(uint32_t partition, int64_t low, int64_t clock, Alive& found)>;
     using EndNodes = std::function<void(uint32_t partition, int64_t upto)>;
 
@@ -82,7 +83,7 @@ public:
 
 private:
     static constexpr int64_t FAR = std::numeric_limits<int64_t>::max();
-    // What is held of a partition. A match is undecided as long as events after it may break a negation, then
+    // The matches of a partition that wait. A match is undecided as long as events after it may break a negation, then
     // waiting until it is chosen, then ready until those that end earlier are decided.
     struct Held {
         std::vector<Suspects> suspects;  // by negation
@@ -132,9 +133,9 @@ private:
     // it overlaps whatever the other one overlaps. Where one match is chosen for each first event, the others are
     // not. Return whether the match is such a one, or has become the other one, and nothing is to be added.
     bool stands_back(Held& h, Binding& b);
-    // Set which matches need not be written: `chosen` and `covered`. If the waiting match that begins first begins no later than all partial matches, it is given, or one from its
-    // first event on that ends no earlier. So matches that begin later, and up to its last event, are dropped
-    // before they are written.
+    // Set which matches need not be written: `chosen` and `covered`. If the waiting match that begins first begins no
+    // later than all partial matches, it is given, or one from its first event on that ends no earlier. So matches that
+    // begin later, and up to its last event, are dropped before they are written.
     void cover(Held& h, uint32_t partition, const Event& event);
     // Choose among a partition's waiting matches, if no event before `clock` will come; those chosen become ready.
     void choose_output(uint32_t partition, int64_t clock);

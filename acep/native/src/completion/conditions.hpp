@@ -115,7 +115,8 @@ private:
     // The value of a reference that is the same for all candidates, or its values for each index of its loop.
     using Prepared = std::vector<Word>;
 
-    // Return the standard deviation of words, which are doubles if `floats`; null for too few, or if it is not a number.
+    // Return the standard deviation of words, which are doubles if `floats`; null for too few, or if it is not a
+    // number.
     static Word deviation(std::span<const int64_t> words, bool floats, bool population);
     // Return the value of a reference over events of its variable: one of them, or an aggregate.
     Word summary(const Ref& ref, std::span<const uint32_t> events, const Rows& rows) const;
@@ -127,7 +128,8 @@ private:
     // A negation holds a conjunction of conditions, each with loops over the events of variables. A suspect breaks it
     // if each conjunct passes for all combinations of its loops' indices.
 
-    // Set `events_` of a variable to those that a negation refers to: in a group, those of the iteration that crosses it.
+    // Set `events_` of a variable to those that a negation refers to: in a group, those of the iteration that crosses
+    // it.
     void gather_events(const Negation& negation, const CrossingRun& run, uint32_t var);
     // Do so for each variable of a negation. Return false if one has no events, so that nothing breaks the negation.
     bool gather_all_events(const Negation& negation, const CrossingRun& run);

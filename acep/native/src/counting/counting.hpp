@@ -40,7 +40,8 @@ public:
         // Sort the rows by the events that began them: bundles come as they end.
         void sort();
     };
-    // Take the final rows, in the order of the events that began them. With `all`, bundles that later matches could join are closed and taken too.
+    // Take the final rows, in the order of the events that began them. With `all`, bundles that later matches could
+    // join are closed and taken too.
     Rows take(bool all);
     // Return the number of all matches so far, by error (scaled).
     std::vector<std::pair<int64_t, BigInteger>> totals() const;
@@ -51,7 +52,7 @@ private:
         uint32_t state;
         int64_t start;
     };
-    // What is kept of a partition: latest starts, or sums in small or large numbers; `large` if small ones do not
+    // The state of a partition: latest starts, or sums in small or large numbers; `large` if small ones do not
     // suffice.
     struct Part {
         std::vector<Latest> latest;
@@ -77,8 +78,8 @@ private:
     static void fields(auto& self, Archive& archive);
     // Count the D-states with partial matches that began at `low` or later.
     int64_t waiting(const Part& part, int64_t low) const;
-    // Return the most touches that an event can need: each latest start may be bound once per variable; an update of the
-    // sum of a D-state is one touch.
+    // Return the most touches that an event can need: each latest start may be bound once per variable; an update of
+    // the sum of a D-state is one touch.
     size_t most_touches(const Part& part) const;
     // Count the touches that an event needs. `low`: the earliest start that counts.
     int64_t needs(const Part& part, const Event& event, int64_t low);

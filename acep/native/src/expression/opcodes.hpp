@@ -43,7 +43,7 @@ enum class Op : uint8_t {
 #undef ACEP_OP
 };
 
-// What an operation reads, a letter for each operand, and what it gives: see above.
+// The operands of an operation, a letter for each, and its result: see above.
 struct OpForm {
     std::string_view name;
     std::string_view reads;

@@ -83,7 +83,7 @@ private:
         uint32_t state;
         Chain chain;
     };
-    // What is kept of a partition.
+    // The state of a partition.
     struct Part {
         std::vector<Live> live;
         Bundle bundle;

@@ -8,8 +8,8 @@
 namespace acep {
 namespace {
 
-// The earliest start of a window, which ends with an event so far. Later windows begin no earlier, and what began before
-// them is freed. `end`: the number above all positions.
+// The earliest start of a window, which ends with an event so far. Later windows begin no earlier, and what began
+// before them is freed. `end`: the number above all positions.
 template <class Archive>
 void low_field(auto& low, Archive& archive, const Tables& tables, int64_t end) {
     archive.words(low);

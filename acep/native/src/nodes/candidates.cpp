@@ -12,7 +12,7 @@ namespace {
 
 // Lists of up to this length are searched linearly.
 constexpr uint32_t few_searched = 16;
-// What one row that is reached through the index costs, in rows that are compared one after another.
+// The cost of one row that is reached through the index, in rows that are compared one after another.
 constexpr uint64_t reached_costs = 4;
 
 }  // namespace

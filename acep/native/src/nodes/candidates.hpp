@@ -39,8 +39,9 @@ public:
     // Return what an arc compares with an event, with the number of its index among those of the state.
     RegisterKey key_of(const Arc& arc);
 
-    // Find the nodes of a list that began at `low` or later and whose registers are as the key wants them for the event.
-    // `all_alive`: all nodes of the list began then. What it costs to find them is added to `list.unsure`.
+    // Find the nodes of a list that began at `low` or later and whose registers are as the key wants them for the
+    // event.
+    // `all_alive`: all nodes of the list began then. The cost of finding them is added to `list.unsure`.
     Candidates find(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event, int64_t low,
                     bool all_alive);
 
@@ -53,7 +54,8 @@ public:
     int64_t bytes() const { return alive_.bytes() + alike_.bytes(); }
 
 private:
-    // What an event wants a register to be: equal to a word, or (of a band) from `low` to `high`, in one of some cells.
+    // The value that an event asks of a register: equal to a word, or (of a band) from `low` to `high`, in one of some
+    // cells.
     struct Wanted {
         int64_t word;
         bool null;

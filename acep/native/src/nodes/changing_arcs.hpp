@@ -18,8 +18,8 @@ public:
     void forget() { places_.clear(); }
     // Return whether partial matches can go on with other tables.
     bool is_same_plan(const Tables& tables) const;
-    // Return whether arcs of other tables with the same states can be added: only those of hand-written automata, whose arcs keep no lists of
-    // frames and pass no negations.
+    // Return whether arcs of other tables with the same states can be added: only those of hand-written automata, whose
+    // arcs keep no lists of frames and pass no negations.
     bool may_add(const Tables& tables) const;
     // Add the arcs of other tables with the same states; their numbers follow those of the arcs so far. Throw
     // std::invalid_argument if they are too many.

@@ -1,4 +1,5 @@
-// Predicates over blocks of candidates (nodes/check_evaluator.hpp): their inputs are loaded as columns, or taken in place.
+// Predicates over blocks of candidates (nodes/check_evaluator.hpp): their inputs are loaded as columns, or taken in
+// place.
 #include "nodes/check_evaluator.hpp"
 
 #include <algorithm>

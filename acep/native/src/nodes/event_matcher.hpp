@@ -1,5 +1,5 @@
-// The processing of an event as in acep/reference/engine.py: first all transitions of existing nodes, then new beginnings;
-// only then are the new nodes stored for later events.
+// The processing of an event as in acep/reference/engine.py: first all transitions of existing nodes, then new
+// beginnings; only then are the new nodes stored for later events.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Trials of the known future: for which stretches of a stream it is built. Only counts of work decide, so that a run that
-// is repeated does the same.
+// Trials of the known future: for which stretches of a stream it is built. Only counts of work decide, so that a run
+// that is repeated does the same.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace acep {
 
 class FutureTrials {
 public:
-    // Costs, in units of 8 ns: of an event beside its partial matches; to make a partial match; to enter a row, or to look
-    // for one while rows are entered; to ask for a partial match. A touch costs one.
+    // Costs, in units of 8 ns: of an event beside its partial matches; to make a partial match; to enter a row, or to
+    // look for one while rows are entered; to ask for a partial match. A touch costs one.
     static constexpr int64_t to_pass = 12, to_make = 20, to_enter = 4, to_ask = 4;
     // Rows without the future before a trial: only they tell what it could spare.
     static constexpr int64_t least_rest = 512;
@@ -20,9 +20,9 @@ public:
     // Return whether the last stretch brought more than it cost, so that the next one may follow at once.
     bool pays() const { return pays_; }
     // Return whether a trial may begin at a row of the stream that reads on to `ahead` rows, for `rows` of which the
-    // future is asked, where to enter a row costs `each`: the run without it costs about as much or more, and has cost so
-    // much that a trial in vain, and those before, hardly count. `sifted`: as below. Call it before `begin`, while the
-    // future is not used.
+    // future is asked, where to enter a row costs `each`: the run without it costs about as much or more, and has cost
+    // so much that a trial in vain, and those before, hardly count. `sifted`: as below. Call it before `begin`, while
+    // the future is not used.
     bool allows(int64_t row, const Work& work, size_t ahead, size_t rows, double each, bool sifted);
     // Return whether enough rows have come for `allows`.
     bool has_rested(int64_t row) const { return row - rest_row_ >= least_rest; }

@@ -1,4 +1,5 @@
-// What an event costs a partial match by an arc: its missing events, and under contiguity the surplus ones of the gap.
+// The cost of an event to a partial match by an arc: its missing events, and under contiguity the surplus ones of the
+// gap.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +11,8 @@
 
 namespace acep {
 
-// Return the error that an arc adds if `between` events lie between the last bound event and its own; more than the error
-// budget if it cannot bind it.
+// Return the error that an arc adds if `between` events lie between the last bound event and its own; more than the
+// error budget if it cannot bind it.
 inline int64_t gap_cost(const Tables& tables, const Arc& arc, int64_t between) {
     if (!tables.contiguous()) return arc.weight;
     int64_t least = tables.budget + 1;

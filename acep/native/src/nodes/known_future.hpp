@@ -1,9 +1,10 @@
 // The known future: the rest of a batch says which partial matches can go on, so that others need not be made.
 //
-// A partial match is made only if a later row of the batch can follow it, and after that others, until a run ends within
-// its window. A row can follow by an arc if it has the arc's event class and equal partition keys, and if its attributes
-// are equal to those registers that the arc compares with them. Rows are entered from the last one backwards, each with
-// the earliest time at which a run may end that binds it. What comes after the batch may end a run at any time.
+// A partial match is made only if a later row of the batch can follow it, and after that others, until a run ends
+// within its window. A row can follow by an arc if it has the arc's event class and equal partition keys, and if its
+// attributes are equal to those registers that the arc compares with them. Rows are entered from the last one
+// backwards, each with the earliest time at which a run may end that binds it. What comes after the batch may end a run
+// at any time.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +43,8 @@ public:
     void clear(size_t first, size_t rows);
     // Enter a row before all that were entered, with the earliest time at which a run may end that binds it.
     void add(const Batch& batch, std::span<const uint32_t> keys, uint32_t row, int64_t end);
-    // Return the earliest end by one of the rows after `now` that have the keys of row `now` and these words; FAR if there
-    // is none. Rows up to `now` are forgotten.
+    // Return the earliest end by one of the rows after `now` that have the keys of row `now` and these words; FAR if
+    // there is none. Rows up to `now` are forgotten.
     int64_t earliest_end(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* words);
     // Return the bytes of its buffers.
     int64_t bytes() const { return heap_bytes(heads_, later_, ends_, parts_, cells_); }
@@ -56,8 +57,8 @@ private:
         uint64_t hash = 0;
         uint32_t row = NIL;
     };
-    // Return the hash of `cells_` and of the partition of a row. Rows of another key with the same hash are taken for its
-    // own: then more partial matches are made than need be.
+    // Return the hash of `cells_` and of the partition of a row. Rows of another key with the same hash are taken for
+    // its own: then more partial matches are made than need be.
     uint64_t hash(const Batch& batch, std::span<const uint32_t> keys, uint32_t row) const;
     // Return the place of a hash in the table, or the free place for it.
     Head& head(uint64_t hash);
@@ -79,8 +80,8 @@ public:
     static constexpr int64_t most_saved = 1 << 12;
     Taking taking = Taking::where_it_pays;  // whether it is used
 
-    // Find which later rows each arc asks for. The tables and the classifier must outlive it; `keys`: the columns of the
-    // partition key.
+    // Find which later rows each arc asks for. The tables and the classifier must outlive it; `keys`: the columns of
+    // the partition key.
     KnownFuture(const Tables& tables, EventClassifier& classifier, std::span<const uint32_t> keys);
     // Return whether the future can tell anything for these tables.
     static bool serves(const Tables& tables);
@@ -91,7 +92,8 @@ public:
     void prepare(const Batch& batch, size_t from, int64_t stream_row, bool last, const Work& work, bool sifted);
     // Return whether the future of an event is known.
     bool knows(const Event& event) const { return event.batch == batch_ && event.row >= from_ && event.row < limit_; }
-    // Return the least start of a run that may end within its window after the arc has bound a row; FAR if there is none.
+    // Return the least start of a run that may end within its window after the arc has bound a row; FAR if there is
+    // none.
     int64_t least_start(size_t row, const Arc& arc) const {
         const int64_t end = ends_[(row - from_) * bindings_.size() + arc.number];
         int64_t start;
@@ -139,7 +141,7 @@ private:
         bool asks_rows = false, asks_nodes = false;  // whether rows and partial matches are asked for by it
         Trial trial;  // whether it refuses partial matches
     };
-    // What an arc asks of later rows once it has bound one.
+    // The conditions of an arc on later rows, once it has bound one.
     struct Binding {
         uint32_t event_class = 0;
         bool ends = false;  // a run may end with it
@@ -159,8 +161,8 @@ private:
     // run must bind, and those that end runs. Of cuts further on, those that ask for nothing of the partial match are
     // left out.
     void add_cuts(Binding& binding, const Arc& arc);
-    // Find the states that are reached from one without arcs that bind variable `without`, and where each of their slots
-    // comes from: from a slot of the first state, the same on all ways to it, or `elsewhere`.
+    // Find the states that are reached from one without arcs that bind variable `without`, and where each of their
+    // slots comes from: from a slot of the first state, the same on all ways to it, or `elsewhere`.
     static Reach reach_from(const Tables& tables, uint32_t state, int32_t without);
     // Return what an arc further on asks of the partial match that `arc` makes, as far as its slots are known by then.
     Follower follower_of(const Arc& arc, const Arc& next, const std::vector<int32_t>& slots, int64_t least);

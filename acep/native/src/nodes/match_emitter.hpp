@@ -23,7 +23,7 @@
 
 namespace acep {
 
-// What the emitter shares with its engine.
+// The parts that the emitter shares with its engine.
 struct EngineOutput {
     Output& output;
     Work& work;
@@ -111,8 +111,8 @@ private:
     // Complete the run of one new node.
     void complete_row(PartitionNodes& part, uint32_t partition, uint32_t state, NewNodes& new_nodes, uint32_t row,
                       int64_t error, const Event& event, int64_t low);
-    // Return whether matches may be written later. They may not if matches with one binding must first become one, or if
-    // they wait anyway.
+    // Return whether matches may be written later. They may not if matches with one binding must first become one, or
+    // if they wait anyway.
     bool may_be_resumed() const {
         return full_ != Engine::endless && tables_.unambiguous && tables_.choice == Choice::all;
     }

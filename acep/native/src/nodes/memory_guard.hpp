@@ -1,9 +1,10 @@
-// The node engine under a bound on bytes. Before each event there must be room for the nodes that it makes, or the nodes of
-// least utility in all partitions are given up. Nodes that the event makes beyond that room are not kept.
+// The node engine under a bound on bytes. Before each event there must be room for the nodes that it makes, or the
+// nodes of least utility in all partitions are given up. Nodes that the event makes beyond that room are not kept.
 //
-// Two numbers of bytes are tracked. *Charged* bytes are a function of the content, with each container at the most that it
-// may reserve, so that decisions do not depend on how the stream is split into batches. *Reserved* bytes are the actual
-// capacity; if they pass the bound, as emptied containers keep their room, the engine shrinks all to their content.
+// Two numbers of bytes are tracked. *Charged* bytes are a function of the content, with each container at the most that
+// it may reserve, so that decisions do not depend on how the stream is split into batches. *Reserved* bytes are the
+// actual capacity; if they pass the bound, as emptied containers keep their room, the engine shrinks all to their
+// content.
 #pragma once
 
 #include <cstddef>
@@ -43,8 +44,8 @@ public:
           merging_(merging),
           points_only_(points_only) {}
 
-    // Return whether there is a bound. Then decisions depend on the bytes that the content may take, not on the capacity
-    // that happens to be reserved.
+    // Return whether there is a bound. Then decisions depend on the bytes that the content may take, not on the
+    // capacity that happens to be reserved.
     bool is_bounded() const { return bound_ >= 0; }
     // Bound the bytes from now on, including the partitions, and give up nodes for it. Nodes are shed already.
     void set_bound(int64_t bytes);
@@ -74,8 +75,8 @@ public:
 
     // Before event number `number`, free what has expired, and give up nodes if little room is left.
     void free_for_event(int64_t clock, int64_t number);
-    // Return whether there is room for one more node of the current event, both while it is made and in its list; if so,
-    // it is charged.
+    // Return whether there is room for one more node of the current event, both while it is made and in its list; if
+    // so, it is charged.
     bool has_room_for(const Arc& arc);
     // Return whether there is room for one more partition, after `free_for_event`.
     bool has_room_for_partition() const;
@@ -123,10 +124,11 @@ private:
     int64_t charged() const;
     // Give up nodes until three quarters of the pool are taken.
     void give_up(int64_t clock);
-    // Return which part of their bytes nodes and what they reach may keep, so that `target` is charged in all; negative if
-    // there are no nodes.
+    // Return which part of their bytes nodes and what they reach may keep, so that `target` is charged in all; negative
+    // if there are no nodes.
     double share_to_keep(int64_t target);
-    // Keep a share of all nodes, those of highest utility. Shadow-sampled partitions may take a quarter of it as a whole.
+    // Keep a share of all nodes, those of highest utility. Shadow-sampled partitions may take a quarter of it as a
+    // whole.
     void keep_best(double share, int64_t clock);
     // Give up shadow-sampled partitions beyond a number of nodes.
     void limit_shadow(size_t room, int64_t clock);

@@ -9,7 +9,8 @@
 
 namespace acep {
 
-// The new nodes of one state, before they are united and get cells. Their `cells` are those of the nodes that they extend.
+// The new nodes of one state, before they are united and get cells. Their `cells` are those of the nodes that they
+// extend.
 struct NewNodes {
     NodeList nodes;
     std::vector<const Arc*> arcs;  // by row: the arc that made it; nullptr once its cell is bound in a group

@@ -13,8 +13,8 @@ void NodeArchive::check_chains(Reader& in) {
     if (tables_.timed()) frames_.note_times(in);
 }
 
-// Links must lead to older elements, so every walk ends; links to freed ones are cut. No link may claim a later start than
-// it reaches: once those cells are freed and their numbers used again, walks may not end.
+// Links must lead to older elements, so every walk ends; links to freed ones are cut. No link may claim a later start
+// than it reaches: once those cells are freed and their numbers used again, walks may not end.
 void NodeArchive::check_cells() {
     auto& cells = arena_.cells;
     const auto& events = arena_.events;

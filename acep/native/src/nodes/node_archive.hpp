@@ -1,4 +1,4 @@
-// The state of stored partial matches as bytes. What is read is checked, as it may be anything.
+// The state of stored partial matches as bytes. Everything read is checked, as it may be anything.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ private:
     void check_cells();
     // Check the frames of all nodes that were read.
     void check_frame_ages();
-    // Write or read what a partition has besides its lists, and whether it has any. `end`: the number above all positions.
+    // Write or read what a partition has besides its lists, and whether it has any. `end`: the number above all
+    // positions.
     template <class Archive>
     static void partition_fields(auto& part, Archive& archive, int64_t end, bool& has_lists);
     // Write the nodes of a list.

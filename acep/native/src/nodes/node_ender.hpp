@@ -1,5 +1,5 @@
-// The end of partial matches that an event rules out: under contiguity those that do not take it, and those that go past a
-// negation that it breaks.
+// The end of partial matches that an event rules out: under contiguity those that do not take it, and those that go
+// past a negation that it breaks.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ public:
         if (tables_.contiguous()) end_broken_contiguity(part, event);
         if (!ended_states_.empty()) end_broken_negations(part, event);
     }
-    // Return whether contiguity leaves a node an arc, after the events up to a position. Events that no arc may bind are
-    // not passed to the engine, so they do not end nodes before another event does.
+    // Return whether contiguity leaves a node an arc, after the events up to a position. Events that no arc may bind
+    // are not passed to the engine, so they do not end nodes before another event does.
     bool may_go_on(NodeList& list, uint32_t row, uint32_t state, int64_t position) const;
 
     // Free the buffers.

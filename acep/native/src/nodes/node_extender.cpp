@@ -10,16 +10,16 @@
 namespace acep {
 namespace {
 
-// What a step costs beside its evaluations, as a number of nodes that could be looked at for the same.
+// The cost of a step beside its evaluations, as a number of nodes that could be looked at for the same.
 constexpr uint64_t step_costs = 64;
-// What it costs to look for equal nodes, as a number of nodes that are looked at.
+// The cost of a search for equal nodes, as a number of nodes that are looked at.
 constexpr size_t look_up_costs = 16;
 // One node in so many has to end for the others to move.
 constexpr size_t moved_for = 8;
 
-// Return how many evaluations each node of a list is charged with where some of them were evaluated: all alike, as which
-// of them an index reaches is not kept. Less than one is charged as a whole one, as rarely as it must be; a hash of the
-// touches so far decides when, so that a stream that is resumed does the same.
+// Return how many evaluations each node of a list is charged with where some of them were evaluated: all alike, as
+// which of them an index reaches is not kept. Less than one is charged as a whole one, as rarely as it must be; a hash
+// of the touches so far decides when, so that a stream that is resumed does the same.
 int64_t charge(uint64_t evaluated, uint64_t nodes, int64_t touches) {
     const bool more = mixed(static_cast<uint64_t>(touches) + golden_step) % nodes < evaluated % nodes;
     return static_cast<int64_t>(evaluated / nodes) + (more ? 1 : 0);
@@ -78,8 +78,8 @@ inline bool NodeExtender::begin_by(const Arc& arc, const Event& event) {
     return true;
 }
 
-// Looking at all nodes of a list for what has expired is paid for by what was spent since on looking at some: only where
-// nodes are shed, which depends on how many there are, it is done each time.
+// Looking at all nodes of a list for what has expired is paid for by what was spent since on looking at some: only
+// where nodes are shed, which depends on how many there are, it is done each time.
 inline NodeExtender::LiveNodes NodeExtender::find_live(NodeList& list, uint32_t state, const Event& event,
                                                        int64_t low) {
     bool all = store_.expire_head(list, state, low) || list.oldest >= low;

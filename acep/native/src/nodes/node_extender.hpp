@@ -1,5 +1,5 @@
-// How an event extends the partial matches of a state, and begins new ones: which of them an arc evaluates, and which of
-// these pass.
+// How an event extends the partial matches of a state, and begins new ones: which of them an arc evaluates, and which
+// of these pass.
 #pragma once
 
 #include <cstddef>
@@ -66,7 +66,7 @@ private:
         bool all = false;  // surely all of the list
         bool uniform = false;  // none has errors, and each pays the same for an arc
     };
-    // What an arc is asked for: its list and event, and how.
+    // The parameters of an extension by an arc: its list and event, and how.
     struct Step {
         const Arc& arc;
         NodeList& list;

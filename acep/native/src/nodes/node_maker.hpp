@@ -26,8 +26,8 @@ public:
           work_(work),
           made_(tables.states.size()) {}
 
-    // Make a node from each of some rows of a list, whose error grows by `growth`; under a budget, from one row. `early`:
-    // the node was admitted before (NodeShedding::admits_early).
+    // Make a node from each of some rows of a list, whose error grows by `growth`; under a budget, from one row.
+    // `early`: the node was admitted before (NodeShedding::admits_early).
     void make(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, const Event& event, int64_t growth,
               bool early);
     // Return the states with new nodes, in the order in which they got them.

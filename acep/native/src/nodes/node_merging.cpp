@@ -15,8 +15,8 @@ constexpr uint32_t few_alike = 8;
 
 }  // namespace
 
-// The choice among all matches needs the beginning of each run, which united nodes do not keep. Nodes of different events
-// are not equal under contiguity (last positions differ), or with new lists of frames.
+// The choice among all matches needs the beginning of each run, which united nodes do not keep. Nodes of different
+// events are not equal under contiguity (last positions differ), or with new lists of frames.
 NodeMerging::NodeMerging(const Tables& tables, const NodeStore& store, const NodeShedding& shedding, bool points_only)
     : tables_(tables),
       store_(store),

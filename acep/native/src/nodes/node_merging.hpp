@@ -27,8 +27,8 @@ public:
     bool may_equal_earlier(uint32_t state) const { return searches_[state].possible; }
 
     // Unite the equal ones among the new nodes of a state: the others of a group are gone. If a sequence of events
-    // determines its run, the node that stays keeps all pasts; else one sequence may reach the node in several ways, and
-    // only the least error counts.
+    // determines its run, the node that stays keeps all pasts; else one sequence may reach the node in several ways,
+    // and only the least error counts.
     void unite(NewNodes& new_nodes, uint32_t state);
     // Return the stored node that a new one equals and that began at `low` or later; NIL: there is none, or none was
     // looked for, as it rarely pays. A list that is sorted stays so if the node takes over the start of the new one,
@@ -39,8 +39,8 @@ public:
     void count_united(const NewNodes& new_nodes, uint32_t state);
     // Under a budget, count a new node that is united with a stored one.
     void count_united_with_stored(uint32_t state);
-    // Under a budget, return whether new nodes of a state are hardly ever united, so that they can be judged one by one:
-    // united nodes have the utility of the best one, which is not known before all are made.
+    // Under a budget, return whether new nodes of a state are hardly ever united, so that they can be judged one by
+    // one: united nodes have the utility of the best one, which is not known before all are made.
     bool is_separate(uint32_t state);
 
     // Write or read the trials of unions, which there are under a budget.
@@ -61,8 +61,8 @@ private:
     void join(NewNodes& new_nodes, uint32_t first, uint32_t row, uint32_t state) const;
     // Return whether two new nodes are equal.
     bool are_equal(NewNodes& new_nodes, uint32_t a, uint32_t b, uint32_t state) const;
-    // Return the stored node that a new one equals, through an index where the list is long and `wanted` nodes are looked
-    // for. An expired node equals no other, as its text codes may have been reused.
+    // Return the stored node that a new one equals, through an index where the list is long and `wanted` nodes are
+    // looked for. An expired node equals no other, as its text codes may have been reused.
     uint32_t look_up(NodeList& list, NodeList& new_nodes, uint32_t row, const State& state, size_t wanted,
                      int64_t low) const;
 

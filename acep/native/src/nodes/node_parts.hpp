@@ -1,5 +1,5 @@
-// The parts of a node engine that hold its partial matches, or make them. Each has a state of its own; they are built and
-// destroyed together, as they refer to each other.
+// The parts of a node engine that hold its partial matches, or make them. Each has a state of its own; they are built
+// and destroyed together, as they refer to each other.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Contiguity without an error budget: an event replaces all nodes of a partition by the new ones, which then are the lists
-// of their states at once. This needs no search for equal nodes, as long as no two nodes that take the event have the same
-// sequence of events, that is the same cell.
+// Contiguity without an error budget: an event replaces all nodes of a partition by the new ones, which then are the
+// lists of their states at once. This needs no search for equal nodes, as long as no two nodes that take the event have
+// the same sequence of events, that is the same cell.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,8 @@ private:
     void make_from(const StateArcs& arcs, NodeList& list, const Event& event);
     // Make the nodes of one arc.
     void make_by(const Arc& arc, const ReplacingArc& how, NodeList& list, uint32_t slots, const Event& event);
-    // Make a node from each of some rows, with the cell that binds the event. Arcs of one group share the cell of a row.
+    // Make a node from each of some rows, with the cell that binds the event. Arcs of one group share the cell of a
+    // row.
     void make_bound(const Arc& arc, uint32_t cell_group, NodeList& list, std::span<const uint32_t> rows,
                     const Event& event);
 

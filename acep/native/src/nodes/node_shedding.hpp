@@ -1,8 +1,8 @@
-// Shedding in the node engine: the object that sheds, whether it is needed at all under the budget, and the marks of new
-// partial matches.
+// Shedding in the node engine: the object that sheds, whether it is needed at all under the budget, and the marks of
+// new partial matches.
 //
-// While the budget surely suffices, the object rests: nodes have no hidden slots, and nothing is logged. shedding_switch.hpp
-// has the change from one to the other.
+// While the budget surely suffices, the object rests: nodes have no hidden slots, and nothing is logged.
+// shedding_switch.hpp has the change from one to the other.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,8 @@ public:
     void begin_event() { nodes_before_ = work_.nodes; }
     // Return the nodes made by the current event.
     int64_t nodes_made() const { return work_.nodes - nodes_before_; }
-    // While it rests, return whether the budget suffices for `touches` and all they lead to; if not, shedding must start.
+    // While it rests, return whether the budget suffices for `touches` and all they lead to; if not, shedding must
+    // start.
     bool suffices(size_t touches) {
         return work_.touches + static_cast<int64_t>(touches) + nodes_made() <= sufficient_ || suffices_still(touches);
     }

@@ -62,7 +62,7 @@ void NodeStore::clear_all() {
     }
 }
 
-// What nodes say ---------------------------------------------------------------------------------
+// Facts about nodes ------------------------------------------------------------------------------
 
 int64_t NodeStore::first_position(NodeList& list, uint32_t state, uint32_t row) const {
     if (tables_.firsts) return list.slot(compared_slots(tables_.states[state]))[row];

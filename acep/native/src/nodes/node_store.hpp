@@ -1,5 +1,5 @@
-// The stored partial matches of the node engine: a list for each partition and state. Nodes that are removed are logged for
-// shedding. What no node reaches any more is freed: cells and events of the arena, and frames.
+// The stored partial matches of the node engine: a list for each partition and state. Nodes that are removed are logged
+// for shedding. What no node reaches any more is freed: cells and events of the arena, and frames.
 #pragma once
 
 #include <algorithm>
@@ -126,7 +126,7 @@ public:
     // Remove the nodes of a partition that began before `low`, but for the shadow sample; return whether none is left.
     bool expire_all(PartitionNodes& part, int64_t low, int64_t when);
 
-    // What nodes say ---------------------------------------------------------------------------------
+    // Facts about nodes ------------------------------------------------------------------------------
 
     // Return the number of slots in which equal nodes are equal: without those of shedding and the first position.
     uint32_t compared_slots(const State& state) const {

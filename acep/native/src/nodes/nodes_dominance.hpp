@@ -17,7 +17,7 @@ namespace acep {
 // unbound slot ranks above them, as predicates on it are dropped.
 enum class Relation : int64_t { any = 0, equal = 1, greater = 2, less = 3, greater_float = 4, less_float = 5 };
 
-// What a slot demands of the dominating node.
+// The demand of a slot on the dominating node.
 struct Demand {
     uint32_t slot;
     Relation relation;
@@ -61,13 +61,13 @@ public:
     struct Lows {
         int64_t alive, room;
     };
-    // Remove the nodes of `list` that row `i` of `new_nodes` dominates. Return a row of `list` for it (perhaps that of a
-    // removed node), which the caller fills in; return NIL if it is dominated itself.
+    // Remove the nodes of `list` that row `i` of `new_nodes` dominates. Return a row of `list` for it (perhaps that of
+    // a removed node), which the caller fills in; return NIL if it is dominated itself.
     uint32_t make_row(Ranking& r, NodeList& list, NodeList& new_nodes, uint32_t i, uint32_t slots, Lows lows,
                       int64_t& compared);
 
 private:
-    // What a search says of a new node.
+    // The result of a search for a new node.
     struct Verdict {
         bool is_dominated = false;
         uint32_t into = NIL;  // if it is not dominated: a row that it dominates, or NIL

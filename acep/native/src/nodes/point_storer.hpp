@@ -36,7 +36,8 @@ public:
           shedding_(shedding),
           dominance_(dominance) {}
 
-    // Write the match point of an event, if new nodes end a run, and store the new nodes of all states, which are cleared.
+    // Write the match point of an event, if new nodes end a run, and store the new nodes of all states, which are
+    // cleared.
     void store(PartitionNodes& part, uint32_t partition, const Event& event, int64_t low);
 
 private:

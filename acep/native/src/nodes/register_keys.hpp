@@ -1,5 +1,5 @@
-// The equalities and bands of an arc between registers and attributes of the event: the key by which partial matches are
-// found.
+// The equalities and bands of an arc between registers and attributes of the event: the key by which partial matches
+// are found.
 #pragma once
 
 #include <algorithm>
@@ -54,12 +54,13 @@ inline bool equal_words(int64_t a, int64_t b, bool doubles) {
     return doubles ? std::bit_cast<double>(a) == std::bit_cast<double>(b) : a == b;
 }
 
-// What an arc compares between registers and the event, and what else it asks.
+// The comparisons of an arc between registers and the event, and its other conditions.
 struct RegisterKey {
     // The cells of a band that a value may be in.
     struct Cells {
         int64_t first, last;
-        // Return whether they are too many to look into each: numbers are so great that the margin for rounding is wide.
+        // Return whether they are too many to look into each: numbers are so great that the margin for rounding is
+        // wide.
         bool is_wide() const { return last - first > 8; }
     };
     // A register and an attribute of the event that must be equal, or (`width` > 0) differ by no more than a width.
@@ -115,7 +116,7 @@ struct RegisterKey {
 // Return the key of an arc; the number of its index is not set.
 RegisterKey register_key(const Arc& arc, const std::vector<BlockProgram>& programs);
 
-// What an arc compares for equality: its states, and the slots of the registers.
+// The equalities of an arc: its states, and the slots of the registers.
 struct ArcKey {
     uint32_t source, target;
     std::vector<uint32_t> slots;

@@ -1,5 +1,5 @@
-// The registers of new partial matches: what an arc writes into them, from those of the partial match before it and from
-// the event.
+// The registers of new partial matches: what an arc writes into them, from those of the partial match before it and
+// from the event.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The change between shedding and rest: nodes get hidden slots when the budget may be insufficient, and lose them when it
-// is sufficient again.
+// The change between shedding and rest: nodes get hidden slots when the budget may be insufficient, and lose them when
+// it is sufficient again.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ public:
     void begin_if_resting(int64_t now) {
         if (shedding_.resting() != nullptr) begin(now);
     }
-    // Begin to shed if it rests and the budget may be insufficient for `touches` of the event at `now`; return whether it
-    // did.
+    // Begin to shed if it rests and the budget may be insufficient for `touches` of the event at `now`; return whether
+    // it did.
     bool begin_if_insufficient(size_t touches, int64_t now) {
         if (shedding_.resting() == nullptr || shedding_.suffices(touches)) return false;
         begin(now);

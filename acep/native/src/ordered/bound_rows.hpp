@@ -18,9 +18,10 @@ inline constexpr int64_t null_word = 0;
 inline constexpr uint8_t null_byte = 0;
 inline constexpr Leaf null_leaf{&null_word, &null_byte, 0};
 
-// A reference of a condition. `set`: of labels; `shift`: rows from there. FIRST and LAST are counted from 0 by `offset`.
+// A reference of a condition. `set`: of labels; `shift`: rows from there. FIRST and LAST are counted from 0 by
+// `offset`.
 struct Reference {
-    // What a reference reads: the row itself, the n-th first or last row of the set, an aggregate of the set, the
+    // A reference reads the row itself, the n-th first or last row of the set, an aggregate of the set, the
     // number of the match, or the label of the n-th first or last row.
     enum Kind : uint8_t {
         current,
@@ -112,7 +113,8 @@ public:
     Leaf value(size_t reference, Scratch::Cell& cell) const;
     // Append to a key what decides all later values of some references.
     void append_key(std::span<const uint32_t> references, std::vector<int64_t>& key) const;
-    // Return those references that suffice for a key of all of them: equal ones, and what the row decides, are left out.
+    // Return those references that suffice for a key of all of them: equal ones, and what the row decides, are left
+    // out.
     std::vector<uint32_t> key_references(std::span<const uint32_t> references) const;
     // Return the bytes on the heap.
     size_t bytes() const;
@@ -156,8 +158,8 @@ private:
     Leaf at_label(const Reference& reference, size_t row) const;
     // Return an aggregate, in `cell`. Throw std::overflow_error for a sum beyond 64 bits.
     Leaf total(const Reference& reference, const Source& source, Scratch::Cell& cell) const;
-    // Append to a key what a reference to a first row depends on: the number of the row at its offset, or as long as there
-    // is none the number of rows.
+    // Append to a key what a reference to a first row depends on: the number of the row at its offset, or as long as
+    // there is none the number of rows.
     void append_first(const Reference& reference, const Track& track, std::vector<int64_t>& key) const;
     // Append to a key what a reference to a last row depends on: the rows that are the last ones up to its offset.
     void append_last(const Reference& reference, const Track& track, std::vector<int64_t>& key) const;

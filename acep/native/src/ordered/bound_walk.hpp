@@ -35,9 +35,9 @@ struct WalkedRows {
     const Texts* texts;
 };
 
-// Open matches by the number of their partition. Each keeps the rows that it has bound and the values that conditions read
-// of them, so that a walk over new rows takes no time for those of before. All ways preferred to that of an open match
-// had failed for good; so it stays open as long as a way from where it stood leads to the open row.
+// Open matches by the number of their partition. Each keeps the rows that it has bound and the values that conditions
+// read of them, so that a walk over new rows takes no time for those of before. All ways preferred to that of an open
+// match had failed for good; so it stays open as long as a way from where it stood leads to the open row.
 class BoundWalks {
 public:
     // Throw std::invalid_argument for references and conditions that do not fit each other.

@@ -15,7 +15,8 @@ namespace acep {
 class EarliestEnds {
 public:
     // Compute the ends of the partition of `rows` rows from `begin` on, as the conditions of single rows decide alone.
-    // local[label]: a byte a row, or nullptr: any row. If they need more than `memory` bytes, all are taken to be early.
+    // local[label]: a byte a row, or nullptr: any row. If they need more than `memory` bytes, all are taken to be
+    // early.
     void start(const PatternGraph& graph, std::span<const uint8_t* const> local, size_t begin, size_t rows,
                size_t memory, Polling& polling);
     // Return whether a match from a position on may end at another position, or before it.

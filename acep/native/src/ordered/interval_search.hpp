@@ -1,4 +1,5 @@
-// The matches that OUTPUT chooses of a pattern whose conditions are functions of the row, and of the first row of the match.
+// The matches that OUTPUT chooses of a pattern whose conditions are functions of the row, and of the first row of the
+// match.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,8 @@
 
 namespace acep {
 
-// A test that a row passes if its byte of `holds` is not 0 (nullptr: none is) and all of some tied conditions hold; if it
-// is `negated`, one that does not.
+// A test that a row passes if its byte of `holds` is not 0 (nullptr: none is) and all of some tied conditions hold; if
+// it is `negated`, one that does not.
 struct TiedTest {
     const uint8_t* holds;
     std::vector<uint32_t> conditions;
@@ -49,7 +50,8 @@ enum class IntervalOrder : uint8_t { first_end, longest, shortest };
 // Where matches that are taken from start to start may begin after one that is given.
 enum class IntervalSkipTo : uint8_t { past_last, next, first_of, last_of };
 
-// The rows that are searched, and the pattern. State 0 is the one before the first row; there are at most `most_states`.
+// The rows that are searched, and the pattern. State 0 is the one before the first row; there are at most
+// `most_states`.
 struct IntervalInput {
     static constexpr size_t most_states = 64;
 
@@ -77,8 +79,8 @@ struct Intervals {
 
 // The states that can be reached are a function of the first row and the row. A match is an interval of rows; of those
 // with the same interval that one is chosen that binds the most rows (of the longest), then the least ones, then to the
-// least labels. Each pass over rows is one over the rows of a match that is then given, so that the work is linear in the
-// rows and those of the matches. With tied conditions a pass may also be one over rows that make no match.
+// least labels. Each pass over rows is one over the rows of a match that is then given, so that the work is linear in
+// the rows and those of the matches. With tied conditions a pass may also be one over rows that make no match.
 class IntervalSearch {
 public:
     explicit IntervalSearch(IntervalInput input);
@@ -102,7 +104,6 @@ private:
     // Return the states that lead by a row that is bound to a set.
     uint64_t before(uint64_t states, size_t row);
     // Return the states that a set leads to by a row that is left out.
-    // Return the same by a row that is left out.
     uint64_t after_skip(uint64_t states, size_t row);
     // Return the states that lead by a row that is left out to a set.
     uint64_t before_skip(uint64_t states, size_t row);
@@ -116,7 +117,6 @@ private:
     // Return whether a row passes all tests.
     bool pass(const std::vector<TiedTest>& tests, size_t row);
     // Return the states that transitions lead to from some states.
-    // Return the states that transitions lead to from some states, and those from which they lead to some.
     template <class Transition>
     uint64_t targets(const std::vector<Transition>& transitions, uint64_t states, size_t row);
     // Return the states from which transitions lead to some states.

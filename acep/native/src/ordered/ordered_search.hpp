@@ -21,8 +21,8 @@
 
 namespace acep {
 
-// Where the search goes on after a match: after its last row, at the row after its first, or at the first or last row of
-// a set of labels.
+// Where the search goes on after a match: after its last row, at the row after its first, or at the first or last row
+// of a set of labels.
 enum class Skip : uint8_t { past_last, to_next, to_first, to_last };
 
 // The rows of a skip are not there, or are the first row of the match.
@@ -108,7 +108,7 @@ private:
 // is taken, and configurations from which all ways failed are remembered.
 class OrderedSearch {
 public:
-    // What the search has done, and the bytes that it uses.
+    // The work of the search, and the bytes that it uses.
     struct Counts {
         size_t steps, conditions, failures, bytes;
     };

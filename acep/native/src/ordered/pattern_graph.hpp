@@ -10,8 +10,8 @@ namespace acep {
 
 // A state of a pattern, with the move that leads on from it.
 struct PatternState {
-    // row: consume a row that label b allows, and go to a; split: prefer a to b; jump: go to a; first, last: go to a only
-    // before the first, or after the last row of a partition; accept: the end of a match.
+    // row: consume a row that label b allows, and go to a; split: prefer a to b; jump: go to a; first, last: go to a
+    // only before the first, or after the last row of a partition; accept: the end of a match.
     enum Op : uint8_t { row, split, jump, first, last, accept };
     Op op;
     uint32_t a, b;

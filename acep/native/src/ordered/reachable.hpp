@@ -20,7 +20,8 @@ class Reachable {
 public:
     explicit Reachable(const PatternGraph& graph);
 
-    // Compute the bits of the partition of `rows` rows from `begin` on. local[label]: a byte a row, or nullptr: any row.
+    // Compute the bits of the partition of `rows` rows from `begin` on. local[label]: a byte a row, or nullptr: any
+    // row.
     void start(std::span<const uint8_t* const> local, size_t begin, size_t rows, size_t memory, Polling& polling);
     // Ask another one from now on whether to stop: the one of before is gone.
     void poll(Polling& polling) { polling_ = &polling; }

@@ -17,13 +17,13 @@
 namespace acep {
 
 // A match begins with states that are the same in all matches: its head. If the conditions of later rows read nothing
-// that rows after the head decide, they are functions of the row once the head is bound. Then a pass forward finds which
-// states can be reached, with conditions computed for many rows at once; a pass back finds those from which a match
-// ends; and the preferred way is walked without turning back. The passes are repeated over twice as many rows until the
-// rows after them do not matter.
+// that rows after the head decide, they are functions of the row once the head is bound. Then a pass forward finds
+// which states can be reached, with conditions computed for many rows at once; a pass back finds those from which a
+// match ends; and the preferred way is walked without turning back. The passes are repeated over twice as many rows
+// until the rows after them do not matter.
 //
-// If conditions read a later row too, but one that stands at one state, which all ways to these conditions lead over, that
-// state is a pivot: what follows its row is a search of its own, from each row that can be the pivot.
+// If conditions read a later row too, but one that stands at one state, which all ways to these conditions lead over,
+// that state is a pivot: what follows its row is a search of its own, from each row that can be the pivot.
 class StartPass {
 public:
     // `masks`: nullptr if there are too many states.

@@ -18,7 +18,7 @@
 
 namespace acep {
 
-// What an arc asks of an event alone: its types, and the conditions on its columns.
+// The conditions of an arc on an event alone: its types, and the conditions on its columns.
 struct EventClass {
     bool any;                    // any type, or no type
     std::vector<int64_t> types;  // codes

@@ -121,8 +121,8 @@ void change(BoundSession& self, size_t engine, const nb::sequence& programs, con
     self.classes = after.classes;
 }
 
-// Set the times of arcs, of which each has four words: its number, that of an arc that it is like, and the first and the
-// last time of an event that may take it. Return the number of partial matches whose window is not over at `clock`.
+// Set the times of arcs, of which each has four words: its number, that of an arc that it is like, and the first and
+// the last time of an event that may take it. Return the number of partial matches whose window is not over at `clock`.
 int64_t renew(BoundSession& self, size_t engine, const std::vector<int64_t>& words, int64_t clock) {
     if (words.size() % 4 != 0) throw std::invalid_argument("arcs: four words each");
     std::vector<ArcTimes> times;
@@ -188,9 +188,9 @@ size_t add(BoundSession& self, const std::string& engine, const nb::dict& arrays
     return self.engines.size() - 1;
 }
 
-// Push the rows from `from` to before `to` (0: all); the others only tell what comes. Return the row to continue with; it
-// is before `to` if `enough` matches wait to be taken, or if (`alert`) a plan under a budget has begun to watch its partial
-// matches.
+// Push the rows from `from` to before `to` (0: all); the others only tell what comes. Return the row to continue with;
+// it is before `to` if `enough` matches wait to be taken, or if (`alert`) a plan under a budget has begun to watch its
+// partial matches.
 size_t push(BoundSession& self, const Words& ts, const nb::object& types, const nb::object& types_valid,
             const nb::object& ids, const nb::sequence& columns, size_t from, size_t enough, bool hold, size_t again,
             bool last, size_t to, bool alert) {
@@ -296,8 +296,8 @@ nb::tuple windowed(const BoundSession& self, size_t engine) {
     return nb::make_tuple(found.received(), found.passed_on());
 }
 
-// Return the paths of a search: the error of each, its last variable, and by step the variable that is looked for, with the
-// columns that its key compares for equality and those of its bands.
+// Return the paths of a search: the error of each, its last variable, and by step the variable that is looked for, with
+// the columns that its key compares for equality and those of its bands.
 nb::list search_paths(const BoundSession& self, size_t engine) {
     const auto* budgeted = dynamic_cast<const BudgetedSearchEngine*>(&self.engine(engine));
     const SearchPlan& plan = budgeted != nullptr

@@ -246,8 +246,8 @@ nb::object shadow_points(Engine& engine, size_t first) {
     return rows(points);
 }
 
-// Return what the state of a session lacks of a plan under a budget: whether it has just woken, and by what it is judged
-// whether the known future pays.
+// Return what the state of a session lacks of a plan under a budget: whether it has just woken, and by what it is
+// judged whether the known future pays.
 nb::bytes watching_state(Engine& engine) {
     Writer out;
     out.words(engine.woke());

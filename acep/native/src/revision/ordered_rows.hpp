@@ -36,8 +36,8 @@ public:
     void insert(size_t n, const std::vector<const int64_t*>& words, const std::vector<const uint8_t*>& flags);
     // Return the first place whose time is not before this one.
     size_t lower(int64_t ts) const;
-    // Return the rows of [from, to) whose partition is in a bucket with a flag (nullptr: all rows), followed by all rows
-    // from `to` on; set how many the former are.
+    // Return the rows of [from, to) whose partition is in a bucket with a flag (nullptr: all rows), followed by all
+    // rows from `to` on; set how many the former are.
     RowColumns chosen(size_t from, size_t to, const uint8_t* buckets, size_t& many) const;
     // The methods below throw std::out_of_range for places, columns and numbers of rows that are not there.
 

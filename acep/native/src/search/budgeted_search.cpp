@@ -233,8 +233,8 @@ void BudgetedSearchEngine::decide(uint32_t partition, const Event& event) {
     if (search_.may_end(partition)) {
         const bool has_point = partition < last_points_.size() && last_points_[partition] == event.ts;
         Moment& now = moment(partition, event.ts);
-        // A match point that is found needs no more searches, but where these tell whether limits would have sufficed, or
-        // may find a match with less errors.
+        // A match point that is found needs no more searches, but where these tell whether limits would have sufficed,
+        // or may find a match with less errors.
         if (!has_point || now.is_extra || levels_ > 1) search_one(partition, event, now);
     }
     search_.keep(partition);

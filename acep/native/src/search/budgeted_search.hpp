@@ -1,6 +1,6 @@
-// A search that keeps to an allowance of rows to look at. While the allowance suffices it is the exact run. Else each event
-// that may end a match has a limit on its search, by what searches have cost and found; some are searched to the end, which
-// tells what the others miss (docs/internals/search.md).
+// A search that keeps to an allowance of rows to look at. While the allowance suffices it is the exact run. Else each
+// event that may end a match has a limit on its search, by what searches have cost and found; some are searched to the
+// end, which tells what the others miss (docs/internals/search.md).
 #pragma once
 
 #include <algorithm>
@@ -26,9 +26,9 @@ public:
           switching_(tables_, dominance, classifier, partitions),
           search_(switching_.search()) {}
 
-    // Set the seed, the kinds of the session's columns, the texts among the parts of the key (as bits), the share of the
-    // allowance that searches to the end may cost beside the others, and the number of events whose allowance may be spent
-    // ahead; call it before any event.
+    // Set the seed, the kinds of the session's columns, the texts among the parts of the key (as bits), the share of
+    // the allowance that searches to the end may cost beside the others, and the number of events whose allowance may
+    // be spent ahead; call it before any event.
     void start(uint64_t seed, const std::vector<ValueKind>& kinds, uint32_t key_texts, double sampling, double ahead);
     // Set the touches per event after `seen` events (negative: unlimited), and the most unused touches to carry over.
     void allow(double rate, double most_carried, int64_t seen);
@@ -60,8 +60,9 @@ public:
     // Return whether the allowance does not suffice.
     bool is_short() const { return short_; }
 
-    // Counts of match points and searches. All events of a partition with one time are one match point, if any of them ends
-    // a match. They are searched from to the end together, or each within its limit until one is found to end a match.
+    // Counts of match points and searches. All events of a partition with one time are one match point, if any of them
+    // ends a match. They are searched from to the end together, or each within its limit until one is found to end a
+    // match.
     struct Sums {
         int64_t points = 0;  // found
         int64_t given_up = 0;  // searches that were not ended
@@ -85,19 +86,19 @@ private:
     static constexpr double first_share = 1.0 / 8, least_share = 0x1p-20,
                             most_share = 1.0 / 2;  // of sampled searches
     static constexpr double few = 64;  // searches to the end from which on their share is set by what they cost
-    // What tells searches apart: the partition, how recently a match ended there, or the value of a column.
+    // The feature that tells searches apart: the partition, how recently a match ended there, or the value of a column.
     struct Feature {
-        // What it is; `values` and `place` are those of a column.
+        // The kind of feature; `values` and `place` are those of a column.
         enum Kind : uint8_t { partition, recency, value } kind;
         ValueKind values;
         size_t place;
     };
 
-    // A search has a level for matches without errors, and one for the others. The first one comes first, also where the
-    // allowance is chosen.
+    // A search has a level for matches without errors, and one for the others. The first one comes first, also where
+    // the allowance is chosen.
     static constexpr size_t most_levels = 2;
     using Limits = std::array<int64_t, most_levels>;
-    // What became of a search.
+    // The outcome of a search.
     struct Outcome {
         std::array<int64_t, most_levels> cost{};
         size_t reached = 0;  // how many levels it came to, and how many of these were searched

@@ -1,5 +1,6 @@
-// The search engine: it keeps events, and no partial matches. When an event comes that may be the last one of a match, it
-// looks back for the others, most selective first (Kolchinsky et al. 2015, "lazy evaluation"). It gives match points.
+// The search engine: it keeps events, and no partial matches. When an event comes that may be the last one of a match,
+// it looks back for the others, most selective first (Kolchinsky et al. 2015, "lazy evaluation"). It gives match
+// points.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ public:
     SearchEngine(Tables tables, EventClassifier& classifier, Partitions& partitions);
 
     static constexpr int64_t endless_work = std::numeric_limits<int64_t>::max();
-    // The most rows that are looked at for one event, and the most hops. Where they do not suffice, the search has given
-    // up, and `event` does not process the event at all.
+    // The most rows that are looked at for one event, and the most hops. Where they do not suffice, the search has
+    // given up, and `event` does not process the event at all.
     int64_t limit = endless_work, hop_limit = endless_work;
     // Return whether the last search has reached a limit before its end.
     bool has_given_up() const { return given_up_; }
@@ -31,8 +32,8 @@ public:
     // Return the plan of the search.
     const SearchPlan& plan() const { return plan_; }
     void event(uint32_t partition, const Event& event) override;
-    // The parts of `event`: read an event, and return whether a match may have it; return whether matches may end with it;
-    // search for those with an error in a range, and return the least error, or `no_error`; keep the event.
+    // The parts of `event`: read an event, and return whether a match may have it; return whether matches may end with
+    // it; search for those with an error in a range, and return the least error, or `no_error`; keep the event.
     bool begin(uint32_t partition, const Event& event);
     // Return whether matches may end with the event that was read by `begin`.
     bool may_end(uint32_t partition) const;
@@ -51,8 +52,8 @@ public:
     void keep_only(uint32_t partition, const Event& event);
     // Give a match point.
     void give(uint32_t partition, const Event& event, int64_t error);
-    // Call visit(partition, event) for the events that are kept, as rows of a batch with so many columns. Return false if
-    // a visit does.
+    // Call visit(partition, event) for the events that are kept, as rows of a batch with so many columns. Return false
+    // if a visit does.
     bool replay(size_t columns, auto&& visit);
     void advance(int64_t clock) override;
     bool idle(uint32_t partition, int64_t soonest) override;
@@ -61,8 +62,8 @@ public:
     void used_ids(std::vector<int64_t>&) const override {}
     void dump(Writer& out) const override;
     void load(Reader& in) override;
-    // Write or read the notes of needed rows, which the state of a search does without: they save work, and a budget of work
-    // must not depend on a restart.
+    // Write or read the notes of needed rows, which the state of a search does without: they save work, and a budget of
+    // work must not depend on a restart.
     void dump_notes(Writer& out) const;
     // Read the notes that `dump_notes` wrote, after the state.
     void load_notes(Reader& in);
@@ -72,10 +73,10 @@ public:
 
 private:
     // A row is one kept event, as consecutive words: time, partition and kinds, a bit for each value that is not null,
-    // links to the row before it in the chain of each index and by rank, the last search that failed from it by step, notes of
-    // the rows that it needs before it, values.
+    // links to the row before it in the chain of each index and by rank, the last search that failed from it by step,
+    // notes of the rows that it needs before it, values.
     enum Word : size_t { time_word, place_word, valid_word, first_link };
-    // What is known of a partition.
+    // The state of a partition.
     struct Part {
         Bundle bundle;
         int64_t last = NEVER;  // time of its last row

@@ -1,5 +1,5 @@
-// The costs and successes of searches, by a feature of the event that they begin at; and the limits on the rows that a search
-// may look at with which searches find most match points for an allowance.
+// The costs and successes of searches, by a feature of the event that they begin at; and the limits on the rows that a
+// search may look at with which searches find most match points for an allowance.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ struct CostHistogram {
     void add(const CostHistogram& other, float part);
 };
 
-// What searches to the end have cost, by features of their events, and the limits that this suggests.
+// The costs of searches to the end, by features of their events, and the limits that this suggests.
 class SearchCosts {
 public:
     static constexpr size_t bins = 17;  // of a feature; the last one has events without a value
@@ -38,7 +38,8 @@ public:
 
     static constexpr int64_t no_search = -1;
 
-    // Begin with features, which are `ranked` or else have at most 16 values; the first one is taken until more is known.
+    // Begin with features, which are `ranked` or else have at most 16 values; the first one is taken until more is
+    // known.
     explicit SearchCosts(std::vector<bool> ranked = {});
     // Note a search that was not limited. `keys`: by feature, the value of the event; NEVER: none.
     void add(std::span<const int64_t> keys, int64_t cost, bool success);

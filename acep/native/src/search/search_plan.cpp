@@ -293,8 +293,8 @@ private:
         return static_cast<uint32_t>(same - plan_.indexes.begin());
     }
 
-    // Return whether a check is an equality that follows from those that are compared in any case. If not, it is compared from
-    // now on.
+    // Return whether a check is an equality that follows from those that are compared in any case. If not, it is
+    // compared from now on.
     bool is_verified(const SearchCheck& check) {
         const auto equality = programs_[check.program].equality();
         if (!equality) return false;
@@ -306,8 +306,8 @@ private:
         return false;
     }
 
-    // Whether all that follows a step depends only on its own row and on the last event: then a row from which the search
-    // has failed once fails again.
+    // Whether all that follows a step depends only on its own row and on the last event: then a row from which the
+    // search has failed once fails again.
     void note_failures() {
         std::vector<uint8_t> before(path_.levels, 0);
         for (size_t k = 0; k < path_.steps.size(); ++k) {
@@ -385,8 +385,8 @@ private:
         return SearchRanks{index, static_cast<uint32_t>(lower ? a.place : b.place), simple.doubles, lower};
     }
 
-    // Find the rows that those of a step need before them, where a walk over many rows would find that there are none: those
-    // of earlier events that no equality ties to bound ones.
+    // Find the rows that those of a step need before them, where a walk over many rows would find that there are none:
+    // those of earlier events that no equality ties to bound ones.
     void note_needs() {
         for (size_t k = 0; k < path_.steps.size(); ++k) {
             SearchStep& step = path_.steps[k];

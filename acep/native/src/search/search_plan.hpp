@@ -27,15 +27,15 @@ struct SearchCheck {
     std::optional<SimplePredicate> simple;  // the same without a program
 };
 
-// A condition on a row by one of its values, which fails for all higher values (or all lower ones) where it fails for one.
-// Then the walk goes on at the row before it with a lower value (or a higher one).
+// A condition on a row by one of its values, which fails for all higher values (or all lower ones) where it fails for
+// one. Then the walk goes on at the row before it with a lower value (or a higher one).
 struct SearchOrder {
     SearchCheck check;
     uint32_t place;  // of the link among those of a row
 };
 
-// Rows of an earlier event that a row needs before it, and what these need in turn. With the row is noted how late the first
-// of them may be at best; as none is added later, that never changes.
+// Rows of an earlier event that a row needs before it, and what these need in turn. With the row is noted how late the
+// first of them may be at best; as none is added later, that never changes.
 struct SearchNeed {
     uint32_t level;
     uint32_t index;  // that of the rows of its class and partition
@@ -76,8 +76,8 @@ struct SearchIndex {
     bool operator==(const SearchIndex&) const = default;
 };
 
-// Links between the rows of an index over the rows of a partition: to the last one before with a lower value, or a higher
-// one. A row without a value is beyond all others.
+// Links between the rows of an index over the rows of a partition: to the last one before with a lower value, or a
+// higher one. A row without a value is beyond all others.
 struct SearchRanks {
     uint32_t index;
     uint32_t value;  // place of the value
@@ -109,8 +109,8 @@ struct SearchPlan {
     uint32_t first = 0;     // kinds of first events, as bits
 };
 
-// Make the plan of a search. Throw std::invalid_argument if the pattern of the tables has no small number of sequences of
-// single events that may be bound freely (acep/plan/searching.py).
+// Make the plan of a search. Throw std::invalid_argument if the pattern of the tables has no small number of sequences
+// of single events that may be bound freely (acep/plan/searching.py).
 SearchPlan search_plan(const Tables& tables, const std::vector<BlockProgram>& programs);
 
 }  // namespace acep

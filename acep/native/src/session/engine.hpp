@@ -45,7 +45,7 @@ struct Walks {
     }
 };
 
-// What an engine has done so far.
+// The work of an engine so far.
 struct Work {
     int64_t nodes = 0;    // match nodes made
     int64_t touches = 0;  // transition evaluations: (node, arc) pairs
@@ -112,8 +112,8 @@ public:
     bool again = false;  // the current event is matched again: it may be older than others, and came before
     bool sifted = false;  // match windows before it hold events back, if the future is not known
 
-    // Load what an event of a partition will need into the processor's cache. Each hop follows the pointers that the one
-    // before has loaded.
+    // Load what an event of a partition will need into the processor's cache. Each hop follows the pointers that the
+    // one before has loaded.
     virtual void fetch(uint32_t, uint32_t) const {}
     // Return whether the engine has a `fetch` that is worth its time.
     virtual bool fetches() const { return false; }
@@ -132,12 +132,13 @@ public:
     // Forget a partition whose events are matched again. Prepare for such events.
     virtual void restart(uint32_t partition) { forget(partition); }
     virtual void begin_again() {}
-    // Before the rows of a batch from `from` on: the rest of the batch is known. `stream_row`: the number of its row 0 in
-    // the stream; -1: later rows may come between them. `last`: no event comes after the batch.
+    // Before the rows of a batch from `from` on: the rest of the batch is known. `stream_row`: the number of its row 0
+    // in the stream; -1: later rows may come between them. `last`: no event comes after the batch.
     virtual void expect(const Batch&, size_t, int64_t, bool) {}
     // Set when an index over partial matches is used, and when the known future is.
     virtual void take_ways(Taking, Taking) {}
-    // Return whether it has begun to watch partial matches, as its budget runs short, since `woke` was last set to false.
+    // Return whether it has begun to watch partial matches, as its budget runs short, since `woke` was last set to
+    // false.
     virtual bool woke() const { return false; }
     // Return whether it knows what may follow an event.
     virtual bool knows(const Event&) const { return false; }
@@ -162,13 +163,13 @@ public:
     virtual int64_t bytes() const = 0;
     // Count the partial matches whose window is not over at `clock`. Those held as one, or counted together, are one.
     virtual int64_t partial_matches(int64_t clock) const = 0;
-    // Return the partial matches that may still become matches. Throw std::invalid_argument if the engine keeps none with
-    // their events.
+    // Return the partial matches that may still become matches. Throw std::invalid_argument if the engine keeps none
+    // with their events.
     virtual ListedColumns list_partial_matches(const ListingRequest&) const {
         throw std::invalid_argument("this engine keeps no partial matches with their events");
     }
-    // Return an engine with the same partial matches, after `events` of the stream. It shares the tables of partitions and
-    // of event patterns, and nothing else, so that this engine stays as it is. Throw like `list_partial_matches`.
+    // Return an engine with the same partial matches, after `events` of the stream. It shares the tables of partitions
+    // and of event patterns, and nothing else, so that this engine stays as it is. Throw like `list_partial_matches`.
     virtual std::unique_ptr<Engine> copy(int64_t) const {
         throw std::invalid_argument("this engine keeps no partial matches with their events");
     }

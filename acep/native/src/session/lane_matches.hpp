@@ -12,8 +12,8 @@
 
 namespace acep {
 
-// The matches of some lanes, of which at least one has a match. They bind events, so that none of them are points alone.
-// The outputs must not change while it lives.
+// The matches of some lanes, of which at least one has a match. They bind events, so that none of them are points
+// alone. The outputs must not change while it lives.
 class LaneMatches {
 public:
     // Calls task(0) to task(count - 1), each once, on several threads.

@@ -1,5 +1,5 @@
-// Lanes: sessions with the same plans, each of which runs some of the partitions, so that threads can run them at once. A
-// lane is given the rows of its partitions as a batch of its own, and the times of all rows.
+// Lanes: sessions with the same plans, each of which runs some of the partitions, so that threads can run them at once.
+// A lane is given the rows of its partitions as a batch of its own, and the times of all rows.
 #pragma once
 
 #include <cstdint>

@@ -64,8 +64,8 @@ public:
         }
     }
 
-    // Return which of so many lanes runs the partition of a row: the high bits of the hash of its key choose, as the low
-    // ones choose places in the table. NIL if a key is null: no partition has the row. Without key columns: lane 0.
+    // Return which of so many lanes runs the partition of a row: the high bits of the hash of its key choose, as the
+    // low ones choose places in the table. NIL if a key is null: no partition has the row. Without key columns: lane 0.
     uint32_t lane_of(const Batch& batch, size_t row, uint32_t lanes) const {
         if (null_key(batch, row)) return NIL;
         const uint64_t hash = hash_of([&](size_t k) { return batch.columns[columns_[k]].values[row]; });

@@ -57,13 +57,14 @@ public:
 
     // Declare, in a new session, that so many events of the stream came before its first one.
     void begin_at(int64_t events);
-    // Run only a part of the work from now on: the partitions of a lane, and of the plans without partition key, counted
-    // from 0, those whose number has that of the lane as its remainder. All plans are there, and no event has come.
+    // Run only a part of the work from now on: the partitions of a lane, and of the plans without partition key,
+    // counted from 0, those whose number has that of the lane as its remainder. All plans are there, and no event has
+    // come.
     void set_lane(Lane lane);
     // Return the rows of a batch that concern the lane. The batch must outlive them.
     LaneRows rows_of_lane(const Batch& batch) const;
-    // Process the rows of the lane in [from, to) of the stream's batch, whose times pass in any case. They may be pushed
-    // in several parts. `last`: no event comes after the batch.
+    // Process the rows of the lane in [from, to) of the stream's batch, whose times pass in any case. They may be
+    // pushed in several parts. `last`: no event comes after the batch.
     void push_lane(const LaneRows& rows, size_t from, size_t to, bool last) {
         push(rows.taken(), from, to, {Engine::endless, false, 0, last});
     }
@@ -117,13 +118,15 @@ private:
         // Return how many of the first `count` rows are matched again, as the first `again` rows of the batch are.
         size_t repeated(size_t count, size_t again) const { return std::min(at + count, std::max(at, again)) - at; }
     };
-    // Where the session stopped: behind how many rows of a block. `unfinished`: matches of the next one are yet to come.
+    // Where the session stopped: behind how many rows of a block. `unfinished`: matches of the next one are yet to
+    // come.
     struct Stop {
         size_t rows;
         bool unfinished;
     };
 
-    // A block as a key table sees it: the pattern and the partition (NIL: the table has no need of it) of each row taken.
+    // A block as a key table sees it: the pattern and the partition (NIL: the table has no need of it) of each row
+    // taken.
     struct BlockOfTable {
         KeyTable& table;
         const TakenRows& rows;

@@ -51,7 +51,7 @@ struct Candidate {
     int64_t now;
 };
 
-// What is refused is counted. Each decision by utility costs a look-up, which is charged to the budget.
+// Refusals are counted. Each decision by utility costs a look-up, which is charged to the budget.
 class Admission {
 public:
     Admission(const Tables& tables, const SheddingTable& table, TouchBudget& budget, Utilities& utilities)
@@ -63,8 +63,8 @@ public:
     bool scores_unmade(const Arc& arc) const {
         return budget_.sheds() && arc.number < arcs_.size() && arcs_[arc.number].scorable;
     }
-    // Return whether a partial match is admitted before an arc makes it, if `scores_unmade`. `mark`: that of the parent,
-    // then its own.
+    // Return whether a partial match is admitted before an arc makes it, if `scores_unmade`. `mark`: that of the
+    // parent, then its own.
     bool admit_unmade(const Arc& arc, const Candidate& candidate, uint32_t partition, Mark& mark);
     // Return whether a new partial match is admitted, and set its feature and chance.
     bool admit(NodeList& made, uint32_t row, uint32_t state, uint32_t partition, int64_t now) {

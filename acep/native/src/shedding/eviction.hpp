@@ -15,7 +15,7 @@
 
 namespace acep {
 
-// What is dropped is counted, and its end logged.
+// Dropped nodes are counted, and their ends logged.
 class Eviction {
 public:
     Eviction(const Tables& tables, const SheddingTable& table, TouchBudget& budget, Utilities& utilities,

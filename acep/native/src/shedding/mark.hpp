@@ -5,7 +5,7 @@
 
 namespace acep {
 
-// What shedding knows of a partial match, in its last slot.
+// The facts that shedding keeps of a partial match, in its last slot.
 struct Mark {
     // Values in place of a trajectory number: the partial match is not logged; it is to be logged without a parent.
     static constexpr uint32_t unlogged = 0xFFFFFFFFu, fresh = 0xFFFFFFFEu;

@@ -23,7 +23,7 @@ struct ShadowUnit {
     int64_t again = 0;  // if a partition is one unit: how many keys had its number before
 };
 
-// Units are drawn by the key and the time. What is lost of a sampled unit is logged among its match points.
+// Units are drawn by the key and the time. Losses of a sampled unit are logged among its match points.
 class ShadowSample {
 public:
     ShadowSample(const Tables& tables, const SheddingTable& table, const KeyHashes& keys, TrajectoryLog& log,
@@ -91,7 +91,8 @@ private:
     int64_t unit_length() const;
     // Return whether a unit contains `now`.
     bool within(const ShadowUnit& unit, int64_t now) const;
-    // Return the unit of a partition that contains `now`. It is stored, as most events are in the unit of the one before.
+    // Return the unit of a partition that contains `now`. It is stored, as most events are in the unit of the one
+    // before.
     SamplingUnitAt drawn_unit(uint32_t partition, int64_t now);
 
     const Tables& tables_;

@@ -1,4 +1,5 @@
-// What concerns several parts of shedding. All results depend on the events, the budget and the table alone.
+// The functions that concern several parts of shedding. All results depend on the events, the budget and the table
+// alone.
 #include "shedding/shedding.hpp"
 
 namespace acep {

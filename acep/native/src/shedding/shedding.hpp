@@ -56,8 +56,8 @@ public:
         log.arrive(arrived, again);
         budget.arrive(arrived, touches);
     }
-    // Return whether partial matches need not be watched while tokens suffice: nothing is dropped, and the shadow sample
-    // is small.
+    // Return whether partial matches need not be watched while tokens suffice: nothing is dropped, and the shadow
+    // sample is small.
     bool may_rest() const {
         return budget.limited() && budget.threshold() <= 0 && !keys_.bounded() && table_.shadow <= most_unseen;
     }

@@ -12,7 +12,7 @@ namespace acep {
 // A term of a new partial match's utility: a number computed from its registers, and the utility buckets that are added
 // to the bucket of its match vector, by bin of that number.
 struct Term {
-    // What its number is: a register, the ratio or the difference of two, or a hash: of a register, of the partition's
+    // Its number is a register, the ratio or the difference of two, or a hash: of a register, of the partition's
     // key, or of a text.
     enum Kind : int64_t { held = 0, ratio = 1, difference = 2, hashed = 3, partition = 4, text = 5 };
     static constexpr uint32_t buckets = 1024;  // of hashed values
@@ -37,7 +37,7 @@ struct Term {
     }
 };
 
-// What a policy decides: a bucket for each match vector, and how the partial matches of a list are ranked.
+// The decision of a policy: a bucket for each match vector, and how the partial matches of a list are ranked.
 struct SheddingTable {
     // Which partial matches of one bucket come first.
     enum Ties : int64_t { newest = 0, oldest = 1, random = 2 };

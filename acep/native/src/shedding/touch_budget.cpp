@@ -14,8 +14,8 @@ constexpr double passing = 0.25, fades = 0.125;
 // which touches beyond the reserve are spread.
 constexpr double mean_of = 2048, reserved = 2048, spread = 8192;
 constexpr double most_fall = 8;  // octaves
-// A rest ends before the tokens of as many events as these are spent at the rate of late, or three quarters of what may be
-// carried over; it begins again once those of `saved` events are left, and less than `restful` of the rate is spent.
+// A rest ends before the tokens of as many events as these are spent at the rate of late, or three quarters of what may
+// be carried over; it begins again once those of `saved` events are left, and less than `restful` of the rate is spent.
 constexpr double lasting = 1024, most_kept = 0.25, saved = 512, restful = 0.9;
 // Touches held back for the shadow sample: a share of the budget, and of the most that may be carried over. The
 // share is smaller in proportion if fewer than `held_for` of 2^32 units are sampled, one in 512.

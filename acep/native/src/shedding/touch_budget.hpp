@@ -21,8 +21,8 @@ public:
 
     explicit TouchBudget(const SheddingTable& table) : table_(table) {}
 
-    // Set the touches per event from now on (negative: unlimited), and the most unused ones to carry over. `credit`: more
-    // of them at once.
+    // Set the touches per event from now on (negative: unlimited), and the most unused ones to carry over. `credit`:
+    // more of them at once.
     void allow(double rate, double most_carried, int64_t arrived, double credit = 0);
     // Take over a new shedding table: before the first event, its threshold.
     void use_table() {

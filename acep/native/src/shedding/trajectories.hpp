@@ -26,7 +26,7 @@ struct Trajectories {
     // or the time from which data are missing (`lost`); or the end of the unit (`ended`). `begin`: of the unit;
     // `blind`: last start that was not fully followed; `share`: how many of 2^32 units are sampled.
     struct Point {
-        // What a point is.
+        // The kind of a point.
         enum Kind : int64_t { ended = -2, lost = -1, whole = 0, kept = 1 };
         int64_t partition, begin, when, ts, kind, blind, share;
     };

@@ -75,16 +75,16 @@ public:
         return mark;
     }
     // The feature of registers is computed when it is first needed, as few partial matches need it while the threshold
-    // is 0. Before the shedding table changes, it must be computed for all (`complete_marks`). Return whether any partial
-    // match may lack it, and forget that.
+    // is 0. Before the shedding table changes, it must be computed for all (`complete_marks`). Return whether any
+    // partial match may lack it, and forget that.
     bool take_deferred() { return std::exchange(deferred_, false); }
     // Compute the deferred features of a list.
     void complete_marks(NodeList& list, uint32_t state, uint32_t partition) {
         for (uint32_t row = list.head; row < list.end; ++row) complete_mark(list, row, state, partition);
     }
 
-    // Return the utility bucket of a partial match before it is clamped; `no_utility`: its vector has none. `births`: of
-    // its list, to tell how many were made after it.
+    // Return the utility bucket of a partial match before it is clamped; `no_utility`: its vector has none. `births`:
+    // of its list, to tell how many were made after it.
     int64_t unclamped(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now,
                       uint32_t births) const {
         const int64_t bucket = table_.level[vectors_.at(state, error, start, made, mark.feature, now)];
