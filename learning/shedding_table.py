@@ -24,7 +24,6 @@ __all__ = [
     "TermKind",
     "ThresholdTrial",
     "Ties",
-    "as_table",
     "as_utility_buckets",
     "finite",
 ]
@@ -256,9 +255,3 @@ def as_utility_buckets(worth: Floats, *, top: int = 200, best: float | None = No
     with np.errstate(divide="ignore"):
         levels = np.round(STEPS * np.log2(worth / best)) + top
     return np.where(worth > 0, np.clip(levels, 1, HIGHEST), 0).astype(np.uint8)
-
-
-def as_table(table: Any) -> Any:
-    """Return what a policy gave as its shedding table; one of :mod:`acep.learning.orders` gets the present fields."""
-    convert = getattr(table, "shedding_table", None)
-    return table if convert is None else convert()

@@ -16,7 +16,7 @@ from acep.checks.shedding_tables import mistakes
 from acep.errors import AcepError, PolicyError
 from acep.learning.policy import Epoch, Policy
 from acep.learning.policy_context import PolicyContext
-from acep.learning.shedding_table import SheddingTable, as_table
+from acep.learning.shedding_table import SheddingTable
 from acep.storage.plain_data import from_bytes, to_bytes, to_json
 
 __all__ = ["Refused", "Watched", "digest"]
@@ -100,14 +100,13 @@ class Watched:
         return self._check_table(self._call("restore", lambda: self.policy.restore(state)), "restore")
 
     def _check_table(self, answer: Any, method: str) -> SheddingTable:
-        shedding_table = as_table(answer)
-        for what in mistakes(shedding_table, self.context):
+        for what in mistakes(answer, self.context):
             raise self.violation(
                 f"gives a shedding table in `{method}` that cannot be followed: {what}",
                 "see acep.learning.shedding_table.SheddingTable; SheddingTable.flat(context) is a beginning",
             )
-        self.digests.append(digest(shedding_table))
-        checked: SheddingTable = shedding_table
+        self.digests.append(digest(answer))
+        checked: SheddingTable = answer
         return checked
 
     def _call(self, method: str, call: Callable[[], Any]) -> Any:

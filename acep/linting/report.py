@@ -69,8 +69,8 @@ class DataFinding:
 class Findings(Sequence[DataFinding]):
     """The findings of :func:`acep.lint`, the most severe first: a read-only list; ``events`` were looked at."""
 
-    def __init__(self, findings: Sequence[DataFinding], events: int) -> None:
-        self._findings = sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+    def __init__(self, found: Sequence[DataFinding], events: int) -> None:
+        self._findings = sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
         self.events = events
 
     def __len__(self) -> int:

@@ -138,7 +138,7 @@ class Matches(Sequence[Match]):
             start, end, bundle = ticks_to_input((start, end, bundle), self.schema)
         values = record.values
         if self._given:
-            values = tuple(self.return_value(i, value) for i, value in enumerate(values))
+            values = tuple(self.given(i, value) for i, value in enumerate(values))
         key = self._key(record.key)
         is_far = has_far_time((start, end, *key.values(), *values))
         return Match(
@@ -162,7 +162,7 @@ class Matches(Sequence[Match]):
     def _key(self, key: tuple[Any, ...]) -> dict[str, Any]:
         return key_to_input(key, self.keys, self.schema) if self._given_keys else dict(zip(self.keys, key, strict=True))
 
-    def return_value(self, number: int, value: Any) -> Any:
+    def given(self, number: int, value: Any) -> Any:
         """Return a value of RETURN, by its column number: times as they are in the input, durations as such, decimals
         as decimals."""
         if number in self._timed:

@@ -123,7 +123,7 @@ def _texts(
 
 
 def _return_values(matches: Matches, number: int, values: list[Any]) -> list[Any]:
-    return [matches.return_value(number, value) for value in values]
+    return [matches.given(number, value) for value in values]
 
 
 def _key_texts(

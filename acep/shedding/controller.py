@@ -16,7 +16,7 @@ from acep.learning.estimation.drift import YieldMonitor
 from acep.learning.estimation.recall import ALL, COLUMNS, Rows, SampledUnits, Tally
 from acep.learning.policy import Epoch, Policy
 from acep.learning.policy_context import PolicyContext
-from acep.learning.shedding_table import SheddingTable, as_table
+from acep.learning.shedding_table import SheddingTable
 from acep.learning.trajectories.log import Log, log_of
 from acep.learning.trajectories.match_vectors import Ints
 from acep.shedding.recovery.reconcile import Reconciliation
@@ -370,14 +370,13 @@ class SheddingController:
             ) from error
 
     def _apply(self, core: NativeCore, answer: Any, rate: float | None = None) -> None:
-        shedding_table = as_table(answer)
-        if not isinstance(shedding_table, SheddingTable):
+        if not isinstance(answer, SheddingTable):
             raise PolicyError(
-                f"the policy `{self.policy.name}` gives a {type(shedding_table).__name__}, not SheddingTable",
+                f"the policy `{self.policy.name}` gives a {type(answer).__name__}, not SheddingTable",
                 hint="acep.checks.check_policy tries a policy",
             )
-        self.shedding_table = shedding_table
-        shared = replace(shedding_table, shadow=self.share)
+        self.shedding_table = answer
+        shared = replace(answer, shadow=self.share)
         core.set_shedding_table(self.number, shared.for_native_core(self.context, self.rate if rate is None else rate))
 
 
