@@ -7,8 +7,8 @@ from acep.spark.clauses.sql_statements import sql
 from acep.spark.clauses.table_functions import register_clause
 from acep.spark.failures import error_in
 from acep.spark.foreach.foreach_batch import for_each_batch
+from acep.spark.listening import listener
 from acep.spark.matching import match, punctuation
-from acep.spark.metrics import listener
 from acep.spark.session import get_session
 
 __all__ = [

@@ -21,7 +21,7 @@ from acep.spark.spark_state_worker import NOW, VERSION, restore_names
 from acep.streaming.query_versions import NewVersion, versions_in_rows
 from acep.streaming.step import BUCKET, newest_tick, remove_metadata
 
-__all__ = ["PartitionRows", "SortedRows", "count_rows", "rows_of_partition"]
+__all__ = ["PartitionRows", "SortedRows", "count_rows", "null_key_code", "rows_of_partition"]
 
 MAX_HELD_BYTES = 128 << 20
 """Bytes of rows that a partition holds in memory; more rows go to temporary files, one for each bucket."""
@@ -43,7 +43,8 @@ class PartitionRows:
     with the process. ``mark`` is the number in the marking row (``None`` without such a row), ``now`` is when the
     micro-batch began, and ``newest`` the newest time of its rows, in ticks. ``versions`` are new ones of queries, in
     rows of the ``version_buckets``. ``spans`` are the beginnings and ends of sorting and writing, in seconds since
-    1970."""
+    1970. ``null_keys`` is the number of rows that have no bucket, as a partition attribute is null: only their time
+    counts."""
 
     job: SentJob
     in_memory: Mapping[int, SortedRows] = field(default_factory=dict)
@@ -54,6 +55,7 @@ class PartitionRows:
     versions: list[NewVersion] = field(default_factory=list)
     version_buckets: set[int] = field(default_factory=set)
     spans: list[list[float]] = field(default_factory=list)
+    null_keys: int = 0
 
     @property
     def numbers(self) -> set[int]:
@@ -100,8 +102,15 @@ class PartitionRows:
         self.spans.append([began, time.time()])
 
 
-def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked: bool) -> PartitionRows:
-    """Read the rows of a partition.
+def null_key_code(job: SentJob) -> int:
+    """Return the code of a row whose partition attribute is null: that of a bucket whose number is too great."""
+    return -1 - job.buckets
+
+
+def rows_of_partition(
+    job: SentJob, batches: Iterable[pa.RecordBatch], partitions: int, *, marked: bool
+) -> PartitionRows:
+    """Read the rows of one of so many ``partitions``.
 
     If they are ``marked``, a row of a bucket whose number is too great may give the number of the partition; it is left
     out of the rows.
@@ -121,6 +130,12 @@ def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked
             rows = rows.filter(texts.is_null()).select([name for name in rows.schema.names if name != VERSION])
         if not rows.num_rows:
             continue
+        if (lacks_key := rows.column(BUCKET).to_numpy(zero_copy_only=False) == null_key_code(job)).any():
+            partition.null_keys += int(lacks_key.sum())
+            index = rows.schema.get_field_index(BUCKET)
+            time_code = -1 - job.buckets % partitions  # of a bucket in this partition
+            codes = np.where(lacks_key, time_code, rows.column(index).to_numpy()).astype(np.int32)
+            rows = rows.set_column(index, rows.schema.field(index), pa.array(codes))
         if partition.now is None and NOW in rows.schema.names:
             partition.now = rows.column(NOW)[0].as_py()
         waiting.append(rows)
@@ -143,9 +158,11 @@ def count_rows(job: SentJob, rows: pa.Table) -> dict[str, int | None]:
     ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
     timed = ticks[ticks < job.end]
     ends = (len(ticks) - len(timed)) // job.buckets
-    n_events = len(timed) - rows.column(BUCKET).null_count
+    null_keys = rows.column(BUCKET).null_count
+    n_events = len(timed) - null_keys
     seen = int(timed.max()) if len(timed) else None
-    return {"rows": len(timed) + ends, "events": n_events, "needed": n_events, "carried": n_events, "seen": seen}
+    counts = dict.fromkeys(("events", "needed", "carried"), n_events)
+    return counts | {"rows": len(timed) + ends, "null_keys": null_keys, "seen": seen}
 
 
 def _sort_rows(job: SentJob, rows: pa.Table) -> dict[int, SortedRows]:

@@ -6,7 +6,7 @@ import re
 import sys
 
 from acep import __version__, errors
-from acep.errors import CODES, AcepError, Code, DataError, EngineError
+from acep.errors import CODES, AcepError, Code, DataError, EngineError, SnapshotError
 
 __all__ = ["error_in", "needs_python"]
 
@@ -18,6 +18,11 @@ _PYTHONS = re.compile(
     r"\[PYTHON_VERSION_MISMATCH\] Python in worker has different version: ([\d.]+) than that in driver: ([\d.]+)"
 )
 _NONE = re.compile(r'Cannot run program "([^"]+)"[^\n]*: (?:error=2|Exec failed)')
+# What Spark says if a step of acep kept its state in Spark's own store, or does so only now.
+_OTHER_STORE = re.compile(
+    r"\[STREAMING_STATEFUL_OPERATOR_(?:NOT_MATCH_IN_STATE_METADATA|MISSING_STATE_DIRECTORY)\][^\0]*"
+    r"OperatorName: applyInPandasWithState"
+)
 _CODED = re.compile(r" \[(\w+)\](?=$| \(line \d+, column \d+\)$)")
 _USER = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE|$)", re.MULTILINE)
 
@@ -43,6 +48,13 @@ def error_in(failure: BaseException) -> AcepError | None:
             return DataError(match[1])
         if problem := _environment(text):
             return needs_python(problem)
+        if _OTHER_STORE.search(text):
+            return SnapshotError(
+                "the checkpoint was made with its state elsewhere: in Spark's own store, or in files",
+                hint='go on with state="spark" if acep before 0.2 made it without state=, else with the state= that it'
+                " was made with; or begin a new checkpoint",
+                code="state_version",
+            )
         seen = seen.__cause__ or seen.__context__
     return None
 

@@ -20,6 +20,7 @@ from acep.overload.event_choice import Exploring, explored_in
 from acep.overload.sampled_recall import pack_points, points_by_cell
 from acep.spark.bucket_rows import PartitionRows, SortedRows, rows_of_partition
 from acep.spark.job import SentJob
+from acep.spark.query_start import checkpoint_of_task, refuse_spark_state
 from acep.spark.row_sums import sum_of_rows
 from acep.streaming.query_versions import NewVersion, sort_versions
 from acep.streaming.step import BucketRows, MicroBatch, SteppedBucket, end_step, take_step, with_metrics, write_step
@@ -34,18 +35,19 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class StatePlace:
-    """The place where a job runs. Its state is in ``folder``, which allows a restart at each of the last ``keep``
-    micro-batches. ``delay_ms`` is the delay of the watermark. Bucket ``n`` is in partition ``n % partitions``. ``seen``
-    is the greatest time, in ticks, of rows that did not travel in earlier micro-batches, and ``newest`` that of this
-    micro-batch, if it is known before its rows are read. If ``sampled``, events may be shed before they travel, so
-    match points are counted by key, in the cells of the attributes ``cells``, and in explored units, if single events
-    may be shed (``exploring``). ``newer`` are versions of queries that come with the micro-batch.
+    """The place where a job runs. Its state is in ``folder`` (``None``: in the checkpoint of the query), which allows a
+    restart at each of the last ``keep`` micro-batches. ``delay_ms`` is the delay of the watermark. Bucket ``n`` is in
+    partition ``n % partitions``. ``seen`` is the greatest time, in ticks, of rows that did not travel in earlier
+    micro-batches, and ``newest`` that of this micro-batch, if it is known before its rows are read. If ``sampled``,
+    events may be shed before they travel, so match points are counted by key, in the cells of the attributes ``cells``,
+    and in explored units, if single events may be shed (``exploring``). ``newer`` are versions of queries that come
+    with the micro-batch.
 
     In foreachBatch the driver has the number of the micro-batch and the ids of the query and its run (``batch_ids``),
     and a sink may do anything with the result. If there are several partitions, each of them then has a marking row
     that gives its number, because the task's own number changes behind a union."""
 
-    folder: str
+    folder: str | None
     keep: int
     delay_ms: int
     partitions: int
@@ -73,7 +75,7 @@ def step_in_files(
     if place.batch_ids is None and partition >= place.partitions:
         raise _moved_error(place)
     marked = place.batch_ids is not None and place.partitions > 1
-    with closing(rows_of_partition(job, batches, marked=marked)) as rows:
+    with closing(rows_of_partition(job, batches, place.partitions, marked=marked)) as rows:
         yield from _step_buckets(job, place, batch, partition, versions, rows, cores)
 
 
@@ -96,7 +98,8 @@ def _step_buckets(
     def take(number: int, core: int) -> tuple[SteppedBucket, Stopwatch, BucketRows]:
         # Each core has a number of its own, so that times of the same core add up.
         watch = Stopwatch(partition + core)
-        watch.packed = rows.spans if number == partition else []
+        if number == partition:
+            watch.packed, watch.null_keys = rows.spans, rows.null_keys
         part = _bucket_rows(job, rows.take_rows(number), newest)
         if newer:
             part = replace(part, versions=newer, digest=f"{part.digest} {newer}")
@@ -189,12 +192,17 @@ def _bucket_rows(job: SentJob, received_rows: SortedRows | None, newest: int | N
 def _context(job: SentJob, place: StatePlace) -> tuple[int, int, StateFiles]:
     """Return the number of the micro-batch, that of the task's partition, and the versions of the run."""
     batch, query, run, partition = _ids_of_task() if place.batch_ids is None else (*place.batch_ids, 0)
-    return batch, partition, versions_of(job, place, query, run)
+    folder = place.folder
+    if folder is None:
+        checkpoint = checkpoint_of_task()
+        refuse_spark_state(checkpoint, batch)
+        folder = checkpoint.state_folder
+    return batch, partition, versions_of(job, place, folder, query, run)
 
 
-def versions_of(job: SentJob, place: StatePlace, query: str, run: str) -> StateFiles:
-    """Return the versions of a job for a run of a streaming query, both given by Spark's ids."""
-    return StateFiles(place.folder, query=query, call=call_name(job), run=run, buckets=job.buckets, keep=place.keep)
+def versions_of(job: SentJob, place: StatePlace, folder: str, query: str, run: str) -> StateFiles:
+    """Return the versions of a job in a folder for a run of a streaming query, both given by Spark's ids."""
+    return StateFiles(folder, query=query, call=call_name(job), run=run, buckets=job.buckets, keep=place.keep)
 
 
 def call_name(job: SentJob) -> str:

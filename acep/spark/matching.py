@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Unpack
 
-from acep.bucket_state.folders import state_folder
 from acep.errors import QueryError, warn_caller
 from acep.events.tables import to_table
 from acep.matches.flat import check_flat
@@ -16,9 +15,11 @@ from acep.spark.fields import path_of
 from acep.spark.flat_results import flatten_result
 from acep.spark.interpreter import check_workers
 from acep.spark.job import make_spark_job
-from acep.spark.job_run import run_batch, run_stream, run_stream_in_files
+from acep.spark.job_run import run_batch
 from acep.spark.query_rows import query_rows
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
+from acep.spark.state_choice import choose_state
+from acep.spark.stream_run import run_stream, run_stream_in_files
 from acep.spark.times import end_column
 from acep.spark.types import spark_schema
 from acep.streaming.job import BUCKETS, Job
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
     from pyspark.sql.types import StructField
 
-__all__ = ["frame_of", "match", "punctuation", "state_in", "warn_of"]
+__all__ = ["frame_of", "match", "punctuation", "warn_of"]
 
 
 @lists_options(RevisedKeywords)
@@ -66,8 +67,11 @@ def match(
     ``duplicates``: a row with the ``id`` of an event that is not final, and with its partition attributes, is refused
     (``"refuse"``) or left out (``"drop"``); in a batch DataFrame, also with its ``ts``.
 
-    ``state``, for a stream: a folder, or a URI such as ``"s3://bucket/folder"``, that all workers and every later run
-    can reach. The state is kept there in files, which is faster than Spark's own state (docs/howto/spark.md).
+    ``state``, for a stream: where it keeps its state. A folder, or a URI such as ``"s3://bucket/folder"``, that all
+    workers and every later run can reach; ``"checkpoint"``: files in the checkpoint of the stream; ``"spark"``: Spark's
+    own store. Unless it is given here or by the setting ``spark.acep.state`` of the session, files of the checkpoint
+    are used if all workers certainly reach it, as on one machine, and else Spark's own store, which is slower.
+    ``Progress.route`` says which it is, and why (docs/howto/spark.md).
 
     ``late``, for a stream: whether late events are rows of the result, too. It then has the columns ``kind`` ("match"
     or "late") and ``event``: a late event has its id there, its time as ``start`` and ``end``, and its ``key``. This
@@ -157,10 +161,11 @@ def match(
                 hint="a stream tells by its progress (acep.spark.metrics)",
                 code="option_invalid",
             )
-        if state is None:
-            matches = run_stream(frame, job, result, watermark, newer)
+        choice = choose_state(frame, state, watermark)
+        if choice.in_spark:
+            matches = run_stream(frame, job, result, watermark, choice, newer)
         else:
-            matches = run_stream_in_files(frame, job, result, watermark, state_in(frame, state), newer)
+            matches = run_stream_in_files(frame, job, result, watermark, choice, newer)
     elif state is not None:
         raise QueryError("state= is of a stream, and this is no stream", hint="leave it out", code="option_invalid")
     else:
@@ -205,12 +210,6 @@ def frame_of(df: Any) -> DataFrame:
     table = for_spark(to_table(df))
     # The types are explicit, because a timestamp without a zone would become one with the zone of the session.
     return get_session().createDataFrame(table, spark_schema(table.schema))
-
-
-def state_in(frame: DataFrame, state: Any) -> str:
-    """Return the folder for state. Raises :class:`DataError` if it is unusable; on Spark Connect it is not checked."""
-    remote = type(frame).__module__.startswith("pyspark.sql.connect")
-    return os.fspath(state) if remote and isinstance(state, str | os.PathLike) else state_folder(state)
 
 
 def warn_of(job: Job) -> None:

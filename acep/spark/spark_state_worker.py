@@ -62,8 +62,9 @@ BLOB_BYTES = 64 * 1024 * 1024
 AT_ONCE = 1 << 16  # rows of a DataFrame matched at once, at least: Spark's Arrow batches have 10,000
 LATEST = 2**63 - 1
 
-# Input and output of :func:`step`, as (column, Arrow type). The time of packing, its end and its seconds, is in the row
-# of the first bucket. The newest time of the packed rows, in ticks, is in the rows of all buckets.
+# Input and output of :func:`step`, as (column, Arrow type). The time of packing, its end and its seconds, and the
+# number of rows without a partition attribute are in the row of the first bucket. The newest time of the packed rows,
+# in ticks, is in the rows of all buckets.
 PACKED = pa.schema(
     {
         "bucket": pa.int32(),
@@ -73,6 +74,7 @@ PACKED = pa.schema(
         "packed": pa.float64(),
         "packing": pa.float64(),
         "newest": pa.int64(),
+        "null_keys": pa.int64(),
     }
 )
 VERSIONS = pa.field("versions", pa.string())  # of queries, as JSON, if the job is dynamic
@@ -118,7 +120,7 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch], *, announces: bool) ->
     ``announces`` it, the newest time in the same micro-batch.
     """
     waiting: dict[int, list[pa.Table]] = {bucket: [] for bucket in range(job.buckets)}
-    size, ended, packing, texts, newest = 0, False, 0.0, list[str](), NEVER
+    size, ended, packing, texts, newest, null_keys = 0, False, 0.0, list[str](), NEVER, 0
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -136,6 +138,7 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch], *, announces: bool) ->
             newest = newest if tick is None else max(newest, tick)
         if job.clause is not None and job.clause.has_computed_buckets:
             rows = with_computed_buckets(job, rows, f"{BUCKET}0")
+        null_keys += rows.column(f"{BUCKET}0").null_count
         for part in range(len(job.passes)):
             column = f"{BUCKET}{part}"
             for bucket, bucket_rows in split_by_bucket(rows, column):
@@ -148,7 +151,7 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch], *, announces: bool) ->
             )
             waiting = {bucket: [] for bucket in waiting}
             size, packing = 0, 0.0
-    yield _pack_blobs(job, waiting, packing, ended=ended, texts=texts, newest=newest)
+    yield _pack_blobs(job, waiting, packing, ended=ended, texts=texts, newest=newest, null_keys=null_keys)
 
 
 def _pack_blobs(
@@ -159,6 +162,7 @@ def _pack_blobs(
     ended: bool,
     texts: Sequence[str] = (),
     newest: int = NEVER,
+    null_keys: int = 0,
 ) -> pa.RecordBatch:
     began = time.perf_counter()
     blobs = [table_bytes(pa.concat_tables(tables)) if tables else b"" for tables in waiting.values()]
@@ -173,6 +177,7 @@ def _pack_blobs(
             pa.array([time.time(), *[0.0] * (len(blobs) - 1)], pa.float64()),
             pa.array([packing + time.perf_counter() - began, *[0.0] * (len(blobs) - 1)], pa.float64()),
             pa.array([newest] * len(blobs), pa.int64()),
+            pa.array([null_keys, *[0] * (len(blobs) - 1)], pa.int64()),
             *newer,
         ],
         schema=packed_schema(job),
@@ -207,6 +212,7 @@ def step(
         if job.dynamic:
             texts += [text for versions_json in frame["versions"].dropna() for text in json.loads(versions_json)]
         ended = ended or bool(frame["ended"].any())
+        watch.null_keys += int(frame["null_keys"].sum())
         for blob, packed, packing in zip(frame["rows"], frame["packed"], frame["packing"], strict=True):
             if packing > 0:
                 watch.packed.append([packed - packing, packed])

@@ -14,7 +14,7 @@ from acep.errors import DataError
 from acep.events.tables import InputSchema
 from acep.spark.fields import quote_name
 from acep.streaming.job import Job
-from acep.streaming.times import END_MS, check_delay_text, delay_ms_of
+from acep.streaming.times import END_MS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DELAY_KEY",
-    "delay_of",
     "end_column",
     "end_of_stream",
     "event_time",
@@ -129,11 +128,3 @@ def latest_tick(job: Job) -> Column | None:
         return None if job.latest is None else sf.lit(job.latest.tick)
     last = f"(unix_millis(current_timestamp()) + {job.latest.ahead}L) * {job.tick_ms[1]}L"
     return sf.expr(f"({last}) div {job.tick_ms[0]}L")
-
-
-def delay_of(watermark: Any, schema: InputSchema) -> str:
-    """Format a delay for Spark: a text such as "10 minutes", a timedelta, or ticks of an integer ``ts``."""
-    if isinstance(watermark, str):
-        check_delay_text(watermark, schema)
-        return watermark
-    return f"{delay_ms_of(watermark, schema)} milliseconds"

@@ -14,13 +14,68 @@ from acep.runtime.stream import SEVERAL
 from acep.streaming.time_spent import Spent, spent_of
 from acep.streaming.totals import COUNTS, counts_in, metrics_in, sum_metrics
 
-__all__ = ["Progress", "length_text", "moment_text", "mostly_late", "progress_in", "reports_in"]
+__all__ = [
+    "Progress",
+    "RunCounts",
+    "length_text",
+    "moment_text",
+    "mostly_late",
+    "mostly_late_text",
+    "progress_in",
+    "reports_in",
+]
 
 SKEWED = (
     0.75  # share of the rows of a micro-batch above which one bucket does most of the work; two even ones have 0.5 each
 )
 FEW = 1_000  # rows below which such a share may be chance
+COUNTS_NOW = ("late_now", "ahead_now", "duplicates_now", "null_keys_now")
 FEWEST = 10  # rows below which most may be late by chance
+
+
+@dataclass(frozen=True)
+class RunCounts:
+    """Counts of one run of a stream since it was started or taken up again: ``rows`` read, and of these rows that came
+    ``late``, were too far ``ahead``, were left out as ``duplicates``, or have no partition attribute (``null_keys``).
+    ``held_back``: rows that wait after its last micro-batch."""
+
+    rows: int = 0
+    late: int = 0
+    ahead: int = 0
+    duplicates: int = 0
+    null_keys: int = 0
+    held_back: int = 0
+
+    def add(self, progress: Progress) -> RunCounts:
+        """Return the counts after one more micro-batch of the run.
+
+        >>> first = Progress(0, 5, 1, 0, held=3, state=0, watermark="", reference=0, rows=6, seconds=1, late_now=1)
+        >>> RunCounts().add(first)
+        RunCounts(rows=6, late=1, ahead=0, duplicates=0, null_keys=0, held_back=3)
+        """
+        return RunCounts(
+            self.rows + progress.rows,
+            self.late + progress.late_now,
+            self.ahead + progress.ahead_now,
+            self.duplicates + progress.duplicates_now,
+            self.null_keys + progress.null_keys_now,
+            progress.held,
+        )
+
+    @property
+    def unused(self) -> str:
+        """The rows that were not used, in words; "" if there are none.
+
+        >>> RunCounts(rows=9, late=1, null_keys=2).unused
+        '1 came late, 2 have no partition attribute'
+        """
+        counts = (
+            (self.late, "came late"),
+            (self.ahead, "were too far ahead"),
+            (self.duplicates, "came twice"),
+            (self.null_keys, "have no partition attribute"),
+        )
+        return ", ".join(f"{count:,} {words}" for count, words in counts if count)
 
 
 @dataclass(frozen=True)
@@ -42,7 +97,11 @@ class Progress:
 
     ``version``: the number of the newest version of a query (0: there was none). Of this micro-batch alone: how many
     partial matches ``went_on`` as versions came, ``rows``, ``seconds``, how these were ``spent``, the share of its rows
-    in the ``fullest`` bucket (0: it had no rows), and the number of late rows (``late_now``)."""
+    in the ``fullest`` bucket (0: it had no rows), and the numbers of rows that were late (``late_now``), too far ahead
+    (``ahead_now``), came twice (``duplicates_now``), or have no partition attribute (``null_keys_now``).
+
+    ``route``: where the state of the stream is kept on Spark, and why; "" elsewhere. ``run``: the counts of this run,
+    for those who are told of each micro-batch."""
 
     batch: int
     events: int
@@ -67,8 +126,13 @@ class Progress:
     fullest: float = 0.0
     ahead: int = 0
     late_now: int = 0
+    ahead_now: int = 0
+    duplicates_now: int = 0
+    null_keys_now: int = 0
     version: int = 0
     went_on: int = 0
+    route: str = ""
+    run: RunCounts | None = None
 
     def __str__(self) -> str:
         return f"{self.line}; {self.spent}"
@@ -114,6 +178,14 @@ def mostly_late(late: int, rows: int) -> bool:
     return late > rows / 2 and rows >= FEWEST
 
 
+def mostly_late_text(reached: str | int) -> str:
+    """Return the warning for a stream most of whose rows come late, as time has ``reached`` so far."""
+    return (
+        f"most events come too late, as time has come to {reached}: has an event come from far ahead? latest= says"
+        " which times are too far"
+    )
+
+
 def length_text(seconds: float) -> str:
     """Format a length of time.
 
@@ -134,9 +206,10 @@ def progress_in(
 ) -> Progress | None:
     """Return the progress after a micro-batch of so many ``events`` and ``seconds``; ``None`` without bucket metrics.
 
-    Each row belongs to one call of match: ``told`` holds the metrics of its buckets, one line of JSON each, and
-    ``names`` the names of its queries as JSON. ``watermark`` is that of the stream if it is known; otherwise the
-    greatest one of the buckets is used. ``began`` is when the micro-batch began, in seconds since 1970.
+    Each row belongs to one call of match: ``told`` holds the metrics of its buckets, one line of JSON each, ``names``
+    the names of its queries as JSON, and ``route`` says where it keeps its state. ``watermark`` is that of the stream
+    if it is known; otherwise the greatest one of the buckets is used. ``began`` is when the micro-batch began, in
+    seconds since 1970.
     """
     sums = [sum_metrics(row) for row in rows]
     if not any(totals["buckets"] for totals in sums):
@@ -152,7 +225,7 @@ def progress_in(
         events=report.events,
         late=report.late,
         ahead=report.ahead,
-        late_now=sum(bucket.get("late_now", 0) for bucket in buckets),
+        **{name: sum(bucket.get(name, 0) for bucket in buckets) for name in COUNTS_NOW},
         version=max((bucket.get("version", 0) for bucket in buckets), default=0),
         went_on=sum(bucket.get("went_on", 0) for bucket in buckets),
         matches=report.matches or 0,
@@ -173,6 +246,7 @@ def progress_in(
         age=began - min(watermarks_ms) / 1000 if has_instants and watermarks_ms and began is not None else None,
         spent=spent_of(buckets, seconds),
         fullest=max(map(_greatest_share, metrics_by_call), default=0.0),
+        route="; ".join(sorted({row["route"] for row in rows if row.get("route")})),
     )
 
 

@@ -19,7 +19,7 @@ from acep.streaming.buckets import Bucket
 from acep.streaming.clause_buckets import ClauseBucket
 from acep.streaming.job import Job
 from acep.streaming.live_buckets import keep_live, live_key_of, take_live
-from acep.streaming.progress import moment_text, mostly_late
+from acep.streaming.progress import moment_text, mostly_late, mostly_late_text
 from acep.streaming.query_versions import NewVersion
 from acep.streaming.revised_rows import RevisedRows
 from acep.streaming.time_spent import Stopwatch
@@ -39,6 +39,7 @@ __all__ = [
     "make_bucket",
     "metrics_of_bucket",
     "newest_tick",
+    "reached_time",
     "remove_metadata",
     "split_by_bucket",
     "step_bucket",
@@ -93,11 +94,14 @@ def split_by_bucket(rows: pa.Table, column: str) -> Iterator[tuple[int, pa.Table
 def add_rows(bucket: Bucket, rows: pa.Table, watermark: int, now: int | None, watch: Stopwatch) -> None:
     """Add rows of a micro-batch to a bucket. ``now``, when it began, and ``watermark``, that of all buckets, are in
     milliseconds."""
-    job, already, ended = bucket.job, bucket.totals.late, bucket.ended
+    job, totals, ended = bucket.job, bucket.totals, bucket.ended
+    late, ahead, duplicates = totals.late, totals.ahead, totals.duplicates
     watch.rows += rows.num_rows
     bucket.add(rows, first_open_tick(watermark, job.tick_ms), job.greatest_tick(now))
+    watch.ahead += totals.ahead - ahead
+    watch.duplicates += totals.duplicates - duplicates
     if not ended:  # afterwards every row is late
-        watch.late += bucket.totals.late - already
+        watch.late += totals.late - late
 
 
 def final_rows(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> list[pa.Table]:
@@ -117,18 +121,8 @@ def final_rows(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) ->
 
 def metrics_of_bucket(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
     """Return the metrics of a bucket as JSON. ``state`` is its size in bytes, ``watermark`` in milliseconds; ``watch``
-    was started with the micro-batch. Warn if most of its rows came late, unless those of the one before did too."""
+    was started with the micro-batch."""
     job, newest = bucket.job, bucket.hold_back.greatest
-    late, already = mostly_late(watch.late, watch.rows), bucket.mostly_late
-    bucket.mostly_late = late or (already and not watch.rows)
-    if late and not already:
-        reached = moment_text(watermark) if job.schema.instants else watermark * job.tick_ms[1] // job.tick_ms[0]
-        warnings.warn(
-            f"most events come too late, as time has come to {reached}: has an event come from far ahead? latest= says"
-            " which times are too far",
-            DataWarning,
-            stacklevel=2,
-        )
     now = {
         "held": len(bucket.hold_back) + (len(bucket.stream) if isinstance(bucket.stream, RevisedRows) else 0),
         "state": state,
@@ -229,7 +223,18 @@ def step_bucket(
     Raises :class:`DataError` or :class:`SnapshotError`.
     """
     step = take_step(micro_batch, number, bucket_rows, watch)
-    return step.out, end_step(micro_batch, step, write_step(micro_batch, step), watch)
+    metrics = end_step(micro_batch, step, write_step(micro_batch, step), watch)
+    _warn_if_late(micro_batch.job, step.bucket, reached_time(micro_batch, step.bucket), watch)
+    return step.out, metrics
+
+
+def _warn_if_late(job: Job, bucket: Bucket, watermark: int, watch: Stopwatch) -> None:
+    """Warn if most rows of a micro-batch came late, unless those of the one before did too."""
+    late, already = mostly_late(watch.late, watch.rows), bucket.mostly_late
+    bucket.mostly_late = late or (already and not watch.rows)
+    if late and not already:
+        reached = moment_text(watermark) if job.schema.instants else watermark * job.tick_ms[1] // job.tick_ms[0]
+        warnings.warn(mostly_late_text(reached), DataWarning, stacklevel=3)
 
 
 def take_step(
@@ -252,6 +257,7 @@ def take_step(
         if bucket_rows.rows is not None and bucket_rows.rows.num_rows:
             add_rows(bucket, bucket_rows.rows, watermark, micro_batch.now, watch)
         bucket.totals.duplicates += bucket_rows.duplicates
+        watch.duplicates += bucket_rows.duplicates
         if bucket_rows.newest is not None:
             bucket.hold_back.see(bucket_rows.newest)
         out = final_rows(bucket, watermark, micro_batch.delay_ms, ended=bucket_rows.ended) if is_sure else []
@@ -279,8 +285,13 @@ def end_step(micro_batch: MicroBatch, step: SteppedBucket, new: StateFile, watch
     job, versions, bucket = micro_batch.job, micro_batch.versions, step.bucket
     if bucket.pace is None:  # with a pace, an earlier attempt may have written other measurements
         keep_live(live_key_of(job, f"{versions.call} {step.number}"), versions.unique_name(new), bucket)
-    reached = max(micro_batch.watermark, watermark_of(bucket.hold_back.greatest, micro_batch.delay_ms, job.tick_ms))
-    return metrics_of_bucket(bucket, len(step.data), reached, watch)
+    return metrics_of_bucket(bucket, len(step.data), reached_time(micro_batch, bucket), watch)
+
+
+def reached_time(micro_batch: MicroBatch, bucket: Bucket) -> int:
+    """Return the watermark of a bucket after a micro-batch, in milliseconds."""
+    own_watermark = watermark_of(bucket.hold_back.greatest, micro_batch.delay_ms, micro_batch.job.tick_ms)
+    return max(micro_batch.watermark, own_watermark)
 
 
 def with_metrics(job: Job, rows: pa.Table, texts: list[str]) -> pa.Table:

@@ -13,14 +13,14 @@ __all__ = ["Spent", "Stopwatch", "spent_of"]
 
 class Stopwatch:
     """A stopwatch of one step of a bucket of a ``partition``. Its times are metrics and never part of a state, because
-    a retry measures other times. ``rows`` counts the rows of the micro-batch, ``late`` those that came late, and
-    ``went_on`` the partial matches that went on in new versions of queries. ``packed`` has earlier spans, of sorting or
-    packing rows."""
+    a retry measures other times. ``rows`` counts the rows of the micro-batch, ``late``, ``ahead`` and ``duplicates``
+    those that were not used, ``null_keys`` those without a partition attribute, and ``went_on`` the partial matches
+    that went on in new versions of queries. ``packed`` has earlier spans, of sorting or packing rows."""
 
     def __init__(self, partition: int = 0) -> None:
         """Start the clock."""
         self.partition = partition
-        self.rows = self.late = self.went_on = 0
+        self.rows = self.late = self.ahead = self.duplicates = self.null_keys = self.went_on = 0
         self.packed: list[list[float]] = []
         self._matching = 0.0
         self.start()
@@ -48,12 +48,16 @@ class Stopwatch:
 
     def to_metrics(self) -> dict[str, Any]:
         """Return the metrics: ``spans`` (pairs of beginning and end in seconds since 1970), the seconds of ``matching``
-        in them, the numbers of ``rows``, of late rows and of partial matches that went on, and the ``partition``."""
+        in them, the numbers of ``rows``, of rows that were not used and of partial matches that went on, and the
+        ``partition``."""
         return {
             "spans": [*self.packed, self._span],
             "matching": self._matching,
             "rows": self.rows,
             "late_now": self.late,
+            "ahead_now": self.ahead,
+            "duplicates_now": self.duplicates,
+            "null_keys_now": self.null_keys,
             "went_on": self.went_on,
             "partition": self.partition,
         }

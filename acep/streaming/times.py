@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from acep.errors import DataError, QueryError
 from acep.events.tables import InputSchema
-from acep.pattern.times import exact_number, unit_ns
+from acep.pattern.times import read_duration
 
 __all__ = [
     "END_MS",
@@ -28,7 +28,7 @@ __all__ = [
 
 END_MS = 253402214400000
 """9999-12-31 00:00 UTC in milliseconds since 1970: this time marks the end of a stream and is no event."""
-_DELAY = re.compile(r"\s*([\d.]+)\s*([^\W\d]+)\s*")
+_PART = re.compile(r"\s*([\d.]+)\s*([^\W\d]+)\s*")
 
 
 def tick_ms_of(schema: InputSchema) -> tuple[int, int]:
@@ -89,13 +89,15 @@ def first_end_tick(arrow_type: pa.DataType, schema: InputSchema) -> int:
 
 
 def delay_ms_of(watermark: Any, schema: InputSchema, option: str = "watermark") -> int:
-    """Convert a delay to milliseconds: a text such as "10 minutes", a timedelta, or ticks of an integer ``ts``. Error
-    messages use the name ``option``.
+    """Convert a delay to milliseconds: a text such as "10 minutes" or "1 h 30 min", as in WITHIN, a timedelta, or ticks
+    of an integer ``ts``. Error messages use the name ``option``.
 
     Raises :class:`DataError` if it is no delay, or if the length of a tick is not known.
 
     >>> delay_ms_of("1.5 s", InputSchema((), tick_ns=Fraction(1000), instants=True))
     1500
+    >>> delay_ms_of("1 h 30 min", InputSchema((), tick_ns=Fraction(1000), instants=True))
+    5400000
     """
     if isinstance(watermark, dt.timedelta):
         return -int(-watermark // dt.timedelta(milliseconds=1))
@@ -105,12 +107,13 @@ def delay_ms_of(watermark: Any, schema: InputSchema, option: str = "watermark") 
         )
     if isinstance(watermark, str):
         check_delay_text(watermark, schema, option)
-        if (parts := _DELAY.fullmatch(watermark)) is None:
+        parts = _PART.findall(watermark)
+        if not parts or _PART.sub("", watermark):
             raise DataError(
                 f"{option}={watermark!r} is no span of time", hint=f'write {option}="10 minutes"', code="option_invalid"
             )
         try:
-            return -int(-exact_number(parts[1]) * unit_ns(parts[2]) // 10**6)
+            return -int(-read_duration(parts) // 10**6)
         except QueryError as error:
             raise DataError(
                 f"{option}={watermark!r}: {error.message}", hint=error.hint, code="option_invalid"

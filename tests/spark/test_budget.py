@@ -25,7 +25,7 @@ from acep.matches.records import Counts
 from acep.matches.report import SURE, Report
 from acep.runtime.stream import Stream
 from acep.shedding.limits import CREDIT, Limits
-from acep.spark.job_run import _bucket
+from acep.spark.job_run import bucket_number
 from acep.spark.metrics import report_of, reports_of
 from acep.spark.spark_state_worker import pack, step
 from acep.streaming import live_buckets
@@ -276,7 +276,7 @@ def test_on_spark_too(spark: Any) -> None:
     frame = spark.createDataFrame(table)
     options: dict[str, Any] = {"budget": acep.Budget(work=1.5, estimate=0.25), "seed": 7, "buckets": BUCKETS}
     job = the_job(table, QUERY, **options)
-    wide = frame.select("*", _bucket(frame, job, job.passes[0]).alias("bucket")).orderBy("__order").toArrow()
+    wide = frame.select("*", bucket_number(frame, job, job.passes[0]).alias("bucket")).orderBy("__order").toArrow()
     ours, counts = in_one_process(job, wide)
     assert ours
     seen = Observation()

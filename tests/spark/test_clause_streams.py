@@ -154,9 +154,9 @@ SHAPES = """PARTITION BY k ORDER BY ts MEASURES LAST(ts) AS ts, FIRST(x) AS x
 
 def test_a_clause_over_the_rows_of_another_one_needs_a_state_of_its_own(spark: Any) -> None:
     folder = Folder(spark, rows_of(3), 3)
-    first = acep.spark.match_recognize(folder.frame(), SHAPES, watermark=10).where("x > 1")
+    first = acep.spark.match_recognize(folder.frame(), SHAPES, watermark=10, state="spark").where("x > 1")
     with pytest.raises(DataError, match="Spark allows one such state") as caught:
-        acep.spark.match_recognize(first, OF_SHAPES, watermark=10)
+        acep.spark.match_recognize(first, OF_SHAPES, watermark=10, state="spark")
     assert "state=" in str(caught.value.hint)
 
 
@@ -165,7 +165,9 @@ def test_a_clause_over_the_rows_of_another_one_needs_a_state_of_its_own(spark: A
 def test_a_clause_over_the_rows_of_another_one(spark: Any, in_files: tuple[bool, bool]) -> None:
     """The second clause has no end of its stream: it gives what its watermark has passed."""
     table = rows_of(400)  # up to the time 400
-    first_state, second_state = ({"state": tempfile.mkdtemp()} if is_file else {} for is_file in in_files)
+    first_state, second_state = (
+        {"state": tempfile.mkdtemp()} if is_file else {"state": "spark"} for is_file in in_files
+    )
     folder = Folder(spark, table, 50, end=False)
     first = acep.spark.match_recognize(folder.frame(), SHAPES, watermark=1, buckets=2, **first_state)
     both = acep.spark.match_recognize(first, OF_SHAPES, watermark=200, buckets=2, **second_state)

@@ -14,7 +14,8 @@ import pytest
 import acep
 from acep.errors import DataError, SnapshotError
 from acep.spark import error_in, match, punctuation
-from acep.spark.metrics import Progress, listener
+from acep.spark.listening import listener
+from acep.spark.metrics import Progress
 from tests.spark.by_hand import as_rows, numbered, rows_that_differ
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match
 from tests.thinned import thinned
@@ -357,7 +358,7 @@ def test_mistakes_in_the_events_are_told(spark: Any) -> None:
     assert told.hint == "fill it in, or drop the row"
     far = Folder(spark, numbered(pa.table({"ts": [10**17], "type": ["a"]})), 5)
     with pytest.raises(Exception, match="STREAM_FAILED") as failed:
-        far.run(quiet_match(far.frame(), query, watermark=1))
+        far.run(quiet_match(far.frame(), query, watermark=1, state="spark"))
     told = error_in(failed.value)
     assert isinstance(told, DataError)
     assert "needs unit=" in told.message

@@ -12,8 +12,8 @@ from acep.runtime.options import StreamOptions
 from acep.spark.fields import all_columns, input_schema, quote_name
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob
-from acep.spark.job_run import run_stream, run_stream_in_files
-from acep.spark.matching import state_in
+from acep.spark.state_choice import choose_state
+from acep.spark.stream_run import run_stream, run_stream_in_files
 from acep.spark.times import first_end_tick
 from acep.spark.types import arrow_schema
 from acep.streaming.clause_description import JobClause
@@ -67,8 +67,9 @@ def run_on_stream(
         fields.append(StructField(OP, LongType()))
         output_names.append((OP, OP))
     sent_job = SentJob(**vars(job))
-    if state is None:
-        rows = run_stream(frame, sent_job, StructType(fields), watermark)
+    choice = choose_state(frame, state, watermark)
+    if choice.in_spark:
+        rows = run_stream(frame, sent_job, StructType(fields), watermark, choice)
     else:
-        rows = run_stream_in_files(frame, sent_job, StructType(fields), watermark, state_in(frame, state))
+        rows = run_stream_in_files(frame, sent_job, StructType(fields), watermark, choice)
     return rows.select(*(sf.col(quote_name(name)).alias(shown_name) for name, shown_name in output_names))

@@ -20,8 +20,11 @@ from acep.pattern.tree import Query
 from acep.runtime.options import RevisedKeywords
 from acep.spark.flat_results import flatten_result
 from acep.spark.foreach.foreach_batch_run import BatchCall, call_of
-from acep.spark.metrics import Progress
+from acep.spark.listening import report_progress
+from acep.spark.query_start import can_announce, prepare_queries
 from acep.spark.session import needs_pyspark
+from acep.spark.watched_runs import count_progress
+from acep.streaming.progress import Progress, RunCounts
 from acep.streaming.query_versions import NewVersion, RunningQueries, Times, text_of_version
 
 if TYPE_CHECKING:
@@ -71,12 +74,13 @@ def for_each_batch(
     With ``dynamic`` a query may be replaced while the stream runs: :meth:`ForEachBatch.replace`. All columns and events
     travel then.
 
-    ``progress`` is called after each micro-batch with the progress so far.
+    ``progress`` is called after each micro-batch with the progress so far, and the counts of the run in ``run``; and so
+    are listeners of :func:`acep.spark.listener` that the session has.
 
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
     """
     needs_pyspark()
-    from pyspark.sql import is_remote
+    from pyspark.sql import SparkSession, is_remote
 
     if is_remote():
         raise EngineError(
@@ -106,6 +110,9 @@ def for_each_batch(
             hint=f"there are {', '.join(sorted(option_names))}",
             code="option_invalid",
         )
+    session = SparkSession.getActiveSession()
+    if session is not None and can_announce(session):
+        prepare_queries(session)
     return ForEachBatch(query, sink, state, watermark, budget, progress, options, on_driver=on_driver, flat=flat)
 
 
@@ -131,6 +138,7 @@ class ForEachBatch:
         self._ended: float | None = None
         self._gaps: list[float] = []
         self._behind = False
+        self._counts = RunCounts()
         self._waiting: list[tuple[str, str]] = []  # names and texts of new versions of queries
         self._queries: RunningQueries | None = None  # with all versions that were recorded
         self._times: Times = (None, None, None)  # of versions that come with the next micro-batch
@@ -199,8 +207,12 @@ class ForEachBatch:
             self._times = call.times(outcome.carried.seen)
         if call.bound is not None:
             self._warn_if_behind(call, outcome, seconds)
+        progress = call.progress(batch, outcome.carried, metrics, seen, seconds)
+        self._counts = (RunCounts() if fresh else self._counts).add(progress)
+        count_progress(run, progress)
+        report_progress(run, progress)
         if self._progress is not None:
-            self._progress(call.progress(batch, outcome.carried, metrics, seen, seconds))
+            self._progress(dataclasses.replace(progress, run=self._counts))
 
     def _flat_sink(self, call: BatchCall) -> Callable[[Any, int], None]:
         return lambda matches, batch: self._sink(flatten_result(matches, call.job), batch)

@@ -17,7 +17,7 @@ from acep.bucket_state.folders import folder_of
 from acep.bucket_state.state_files import StateFiles
 from acep.budget import Budget
 from acep.budget.pace import pace_of
-from acep.errors import DataError, EngineError, warn_caller
+from acep.errors import EngineError, warn_caller
 from acep.learning.estimation.recall import Tally
 from acep.overload.admission import CELLS, Admission, span_of, why_not_shed_early
 from acep.overload.batch_log import BatchLog, Carried, Decision, decide
@@ -37,15 +37,16 @@ from acep.spark.foreach.observed_batches import PATIENCE, Observed, run_whole
 from acep.spark.foreach.row_columns import TICKS, RowColumns, cell_keys, row_columns
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob, make_spark_job
-from acep.spark.job_run import marks_of, place_of, process_in_files
-from acep.spark.matching import state_in, warn_of
-from acep.spark.metrics import Progress, progress_of
+from acep.spark.job_run import marks_of, process_in_files
+from acep.spark.matching import warn_of
 from acep.spark.newest_time import ANNOUNCES, announce_newest
 from acep.spark.session import leave_unbounded
-from acep.spark.times import DELAY_KEY, delay_of
+from acep.spark.state_choice import state_in
+from acep.spark.stream_run import place_of, watermark_delay
 from acep.storage.sections import read_sections
 from acep.streaming.job import EXACT
 from acep.streaming.latest_time import Latest
+from acep.streaming.progress import Progress, progress_in
 from acep.streaming.query_versions import RunningQueries, Times
 from acep.streaming.step import BUCKET, MicroBatch, bucket_of
 from acep.streaming.time_spent import spent_of
@@ -305,16 +306,9 @@ class BatchCall:
         """Return the progress so far, including events that were shed before they travelled."""
         lines = [text for text in metrics if not text.startswith(POINTS)]
         row = {"told": "\n".join(lines), "names": json.dumps(self.job.names)}
-        progress = progress_of(
-            {
-                "observedMetrics": {"acep_": _Row(row)},
-                "batchId": batch,
-                "eventTime": {},
-                "numInputRows": seen["rows"],
-                "durationMs": {"triggerExecution": seconds * 1000},
-            }
-        )
+        progress = progress_in([row], batch=batch, events=seen["rows"], seconds=seconds)
         assert progress is not None
+        progress = dataclasses.replace(progress, null_keys_now=int(seen["null_keys"]))
         not_carried = carried.idle + carried.shed
         if not not_carried + carried.late + carried.ahead:
             return progress
@@ -329,18 +323,11 @@ class BatchCall:
             late=progress.late + carried.late,
             ahead=progress.ahead + carried.ahead,
             late_now=progress.late_now + int(seen.get("late", 0)),
+            ahead_now=progress.ahead_now + int(seen.get("ahead", 0)),
             shed=progress.shed + carried.shed,
             report=report,
             reports=reports,
         )
-
-
-class _Row(dict[str, Any]):
-    """A row in the form that :func:`progress_of` reads."""
-
-    def asDict(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return the row as a dict."""
-        return dict(self)
 
 
 def call_of(
@@ -383,7 +370,7 @@ def call_of(
     if not on_driver:
         check_workers(spark, job.engine)
         leave_unbounded(spark)  # this session is a copy for this stream alone
-    delay = _delay_ms(frame, job, watermark)
+    delay = watermark_delay(frame, job, watermark)
     if admission is not None:
         admission = dataclasses.replace(admission, delay=_delay_ticks(job, delay))
     folder = state_in(frame, state)
@@ -394,7 +381,7 @@ def call_of(
     if on_driver:
         place = dataclasses.replace(place, partitions=1)
     log = BatchLog(folder_of(folder), ids[0], call_name(job))
-    versions = versions_of(job, place, *ids)
+    versions = versions_of(job, place, folder, *ids)
     needs_all = job.op is not None or job.late or job.dynamic
     uses = None if needs_all else uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
     # One partition knows the newest time by itself if it gets all rows.
@@ -422,26 +409,6 @@ def _make_exploring(
 
 def _metrics_error(batch: int) -> EngineError:
     return EngineError(f"Spark did not tell what was counted in micro-batch {batch}", hint="start the stream again")
-
-
-def _delay_ms(frame: DataFrame, job: SentJob, watermark: Any) -> int:
-    """Return the delay of the watermark. Raises :class:`DataError` if there is none, or two."""
-    own_delay = (frame.schema[job.schema.ts].metadata or {}).get(DELAY_KEY) if "." not in job.schema.ts else None
-    if watermark is None:
-        if own_delay is None:
-            raise DataError(
-                "a stream needs a watermark",
-                hint='say how late events may come: watermark="10 minutes"',
-                code="option_invalid",
-            )
-        return int(own_delay)
-    if own_delay is not None:
-        raise DataError(
-            f"`{job.schema.ts}` has a watermark already", hint="leave watermark= out", code="option_invalid"
-        )
-    clock = frame.sparkSession.readStream.format("rate").load()
-    marked = clock.withWatermark("timestamp", delay_of(watermark, job.schema))
-    return int(marked.schema["timestamp"].metadata[DELAY_KEY])
 
 
 def _delay_ticks(job: SentJob, delay_ms: int) -> int:

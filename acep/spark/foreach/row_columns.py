@@ -141,6 +141,7 @@ def row_columns(
         add_columns(event_counts).alias("events"),
         add_columns(needed_counts).alias("needed"),
         add_columns(carried_counts).alias("carried"),
+        sf.count(sf.when(sf.col(EVENT) & number[0].isNull(), 1)).alias("null_keys"),
         sf.max(TICKS).alias("seen"),
     )
     travels = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()

@@ -62,6 +62,7 @@ def unshed_columns(
     observed = (
         sf.count(sf.lit(1)).alias("rows"),
         add_columns([sf.count_if(in_bucket) for in_bucket in in_buckets]).alias("events"),
+        sf.count_if(event & ~in_buckets[0]).alias("null_keys"),
         sf.max(ticks).alias("seen"),
     )
     codes = codes_of(frame, job, bucket_numbers(frame, job))

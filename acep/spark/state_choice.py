@@ -1,0 +1,101 @@
+"""Choose where the state of a stream is kept: in files of a folder, in its checkpoint, or in Spark's own store."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from acep.bucket_state.folders import folder_of, state_folder
+from acep.errors import AcepError, EngineError
+from acep.spark.query_start import can_announce
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["CHECKPOINT", "SETTING", "SPARK", "StateChoice", "choose_state", "state_in"]
+
+SPARK, CHECKPOINT = "spark", "checkpoint"
+"""The values of ``state=`` that name no folder."""
+SETTING = "spark.acep.state"
+"""The setting of a session that takes the place of ``state=``."""
+CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
+
+
+@dataclass(frozen=True)
+class StateChoice:
+    """Where the state of a stream is kept: in files below ``folder``, in files of its checkpoint (``folder`` is
+    ``None``), or in Spark's own store (``in_spark``); and the ``reason``."""
+
+    folder: str | None
+    in_spark: bool
+    reason: str
+
+    def __str__(self) -> str:
+        """Return the choice and its reason in one line."""
+        place = (
+            "Spark's own store" if self.in_spark else f"files of {self.folder or 'the checkpoint (its folder `acep`)'}"
+        )
+        return f"state in {place}: {self.reason}"
+
+
+def choose_state(frame: DataFrame, state: Any, watermark: Any) -> StateChoice:
+    """Choose where the state of a stream is kept, by ``state=``, else by the setting :data:`SETTING` of its session,
+    else by what can be known of its checkpoint. ``watermark`` is ``None`` if the stream has one already.
+
+    Files are faster, and so they are the choice wherever all workers certainly reach a folder. Raises
+    :class:`DataError` for a folder that cannot be used.
+    """
+    if state is not None:
+        return _named_choice(frame, state, "state= says so")
+    spark = frame.sparkSession
+    if setting := spark.conf.get(SETTING, None):
+        return _named_choice(frame, setting, f"the setting {SETTING} says so")
+    if not can_announce(spark):
+        return StateChoice(None, True, "on Spark Connect the checkpoint is not known: state= or the setting names one")
+    if watermark is None and count_watermarks(frame) > 1:
+        return StateChoice(None, True, "the stream has several watermarks, of which Spark knows the slowest")
+    if (master := spark.conf.get("spark.master", "") or "").split("[")[0] == "local":
+        return StateChoice(None, False, "all workers are on this machine")
+    if (root := spark.conf.get(CHECKPOINTS, None)) and _is_reached(root):
+        return StateChoice(None, False, f"checkpoints are in {root}, which Python reaches")
+    return StateChoice(
+        None,
+        True,
+        f"on {master or 'a cluster'} no folder is known that all workers reach: state= or {SETTING} names one",
+    )
+
+
+def _named_choice(frame: DataFrame, state: Any, reason: str) -> StateChoice:
+    if state == SPARK:
+        return StateChoice(None, True, reason)
+    if state == CHECKPOINT:
+        if not can_announce(frame.sparkSession):
+            raise EngineError(
+                "the checkpoint of a stream is not known on Spark Connect",
+                hint="give a folder that the workers reach: state=",
+                code="engine_unable",
+            )
+        return StateChoice(None, False, reason)
+    return StateChoice(state_in(frame, state), False, reason)
+
+
+def _is_reached(root: str) -> bool:
+    """Return whether files in a folder of Spark's can be listed from Python, too."""
+    try:
+        folder_of(root if ":" in root else str(Path(root).absolute())).names("")
+    except AcepError:
+        return False
+    return True
+
+
+def count_watermarks(frame: DataFrame) -> int:
+    """Return the number of watermarks in the plan of a stream."""
+    return str(frame._jdf.queryExecution().analyzed()).count("EventTimeWatermark")
+
+
+def state_in(frame: DataFrame, state: Any) -> str:
+    """Return the folder for state. Raises :class:`DataError` if it is unusable; on Spark Connect it is not checked."""
+    remote = type(frame).__module__.startswith("pyspark.sql.connect")
+    return os.fspath(state) if remote and isinstance(state, str | os.PathLike) else state_folder(state)

@@ -1,0 +1,188 @@
+"""Run a job over a stream, with its state in files or in Spark's own store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from acep.errors import DataError
+from acep.spark.bucket_rows import null_key_code
+from acep.spark.fields import quote_name, with_fields
+from acep.spark.file_state_worker import StatePlace
+from acep.spark.job import SentJob
+from acep.spark.job_run import (
+    batch_time,
+    bucket_number,
+    bucket_numbers,
+    codes_of,
+    event_ticks,
+    observed_columns,
+    plan_function,
+    process_in_files,
+    sent_columns,
+    spread,
+    travelling_columns,
+    with_versions,
+)
+from acep.spark.newest_time import announce_newest, with_announcements
+from acep.spark.query_start import can_announce, prepare_queries
+from acep.spark.spark_state_worker import STEPPED, pack, packed_schema, step, unpack
+from acep.spark.state_choice import StateChoice
+from acep.spark.times import DELAY_KEY, end_column, event_time, latest_tick, ticks_of_row
+from acep.spark.types import spark_schema
+from acep.streaming.step import BUCKET
+from acep.streaming.times import delay_ms_of
+from acep.streaming.totals import METRICS_COLUMN
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["place_of", "run_stream", "run_stream_in_files", "watermark_delay"]
+
+TIME = "__time"
+OF_CLAUSE = "acep.clause"
+"""The metadata of a column of a clause whose state is Spark's own."""
+# The number of micro-batches from which Spark can restart: its setting, and the default.
+RETAINED, DEFAULT_RETAINED = "spark.sql.streaming.minBatchesToRetain", 100
+
+
+def run_stream(
+    frame: DataFrame,
+    job: SentJob,
+    result: StructType,
+    watermark: Any,
+    choice: StateChoice,
+    newer: DataFrame | None = None,
+) -> DataFrame:
+    """Return the result of a job over a streaming DataFrame, with the state in Spark's own store, as ``choice`` says.
+    ``newer`` has versions of its queries (:func:`acep.spark.query_rows.query_rows`).
+
+    Raises :class:`DataError` if there is no watermark, or two, or one that ``latest`` cannot bound.
+    """
+    from pyspark.sql.streaming.state import GroupStateTimeout
+    from pyspark.sql.types import StructField, StructType
+
+    if watermark is None and job.latest is not None:
+        raise DataError(
+            f"latest= cannot bound the watermark that `{job.schema.ts}` has already, which every row moves",
+            hint="leave withWatermark out and give watermark=, or give state=",
+            code="option_invalid",
+        )
+    _refuse_second_state(frame)
+    frame = with_fields(frame, job.columns)
+    delay_ms = watermark_delay(frame, job, watermark)
+    rows = frame if watermark is None else _with_watermark(frame, job, delay_ms)
+    numbers = [bucket_number(frame, job, part).alias(f"{BUCKET}{i}") for i, part in enumerate(job.passes)]
+    now = [batch_time()] if job.latest is not None and job.clocked else []
+    rows = rows.select(*travelling_columns(frame, job), *numbers, *now)
+    if newer is not None:
+        rows = with_versions(rows, newer, {})
+    # A stateful operator requires an event time column. The watermark itself comes from the rows, above.
+    packed_fields = [
+        StructField(f.name, f.dataType, metadata={DELAY_KEY: 0} if f.name == "time" else None)
+        for f in spark_schema(packed_schema(job))
+    ]
+    # A watermark that the DataFrame has already may be that of several streams: Spark's own count of it is used then.
+    packed = rows.mapInArrow(
+        plan_function("acep_pack", pack, job, announces=watermark is not None), StructType(packed_fields)
+    )
+    stepped = packed.groupBy("bucket").applyInPandasWithState(
+        plan_function("acep_match_with_state_in_spark", step, job, delay_ms),
+        spark_schema(STEPPED),
+        "state binary",
+        "append",
+        GroupStateTimeout.EventTimeTimeout,
+    )
+    observed = stepped.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names, route=str(choice)))
+    columns = result if job.clause is None else _mark_columns(result)
+    return observed.select("rows").mapInArrow(plan_function("acep_unpack", unpack), columns)
+
+
+def _refuse_second_state(frame: DataFrame) -> None:
+    """Raise :class:`DataError` for a stream whose rows come from a clause with such a state: Spark allows one in a
+    query, and says so in many lines once the query starts."""
+    if any((field.metadata or {}).get(OF_CLAUSE) for field in frame.schema.fields):
+        raise DataError(
+            "the stream comes from a clause that keeps its state in Spark, and Spark allows one such state in a query",
+            hint='keep the state of one of them in files: state="folder"',
+            code="option_invalid",
+        )
+
+
+def _mark_columns(result: StructType) -> StructType:
+    """Return the columns of the result of a clause, marked as such: Spark hands the mark on with a column."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(f.name, f.dataType, f.nullable, {OF_CLAUSE: True}) for f in result.fields])
+
+
+def watermark_delay(frame: DataFrame, job: SentJob, watermark: Any) -> int:
+    """Return the delay of the watermark of a stream, in milliseconds: that of ``watermark``, or the one that the column
+    of times has. Raises :class:`DataError` if there is none, or both."""
+    ts = job.schema.ts
+    own_delay = (frame.schema[ts].metadata or {}).get(DELAY_KEY) if ts in frame.schema.names else None
+    if watermark is None:
+        if own_delay is None:
+            raise DataError(
+                "a stream needs a watermark",
+                hint='say how late events may come: watermark="10 minutes"',
+                code="option_invalid",
+            )
+        return int(own_delay)
+    if own_delay is not None:
+        raise DataError(f"`{ts}` has a watermark already", hint="leave watermark= out", code="option_invalid")
+    return delay_ms_of(watermark, job.schema)
+
+
+def _with_watermark(frame: DataFrame, job: SentJob, delay_ms: int) -> DataFrame:
+    """Return the frame with a watermark of Spark's on its times, or on a column that is derived from them."""
+    from pyspark.sql import functions as sf
+
+    ts, delay = job.schema.ts, f"{delay_ms} milliseconds"
+    time_type = frame.schema[ts].dataType
+    if time_type.typeName() == "timestamp" and job.latest is None:
+        return frame.withWatermark(quote_name(ts), delay)
+    time = event_time(ts, time_type, job.schema)
+    if (bound := latest_tick(job)) is not None:  # later times do not move the watermark
+        is_near = (ticks_of_row(ts, time_type, job.schema) <= bound) | (sf.col(quote_name(ts)) >= end_column(time_type))
+        time = sf.when(is_near, time).otherwise(sf.timestamp_micros(sf.lit(0)))
+    return frame.withColumn(TIME, time).withWatermark(TIME, delay)
+
+
+def run_stream_in_files(
+    frame: DataFrame,
+    job: SentJob,
+    result: StructType,
+    watermark: Any,
+    choice: StateChoice,
+    newer: DataFrame | None = None,
+) -> DataFrame:
+    """Return the result of a job over a streaming DataFrame, with the state in files that ``choice`` names. ``newer``
+    has versions of its queries (:func:`acep.spark.query_rows.query_rows`).
+
+    Raises :class:`DataError` if there is no watermark, or two.
+    """
+    from pyspark.sql import functions as sf
+
+    frame = with_fields(frame, job.columns)
+    delay_ms = watermark_delay(frame, job, watermark)
+    if can_announce(frame.sparkSession):
+        prepare_queries(frame.sparkSession)
+    place = place_of(frame.sparkSession, job, choice.folder, delay_ms)
+    first, *others = bucket_numbers(frame, job)
+    codes = codes_of(frame, job, [sf.coalesce(first, sf.lit(null_key_code(job))), *others])
+    if place.partitions > 1:  # a single one gets all rows
+        codes = with_announcements(codes, place.partitions)
+        frame = announce_newest(frame, event_ticks(frame, job))
+    result_and_metrics = process_in_files(frame, job, result, place, sent_columns(frame, job, codes), newer=newer)
+    metrics = observed_columns(job.names, route=str(choice))
+    observed = result_and_metrics.observe(f"acep_{job.fingerprint[:8]}", *metrics)
+    rows = observed.where(sf.col(METRICS_COLUMN).isNull()).select(*result.names)
+    # A shuffle behind the step: whatever is read of the result, Spark first steps all buckets.
+    return spread(rows, place.partitions, sf.spark_partition_id())
+
+
+def place_of(spark: SparkSession, job: SentJob, folder: str | None, delay_ms: int) -> StatePlace:
+    """Return the place where a job runs, from the settings of a session."""
+    partitions = min(job.buckets, int(spark.conf.get("spark.sql.shuffle.partitions") or job.buckets))
+    return StatePlace(folder, int(spark.conf.get(RETAINED) or DEFAULT_RETAINED), delay_ms, partitions)
