@@ -51,7 +51,7 @@ from acep.spark.replay import replay
 events, checkpoint, query, chunk, route = sys.argv[1:]
 in_files = acep.spark.replay.match
 if route == "store":
-    acep.spark.replay.match = lambda *args, state, **options: in_files(*args, **options)
+    acep.spark.replay.match = lambda *args, state, **options: in_files(*args, state="spark", **options)
 get_session(**{"spark.master": "local[2, 1000]", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "512m"})
 done = replay(acep.parse(query, errors=1), events, id="id", chunk=int(chunk), checkpoint=checkpoint, buckets=4)
 print(done.events, done.late, done.matches)
