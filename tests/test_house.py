@@ -234,7 +234,6 @@ BEYOND_MAX_LINES = {
     "acep/events/files/options.py:options_of": "to be split",
     "acep/events/tables.py:schema_of": "to be split",
     "acep/events/tables.py:batch_of": "to be split",
-    "acep/following/follow.py:follow": "to be split",
     "acep/native/session.py:NativeSession.__init__": "to be split",
     "acep/plan/compile.py:_compile": "to be split",
     "acep/plan/lower/tables.py:_TableLowering.tables": "to be split",
