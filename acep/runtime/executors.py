@@ -577,4 +577,4 @@ class ComposedExecutor(ReferenceExecutor):
         for executor, dumped in zip(self.inner, data["inner"], strict=True):
             executor.load(dumped)
         self.n_given = int(data["given"])
-        self.pending = [(int(i), record_of(self.plan.sources[int(i)][0], *record)) for i, *record in data["held"]]
+        self.pending = [(int(i), record_of(self.plan.sources[int(i)][0], record)) for i, *record in data["held"]]
