@@ -229,10 +229,6 @@ MAX_LINES = 60
 MAX_PARAMETERS = 8
 BEYOND_MAX_LINES = {
     "acep/changing/arcs_in_core.py:ArcsInCore.change": "to be split",
-    "acep/events/columns.py:column_of": "to be split",
-    "acep/events/files/options.py:options_of": "to be split",
-    "acep/events/tables.py:schema_of": "to be split",
-    "acep/events/tables.py:batch_of": "to be split",
     "acep/native/session.py:NativeSession.__init__": "to be split",
     "acep/plan/compile.py:_compile": "to be split",
     "acep/plan/lower/tables.py:_TableLowering.tables": "to be split",
