@@ -156,13 +156,8 @@ class ArcsInCore:
                 return None
             forms = [self._known_form(arc) for arc in add]
         self.apart = True
-        words: list[int] = []
-        for valid_arc in ended_arcs:
-            words += self._end_arc(valid_arc, since, moment)
-        for form in forms:
-            assert form is not None
-            words += self._begin_arc(form, since, moment)
-        return words
+        words = self._end_arcs(ended_arcs, since, moment)
+        return words + self._begin_arcs(forms, since, moment)
 
     def _valid_arcs(self, arcs: Iterable[GraphArc], tick: int) -> list[_ValidArc] | None:
         """Return an arc of the form of each of some arcs, that is valid at a tick, each once; ``None`` if one of them
@@ -193,27 +188,34 @@ class ArcsInCore:
             self._new_form(arc, numbers).free.append(numbers)
         return True
 
-    def _end_arc(self, valid_arc: _ValidArc, since: int, moment: ex.Expr | None) -> list[int]:
-        """Make an arc valid no longer from the tick ``since`` on, and return its words (:meth:`change`)."""
-        words = [word for number in valid_arc.numbers for word in (number, number, valid_arc.since, since - 1)]
-        if valid_arc.since < since:
-            valid_arc.until, valid_arc.ends = since, moment
-            heappush(self.ended, (since, valid_arc.numbers[0]))
-        else:  # it was valid at no time
-            self._free(valid_arc)
+    def _end_arcs(self, arcs: Iterable[_ValidArc], since: int, moment: ex.Expr | None) -> list[int]:
+        """Make arcs valid no longer from the tick ``since`` on, and return their words (:meth:`change`)."""
+        words: list[int] = []
+        for valid_arc in arcs:
+            for number in valid_arc.numbers:
+                words += (number, number, valid_arc.since, since - 1)
+            if valid_arc.since < since:
+                valid_arc.until, valid_arc.ends = since, moment
+                heappush(self.ended, (since, valid_arc.numbers[0]))
+            else:  # it was valid at no time
+                self._free(valid_arc)
         return words
 
-    def _begin_arc(self, form: _KnownForm, since: int, moment: ex.Expr | None) -> list[int]:
-        """Make an arc of a form valid from the tick ``since`` on, and return its words (:meth:`change`)."""
-        if form.free:
-            numbers = form.free.pop()
-        else:
-            numbers = tuple(range(self.arc_count, self.arc_count + len(form.like)))
-            self.arc_count += len(form.like)
-        valid_arc = self.arcs[numbers[0]] = _ValidArc(form, numbers, since, LATEST, moment, None)
-        form.valid.append(valid_arc)
-        pairs = zip(numbers, form.like, strict=True)
-        return [word for number, other in pairs for word in (number, other, since, LATEST)]
+    def _begin_arcs(self, forms: Iterable[_KnownForm | None], since: int, moment: ex.Expr | None) -> list[int]:
+        """Make an arc of each form valid from the tick ``since`` on, and return their words (:meth:`change`)."""
+        words: list[int] = []
+        for form in forms:
+            assert form is not None
+            if form.free:
+                numbers = form.free.pop()
+            else:
+                numbers = tuple(range(self.arc_count, self.arc_count + len(form.like)))
+                self.arc_count += len(form.like)
+            valid_arc = self.arcs[numbers[0]] = _ValidArc(form, numbers, since, LATEST, moment, None)
+            form.valid.append(valid_arc)
+            for number, other in zip(numbers, form.like, strict=True):
+                words += (number, other, since, LATEST)
+        return words
 
     def forget(self, certain: int | None) -> None:
         """Forget the arcs that end at a tick before which no event is matched any more."""
