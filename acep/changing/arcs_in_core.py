@@ -137,23 +137,14 @@ class ArcsInCore:
 
         Return the times of arcs as the core takes them: four words each (the number of an arc, that of one that it is
         like, the first and the last tick). Return ``None``, and change nothing, where all arcs must be compiled."""
-        seen = self.seen
-        ended_arcs: list[_ValidArc] = []
-        for arc in remove:
-            form = seen.get(id(arc)) or self._known_form(arc)
-            if form is None:
-                return None
-            for valid_arc in form.valid:
-                if valid_arc.since <= since < valid_arc.until and valid_arc not in ended_arcs:
-                    break
-            else:
-                return None
-            ended_arcs.append(valid_arc)
+        ended_arcs = self._valid_arcs(remove, since)
+        if ended_arcs is None:
+            return None
         forms: list[_KnownForm | None] = []
         for arc in add:
             if arc.ignorable or arc.epsilon or arc.since is not None or arc.until is not None:
                 return None
-            forms.append(seen.get(id(arc)) or self._known_form(arc))
+            forms.append(self.seen.get(id(arc)) or self._known_form(arc))
         if self.arc_count > min(4 * len(self.arcs) + SPARE, ARC_LIMIT) and not all(
             form and form.free for form in forms
         ):
@@ -161,18 +152,46 @@ class ArcsInCore:
         if len(self.forms) > ARC_LIMIT:
             return None
         if None in forms:
-            new_arcs = {arc_text(arc): arc for arc, form in zip(add, forms, strict=True) if form is None}
-            graph = self.graph
-            new_graph = replace(graph, arcs=tuple(new_arcs.values()), named=graph.states, bound=graph.variables)
-            if new_graph.states != graph.states or new_graph.variables != graph.variables:
+            if not self._add_forms([arc for arc, form in zip(add, forms, strict=True) if form is None], extend):
                 return None
-            extend(new_graph)
-            for arc, numbers in self._number_arcs(new_graph.arcs):
-                self._new_form(arc, numbers).free.append(numbers)
             forms = [self._known_form(arc) for arc in add]
         self.apart = True
+        words = self._end_arcs(ended_arcs, since, moment)
+        return words + self._begin_arcs(forms, since, moment)
+
+    def _valid_arcs(self, arcs: Iterable[GraphArc], tick: int) -> list[_ValidArc] | None:
+        """Return an arc of the form of each of some arcs, that is valid at a tick, each once; ``None`` if one of them
+        has none."""
+        valid_arcs: list[_ValidArc] = []
+        for arc in arcs:
+            form = self.seen.get(id(arc)) or self._known_form(arc)
+            if form is None:
+                return None
+            for valid_arc in form.valid:
+                if valid_arc.since <= tick < valid_arc.until and valid_arc not in valid_arcs:
+                    break
+            else:
+                return None
+            valid_arcs.append(valid_arc)
+        return valid_arcs
+
+    def _add_forms(self, arcs: Iterable[GraphArc], extend: Callable[[StateGraph], None]) -> bool:
+        """Give the core arcs of new forms, valid at no time yet. Return whether it can have them: not with states or
+        variables that the automaton does not have."""
+        new_arcs = {arc_text(arc): arc for arc in arcs}
+        graph = self.graph
+        new_graph = replace(graph, arcs=tuple(new_arcs.values()), named=graph.states, bound=graph.variables)
+        if new_graph.states != graph.states or new_graph.variables != graph.variables:
+            return False
+        extend(new_graph)
+        for arc, numbers in self._number_arcs(new_graph.arcs):
+            self._new_form(arc, numbers).free.append(numbers)
+        return True
+
+    def _end_arcs(self, arcs: Iterable[_ValidArc], since: int, moment: ex.Expr | None) -> list[int]:
+        """Make arcs valid no longer from the tick ``since`` on, and return their words (:meth:`change`)."""
         words: list[int] = []
-        for valid_arc in ended_arcs:
+        for valid_arc in arcs:
             for number in valid_arc.numbers:
                 words += (number, number, valid_arc.since, since - 1)
             if valid_arc.since < since:
@@ -180,17 +199,21 @@ class ArcsInCore:
                 heappush(self.ended, (since, valid_arc.numbers[0]))
             else:  # it was valid at no time
                 self._free(valid_arc)
+        return words
+
+    def _begin_arcs(self, forms: Iterable[_KnownForm | None], since: int, moment: ex.Expr | None) -> list[int]:
+        """Make an arc of each form valid from the tick ``since`` on, and return their words (:meth:`change`)."""
+        words: list[int] = []
         for form in forms:
             assert form is not None
-            like = form.like
             if form.free:
                 numbers = form.free.pop()
             else:
-                numbers = tuple(range(self.arc_count, self.arc_count + len(like)))
-                self.arc_count += len(like)
+                numbers = tuple(range(self.arc_count, self.arc_count + len(form.like)))
+                self.arc_count += len(form.like)
             valid_arc = self.arcs[numbers[0]] = _ValidArc(form, numbers, since, LATEST, moment, None)
             form.valid.append(valid_arc)
-            for number, other in zip(numbers, like, strict=True):
+            for number, other in zip(numbers, form.like, strict=True):
                 words += (number, other, since, LATEST)
         return words
 

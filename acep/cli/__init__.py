@@ -99,7 +99,23 @@ def _parser() -> argparse.ArgumentParser:
     parser = _ArgumentParser(prog="acep", description=SUMMARY, allow_abbrev=False)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_match_command(commands)
+    _add_follow_command(commands)
+    _add_replay_command(commands)
+    _add_explain_command(commands)
+    _add_lint_command(commands)
+    _add_why_command(commands)
+    _add_tune_command(commands)
+    _add_learn_command(commands)
+    _add_sql_command(commands)
+    completion = _command_parser(commands, "completion", "print a script that completes command lines in a shell")
+    completion.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
+    completion.set_defaults(parser=parser)
+    _add_history_command(commands)
+    return parser
 
+
+def _add_match_command(commands: Any) -> None:
     match = _subcommand(commands, "match", "find a query's matches in a file of events", events=True)
     _add_output_options(match)
     _add_plot_options(match)
@@ -107,6 +123,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_threads_option(match)
     _add_budget_options(match)
 
+
+def _add_follow_command(commands: Any) -> None:
     follow = _subcommand(commands, "follow", "match the files that come into a folder, as they come")
     follow.add_argument(
         "folder", metavar="FOLDER", help="where files of events (.csv, .tsv, .jsonl, .parquet) are moved to"
@@ -116,6 +134,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_budget_options(follow)
     _add_engine_option(follow)
 
+
+def _add_replay_command(commands: Any) -> None:
     text = "the same through Spark Structured Streaming, ending in a summary"
     replay = _subcommand(commands, "replay", text, events=True)
     _add_stream_options(replay)
@@ -124,11 +144,15 @@ def _parser() -> argparse.ArgumentParser:
     _add_output_options(replay, kinds=False)
     _add_engine_option(replay)
 
+
+def _add_explain_command(commands: Any) -> None:
     text = "show what becomes of a query: tree, automaton, plan, and what is costly"
     explain = _subcommand(commands, "explain", text)
     explain.add_argument("--events", metavar="FILE", help="check the query against the columns of a file of events")
     explain.add_argument("--svg", metavar="FILE", help="draw the automaton")
 
+
+def _add_lint_command(commands: Any) -> None:
     text = "say what looks wrong with a query and its events together"
     lint = _subcommand(commands, "lint", text)
     events_help = f"{EVENTS_HELP}; of a statement of SQL its tables, NAME=FILE, if there are any"
@@ -137,6 +161,8 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument("--strict", action="store_true", help="exit with status 1 if there are any")
     group.add_argument("--json", metavar="FILE", help="write them here too")
 
+
+def _add_why_command(commands: Any) -> None:
     text = "say why events are no match: how far they came, and what failed there"
     key = "a value of the partition attribute, or x=1,y=2 where there are several (default: that which came nearest)"
     why = _subcommand(commands, "why", text, events=True, key=key)
@@ -144,11 +170,15 @@ def _parser() -> argparse.ArgumentParser:
     why.add_argument("--rows", metavar="ID,...", help=text)
     why.add_argument("--many", action="store_true", help="say what multiplies the matches, and what would reduce them")
 
+
+def _add_tune_command(commands: Any) -> None:
     text = "replay a sample of the events, and recommend budgets, a policy and a cheaper query"
     tune = _subcommand(commands, "tune", text, events=True)
     _add_tune_options(tune)
     _add_engine_option(tune)
 
+
+def _add_learn_command(commands: Any) -> None:
     text = "learn from a file of events which partial matches of a query are worth it"
     learn = _subcommand(commands, "learn", text, events=True)
     group = learn.add_argument_group("what is learned")
@@ -156,6 +186,8 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument("--from", dest="old", metavar="FILE", help="go on from another history of the query")
     _add_policy_options(group)
 
+
+def _add_sql_command(commands: Any) -> None:
     text = "run a statement of SQL with MATCH_RECOGNIZE over files"
     sql = _command_parser(commands, "sql", text)
     sql.add_argument("statement", metavar="STATEMENT", help="the text of the statement, or a file that holds it")
@@ -164,15 +196,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_file_options(sql)
     _add_output_options(sql, kinds=False, flat=False)
 
-    completion = _command_parser(commands, "completion", "print a script that completes command lines in a shell")
-    completion.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
-    completion.set_defaults(parser=parser)
 
+def _add_history_command(commands: Any) -> None:
     history = _command_parser(commands, "history", "show what a history knows of partial matches, and draw its graph")
     history.add_argument("file", metavar="FILE", help="a history: a file such as history.acep")
     history.add_argument("--svg", metavar="FILE", help="draw the graph")
     history.add_argument("--limit", type=_number, metavar="N", help="of the N most visited vectors (default 24)")
-    return parser
 
 
 def _subcommand(

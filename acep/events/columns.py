@@ -183,46 +183,16 @@ def column_of(
         # The least of some numbers is NaN if one of them is.
         if plain_kind is kind and (plain_kind is Kind.INT or not np.isnan(direct_values.min())):
             return Column(kind, direct_values)
-    column_kind = kind_of(column.type)
-    all_null = pa.types.is_null(column.type)
-    column_scale = scale_of(column.type)
-    is_integer = column_kind is Kind.INT and column_scale is None and tick_of(column.type) is None
-    fits = column_kind is kind and (
-        column_scale == scale or (scale is not None and (is_integer or (column_scale or 0) <= scale))
-    )
-    if not fits and not all_null and not (is_integer and kind is Kind.FLOAT):
-        description = (
-            f"is {column.type}"
-            if column_kind is None or column_scale is not None
-            else f"holds {column_kind.value} values"
-        )
-        expected = "only nulls" if kind is Kind.NULL else f"{kind.value} values"
-        if scale is not None:
-            expected = f"decimals with {scale} places"
-        type_text = "string" if column_kind is None else column_kind.value
-        type_text += "tz" if getattr(plain_type(column.type), "tz", None) else ""
-        hint = f'say its type from the first batch on: cast={{"{name}": "{type_text}"}}'
-        raise DataError(
-            f"column `{name}` {description}, where {expected} were seen before",
-            hint=hint if kind is Kind.NULL else "give every batch the same types",
-            code="data_type",
-        )
-    if all_null:
-        dtype: Any = np.float64 if kind is Kind.FLOAT else np.int64
-        texts: list[str] | None = [] if kind is Kind.STRING else None
-        valid = np.zeros(len(column), np.uint8) if len(column) else None
-        return Column(kind, np.zeros(len(column), dtype), valid, texts)
+    _check_kind(name, column.type, kind, scale)
+    if pa.types.is_null(column.type):
+        return _null_column(kind, len(column))
     if kind is Kind.STRING:
         try:
             return _texts(decode(column, keep_dictionary=True))
         except UnicodeDecodeError:
             raise DataError(f"column `{name}` is not UTF-8 text", code="data_value") from None
-    if kind is Kind.FLOAT and column_kind is Kind.FLOAT:
-        numbers, null = join_chunks(decode(column))
-        numbers = numbers.astype(np.float64, copy=False)
-        nan = np.isnan(numbers)
-        if nan.any():
-            null = nan if null is None else null | nan
+    if kind is Kind.FLOAT and kind_of(column.type) is Kind.FLOAT:
+        numbers, null = _floats(column)
     elif kind is Kind.BOOL:
         numbers, null = join_chunks(decode(column))
         numbers = (numbers != 0).astype(np.int64)
@@ -235,6 +205,49 @@ def column_of(
     if null is None or not null.any():
         return Column(kind, numbers)
     return Column(kind, np.where(null, numbers.dtype.type(0), numbers), (~null).view(np.uint8))
+
+
+def _check_kind(name: str, data_type: pa.DataType, kind: Kind, scale: int | None) -> None:
+    """Raise :class:`DataError` for a type that cannot be converted to the kind and scale that the stream's schema has.
+    Nulls can, and decimals of no more places, and integers to decimals and floats."""
+    column_kind, column_scale = kind_of(data_type), scale_of(data_type)
+    is_integer = column_kind is Kind.INT and column_scale is None and tick_of(data_type) is None
+    fits = column_kind is kind and (
+        column_scale == scale or (scale is not None and (is_integer or (column_scale or 0) <= scale))
+    )
+    if fits or pa.types.is_null(data_type) or (is_integer and kind is Kind.FLOAT):
+        return
+    description = (
+        f"is {data_type}" if column_kind is None or column_scale is not None else f"holds {column_kind.value} values"
+    )
+    expected = "only nulls" if kind is Kind.NULL else f"{kind.value} values"
+    if scale is not None:
+        expected = f"decimals with {scale} places"
+    type_text = "string" if column_kind is None else column_kind.value
+    type_text += "tz" if getattr(plain_type(data_type), "tz", None) else ""
+    hint = f'say its type from the first batch on: cast={{"{name}": "{type_text}"}}'
+    raise DataError(
+        f"column `{name}` {description}, where {expected} were seen before",
+        hint=hint if kind is Kind.NULL else "give every batch the same types",
+        code="data_type",
+    )
+
+
+def _null_column(kind: Kind, size: int) -> Column:
+    """Return a column of nulls."""
+    dtype: Any = np.float64 if kind is Kind.FLOAT else np.int64
+    texts: list[str] | None = [] if kind is Kind.STRING else None
+    return Column(kind, np.zeros(size, dtype), np.zeros(size, np.uint8) if size else None, texts)
+
+
+def _floats(column: pa.ChunkedArray) -> tuple[Array, Array | None]:
+    """Return a column of floats as float64[n], and its null rows (``None``: none); NaN is null."""
+    numbers, null = join_chunks(decode(column))
+    numbers = numbers.astype(np.float64, copy=False)
+    nan = np.isnan(numbers)
+    if nan.any():
+        null = nan if null is None else null | nan
+    return numbers, null
 
 
 def _as_floats(name: str, numbers: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import partial
@@ -43,6 +43,8 @@ __all__ = [
     "to_table",
 ]
 
+ROLE_KINDS = {"type": (Kind.STRING,), "seq": (Kind.INT, Kind.TIMESTAMP), "id": (Kind.INT, Kind.STRING)}
+"""The kinds of values that a column with a role may have."""
 LARGE = 1 << 16
 """The least rows of a table whose columns threads convert."""
 
@@ -126,30 +128,15 @@ def schema_of(
     Fraction(1000000000, 1)
     """
     check_names(ts=ts, type=type, seq=seq, id=id, unit=unit)
-    names = table_schema.names
-    if doubled := [name for name, count in Counter(names).items() if count > 1]:
+    if doubled := [name for name, count in Counter(table_schema.names).items() if count > 1]:
         raise DataError(f"two columns are called `{doubled[0]}`", hint="rename one of them", code="data_column")
-    value_types, ambiguous, unread = (
-        fields_of(table_schema),
-        ambiguous_names(table_schema),
-        unread_columns(table_schema),
-    )
-    value_types = {name: value_type for name, value_type in value_types.items() if name not in ambiguous}
-    for name in (ts, type, seq, id):  # an element of a list may have a role
-        if name is not None and name not in value_types and name not in ambiguous and "[" in name:
-            path = path_to(table_schema, name)
-            if path is not None:
-                value_types[name] = path.type
-    names = [*value_types]
-    if type == "type" and type not in names:
+    value_types = _types_by_name(table_schema, (ts, type, seq, id))
+    unread = unread_columns(table_schema)
+    if type == "type" and type not in value_types:
         type = None
     for role, name in (("ts", ts), ("type", type), ("seq", seq), ("id", id)):
-        if name is not None and name not in names:
-            if name in unread:
-                raise unread_error(name, unread[name])
-            suggestion = suggest(name, names) or "the events have no columns"
-            hint = suggestion if name != role else f"name the column with {role}=; {suggestion}"
-            raise DataError(f"there is no column `{name}`", hint=hint, code="data_column")
+        if name is not None and name not in value_types:
+            raise _missing_role_error(role, name, [*value_types], unread)
     kinds = tuple((name, kind) for name, value_type in value_types.items() if (kind := kind_of(value_type)) is not None)
     times = tuple(
         (name, plain_type(value_type)) for name, value_type in value_types.items() if name == ts or tick_of(value_type)
@@ -160,40 +147,13 @@ def schema_of(
     unusable = [
         (name, reason) for name, value_type in value_types.items() if (reason := refusal(value_type)) is not None
     ]
-    unusable += [(name, "is the name of two fields; rename one of them") for name in ambiguous]
+    unusable += [(name, "is the name of two fields; rename one of them") for name in ambiguous_names(table_schema)]
     unusable += unread.items()
     instants = _check_ts(ts, value_types[ts])
-    for role, name, wanted in (
-        ("type", type, (Kind.STRING,)),
-        ("seq", seq, (Kind.INT, Kind.TIMESTAMP)),
-        ("id", id, (Kind.INT, Kind.STRING)),
-    ):
-        if name is None or pa.types.is_null(value_types[name]):
-            continue
-        counted = role == "id" and tick_of(value_types[name]) is not None
-        if kind_of(value_types[name]) not in wanted or scale_of(value_types[name]) is not None or counted:
-            words = {Kind.STRING: "texts", Kind.INT: "integers", Kind.TIMESTAMP: "timestamps"}
-            allowed = " or ".join(words[kind] for kind in wanted)
-            raise DataError(
-                f"the {role} column `{name}` must hold {allowed}, not {value_types[name]}",
-                hint=role_hint(role, name, value_types[name], wanted),
-                code="data_type",
-            )
-    tick: Fraction | None = None
-    if instants:
-        if unit is not None:
-            raise DataError(
-                f"unit={unit!r} is for an integer ts, but `{ts}` is {value_types[ts]}",
-                hint="leave unit out",
-                code="option_invalid",
-            )
-        tick = Fraction(_finest(value_types.values()) or 1)
-    elif unit is not None:
-        if unit not in TICKS_NS:
-            raise DataError(
-                f"unit={unit!r} is not a unit of time", hint=f"one of {', '.join(TICKS_NS)}", code="option_invalid"
-            )
-        tick = Fraction(TICKS_NS[unit])
+    for role, name in (("type", type), ("seq", seq), ("id", id)):
+        if name is not None:
+            _check_role(role, name, value_types[name])
+    tick = _tick_length(ts, value_types, unit)
     scales = tuple((name, scale) for name, value_type in decimals if (scale := scale_of(value_type)) is not None)
     ordered = tuple(
         name for name, value_type in value_types.items() if pa.types.is_dictionary(value_type) and value_type.ordered
@@ -202,6 +162,62 @@ def schema_of(
     named: Any = {"ts": ts, "type": type, "seq": seq, "id": id, "tick_ns": tick, "instants": instants, "nested": nested}
     named |= {"unusable": tuple(unusable), "times": times, "decimals": tuple(decimals), "ordered": ordered}
     return InputSchema(kinds, **named, scales=scales)
+
+
+def _types_by_name(table_schema: pa.Schema, roles: Iterable[str | None]) -> dict[str, pa.DataType]:
+    """Return the types of columns, of fields of structs, and of parts of lists that have a role, by their names; no
+    name that two fields share."""
+    ambiguous = ambiguous_names(table_schema)
+    types = {name: value_type for name, value_type in fields_of(table_schema).items() if name not in ambiguous}
+    for name in roles:
+        if name is not None and name not in types and name not in ambiguous and "[" in name:
+            path = path_to(table_schema, name)
+            if path is not None:
+                types[name] = path.type
+    return types
+
+
+def _missing_role_error(role: str, name: str, names: Sequence[str], unread: Mapping[str, str]) -> DataError:
+    """Return the error for a column with a role that is missing, or was not read."""
+    if name in unread:
+        return unread_error(name, unread[name])
+    suggestion = suggest(name, names) or "the events have no columns"
+    hint = suggestion if name != role else f"name the column with {role}=; {suggestion}"
+    return DataError(f"there is no column `{name}`", hint=hint, code="data_column")
+
+
+def _check_role(role: str, name: str, data_type: pa.DataType) -> None:
+    """Raise :class:`DataError` for a type that the role of a column does not allow; nulls are allowed."""
+    if pa.types.is_null(data_type):
+        return
+    allowed_kinds = ROLE_KINDS[role]
+    counted = role == "id" and tick_of(data_type) is not None
+    if kind_of(data_type) not in allowed_kinds or scale_of(data_type) is not None or counted:
+        words = {Kind.STRING: "texts", Kind.INT: "integers", Kind.TIMESTAMP: "timestamps"}
+        allowed = " or ".join(words[kind] for kind in allowed_kinds)
+        raise DataError(
+            f"the {role} column `{name}` must hold {allowed}, not {data_type}",
+            hint=role_hint(role, name, data_type, allowed_kinds),
+            code="data_type",
+        )
+
+
+def _tick_length(ts: str, value_types: Mapping[str, pa.DataType], unit: str | None) -> Fraction | None:
+    """Return the nanoseconds of a tick: of a timestamp ``ts`` the finest unit among the time columns, of an integer one
+    the ``unit``; ``None`` if it is unknown. Raise :class:`DataError` for a unit that is none, or for a timestamp."""
+    if _check_ts(ts, value_types[ts]):
+        if unit is not None:
+            raise DataError(
+                f"unit={unit!r} is for an integer ts, but `{ts}` is {value_types[ts]}",
+                hint="leave unit out",
+                code="option_invalid",
+            )
+        return Fraction(_finest(value_types.values()) or 1)
+    if unit is not None and unit not in TICKS_NS:
+        raise DataError(
+            f"unit={unit!r} is not a unit of time", hint=f"one of {', '.join(TICKS_NS)}", code="option_invalid"
+        )
+    return None if unit is None else Fraction(TICKS_NS[unit])
 
 
 def _check_ts(name: str, data_type: pa.DataType) -> bool:
@@ -352,20 +368,7 @@ def batch_of(
     >>> batch.ts, batch.columns["x"].values, batch.columns["x"].valid
     (array([1, 2, 2]), array([5, 1, 0]), array([1, 1, 0], dtype=uint8))
     """
-    columns_by_name: dict[str, pa.ChunkedArray] = {}
-    places = {name: place for place, name in enumerate(table.schema.names)}
-    for name in dict.fromkeys((schema.ts, schema.type, schema.seq, schema.id, *columns)):
-        if name is None:
-            continue
-        place = places.get(name)
-        columns_by_name[name] = table.column(place) if place is not None else column_at(table, name)
-        if columns_by_name[name] is None:
-            if (reason := unread_columns(table.schema).get(name)) is not None:
-                raise unread_error(name, reason)
-            raise DataError(
-                f"there is no column `{name}`", hint=suggest(name, [*fields_of(table.schema)]), code="data_column"
-            )
-        _same_zone(name, columns_by_name[name].type, schema)
+    columns_by_name = _columns_to_convert(table, schema, columns)
     size = table.num_rows
     tick = attribute_tick(schema) or _finest(column.type for column in columns_by_name.values()) or 1
     _check_ts(schema.ts, columns_by_name[schema.ts].type)
@@ -410,6 +413,26 @@ def batch_of(
         columns=dict(zip(columns, attributes, strict=True)),
         order=None if seq is None else seq[order],
     )
+
+
+def _columns_to_convert(table: pa.Table, schema: Schema, names: Iterable[str]) -> dict[str, pa.ChunkedArray]:
+    """Return the columns with a role and those of other ``names``. Raise :class:`DataError` for one that is missing, or
+    holds times with a zone where earlier ones had none."""
+    columns: dict[str, pa.ChunkedArray] = {}
+    places = {name: place for place, name in enumerate(table.schema.names)}
+    for name in dict.fromkeys((schema.ts, schema.type, schema.seq, schema.id, *names)):
+        if name is None:
+            continue
+        place = places.get(name)
+        columns[name] = table.column(place) if place is not None else column_at(table, name)
+        if columns[name] is None:
+            if (reason := unread_columns(table.schema).get(name)) is not None:
+                raise unread_error(name, reason)
+            raise DataError(
+                f"there is no column `{name}`", hint=suggest(name, [*fields_of(table.schema)]), code="data_column"
+            )
+        _same_zone(name, columns[name].type, schema)
+    return columns
 
 
 def _same_zone(name: str, data_type: pa.DataType, schema: Schema) -> None:

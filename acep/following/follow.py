@@ -5,31 +5,25 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
 import pyarrow as pa
 
 from acep.bucket_state.folders import LocalFolder, state_folder
-from acep.errors import DataError, QueryError
-from acep.events.files.casts import check_time_cast
-from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED, options_of
-from acep.events.tables import schema_of
+from acep.errors import DataError
+from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED
 from acep.following.follow_result import Followed
+from acep.following.followed_queries import FollowedQueries, after_cast, reading_options
 from acep.following.follower import Follower
-from acep.following.inbox import ROW, Inbox
-from acep.following.later_columns import explain_unknown
+from acep.following.inbox import Inbox
 from acep.following.outbox import Outbox
-from acep.matches.flat import Layout, check_flat, flat_table
+from acep.matches.flat import check_flat
 from acep.native.compiled import warn_if_missing
-from acep.pattern.query_arguments import columns_read, is_clause, read_queries
+from acep.pattern.query_arguments import is_clause
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
-from acep.streaming.job import Job, make_job
-from acep.streaming.latest_time import Latest
+from acep.streaming.job import Job
 from acep.streaming.progress import Progress
-from acep.streaming.results import result_schema
-from acep.streaming.times import delay_ms_of, first_end_tick
 
 __all__ = ["MAX_FILES", "POLL", "follow"]
 
@@ -133,76 +127,46 @@ def follow(
     _check(folder, state, into, max_files, poll)
     check_flat(flat, dynamic=versions is not None)
     stream_options = StreamOptions.from_keywords("follow", options, RevisedKeywords)
-    has_clause = is_clause(query)
-    if has_clause:
-        from acep.following.clause_follower import check_clause_outputs, clause_options, followed_clause
+    if is_clause(query):
+        from acep.following.clause_follower import check_clause_outputs, clause_options
 
         check_clause_outputs(output=output, flat=flat, late=late, versions=versions, end_marker=end_marker)
         stream_options = clause_options(query, stream_options)
-    if end_marker and stream_options.type is None:
-        raise DataError(
-            "end_marker=True needs a column of types: without it nothing tells an event from the marker",
-            hint="end=True ends the stream",
-            code="option_invalid",
-        )
-    columns = stream_options.columns
-    used_names = [name for role, name in columns.items() if role != "unit" and name is not None]
-    used_names += [] if stream_options.op is None else [stream_options.op]
-    if not has_clause:
-        used_names += [name for asked_query in read_queries(query).queries for name in columns_read(asked_query)]
+    _check_end_marker(stream_options, end_marker=end_marker)
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
     files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
     files |= {"nulls": nulls, "multiline_cells": multiline_cells, "max_line": max_line}
     files |= {"max_expansion": max_expansion, "max_columns": max_columns}
-    files["drop_duplicates"] = stream_options.duplicates == "drop" and stream_options.op is None
-    reads_all = has_clause or versions is not None
-    reading = options_of(columns=None if reads_all else list(dict.fromkeys(used_names)), **columns, **files)
-    check_time_cast(stream_options.ts, reading.casts)
-    if cast and cast.get(stream_options.ts, "").lower().startswith(("timestamp", "date")):
-        columns["unit"] = None  # the cast has used it already
-
-    def job(schema: pa.Schema) -> tuple[Job, int]:
-        if has_clause:
-            outbox.flat = Layout((), frozenset())
-            in_unit = replace(stream_options, unit=columns["unit"])
-            return followed_clause(query, schema, in_unit, watermark=watermark, latest=latest)
-        numbered = schema.append(pa.field(ROW, pa.int64()))
-        input_schema = schema_of(
-            numbered, **columns | {"seq": stream_options.seq or ROW, "id": stream_options.id or ROW}
-        )
-        last = first_end_tick(schema.field(stream_options.ts).type, input_schema)
-        try:
-            new_job = make_job(
-                query,
-                input_schema,
-                stream_options,
-                end=last,
-                ties=(ROW,),
-                output=output,
-                spread=False,
-                latest=latest,
-                late=late,
-                dynamic=versions is not None,
-            )
-        except QueryError as error:
-            explain_unknown(error, schema, reading)
-            raise
-        result = result_schema(new_job, new_job.plans)
-        if flat:
-            outbox.flat = Layout.of_plans(new_job.plans)
-            flat_table(result.empty_table(), outbox.flat)  # raises for two columns of one name
-        # A time that only the end of a stream has is never that of an event.
-        bound = Latest(tick=last - 1) if new_job.latest is None else new_job.latest
-        # Without op= the ids are looked at as files are read, so that file and row are known.
-        duplicates = None if stream_options.op is None else new_job.duplicates
-        delay_ms = delay_ms_of(watermark, input_schema)
-        return replace(new_job, result=result, latest=bound, duplicates=duplicates), delay_ms
-
+    reading = reading_options(query, stream_options, files, reads_all=versions is not None)
+    queries = FollowedQueries(
+        query=query, options=after_cast(stream_options, cast), reading=reading, watermark=watermark, latest=latest,
+        output=output, late=late, flat=flat, dynamic=versions is not None,
+    )  # fmt: skip
     warn_if_missing(stream_options.engine)
     newer = None if versions is None else _folder_path("versions", versions)
     inbox = Inbox(Path(folder).resolve(), reading, max_files, end_marker=end_marker)
     outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
-    follower = Follower(inbox, job, LocalFolder(Path(state_folder(state))), outbox, newer)
+    follower = Follower(inbox, _jobs_into(outbox, queries), LocalFolder(Path(state_folder(state))), outbox, newer)
+    followed = _step_until_done(follower, tell, poll=poll, once=once, end=end)
+    return followed.of_clause() if is_clause(query) else followed
+
+
+def _jobs_into(outbox: Outbox, queries: FollowedQueries) -> Callable[[pa.Schema], tuple[Job, int]]:
+    """Return the function that makes the job over columns, and gives the outbox the layout of its results."""
+
+    def job_of(schema: pa.Schema) -> tuple[Job, int]:
+        job, delay_ms = queries.job_over(schema)
+        outbox.flat = queries.layout_of(job)
+        return job, delay_ms
+
+    return job_of
+
+
+def _step_until_done(
+    follower: Follower, tell: Callable[[Progress], None] | None, *, poll: float, once: bool, end: bool
+) -> Followed:
+    """Process micro-batches, and return what was done: when no file is left with ``once`` or ``end``, or when a row has
+    ended the stream. Else the folder is listed every ``poll`` seconds."""
     began, batches = time.monotonic(), 0
     while True:
         progress = follower.step(end=end)
@@ -211,8 +175,7 @@ def follow(
             if tell is not None:
                 tell(progress)
         elif once or end or follower.ended:
-            followed = follower.sum_up(batches, time.monotonic() - began)
-            return followed.of_clause() if has_clause else followed
+            return follower.sum_up(batches, time.monotonic() - began)
         else:
             time.sleep(poll)
 
@@ -222,6 +185,15 @@ def _folder_path(role: str, path: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or not Path(os.fspath(path)).is_dir():
         raise DataError(f"{role}= takes the path of a folder, and there is none at {path!r}", code="option_invalid")
     return Path(os.fspath(path))
+
+
+def _check_end_marker(options: StreamOptions, *, end_marker: bool) -> None:
+    if end_marker and options.type is None:
+        raise DataError(
+            "end_marker=True needs a column of types: without it nothing tells an event from the marker",
+            hint="end=True ends the stream",
+            code="option_invalid",
+        )
 
 
 def _check(folder: Any, state: Any, into: Any, max_files: Any, poll: Any) -> None:

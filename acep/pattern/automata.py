@@ -81,13 +81,13 @@ def arc(
     plain = not (transfer or epsilon or ignorable) and since is None and until is None
     if plain and type(source) is type(target) is str and type(fence) in _TEXT and type(bind) in _TEXT:
         return _plain_arc(source, target, fence, bind)
-    return _build_arc(source, target, fence, transfer or {}, bind, epsilon, ignorable, since, until)
+    return _build_arc(source, target, fence, transfer or {}, bind, epsilon, ignorable, (since, until))
 
 
 @lru_cache(CACHE_SIZE)
 def _plain_arc(source: str, target: str, fence: str | None, bind: str | None) -> GraphArc:
     """Make an arc that is no more than its fence; the same arc is the same object."""
-    return _build_arc(source, target, fence, {}, bind, False, False, None, None)
+    return _build_arc(source, target, fence, {}, bind, False, False, (None, None))
 
 
 def _build_arc(
@@ -98,9 +98,9 @@ def _build_arc(
     bind: str | None,
     epsilon: bool,
     ignorable: bool,
-    since: Moment | None,
-    until: Moment | None,
+    times: tuple[Moment | None, Moment | None],
 ) -> GraphArc:
+    """Make an arc, valid from the first of the ``times`` on and before the second."""
     for name in (source, target):
         if not isinstance(name, str) or not name:
             raise QueryError(f"a state has a name, which {name!r} is not")
@@ -126,8 +126,8 @@ def _build_arc(
         )
     if epsilon and any(leaf.var == EVENT for expr in (condition, *(v for _, v in sets)) for leaf in references(expr)):
         raise QueryError(f"{where}: an epsilon arc takes no event, so it cannot refer to `{EVENT}`")
-    times = [None if moment is None else moment_of(moment, where) for moment in (since, until)]
-    return GraphArc(source, target, condition, tuple(sets), bind or BOUND, epsilon, ignorable, *times)
+    since, until = [None if moment is None else moment_of(moment, where) for moment in times]
+    return GraphArc(source, target, condition, tuple(sets), bind or BOUND, epsilon, ignorable, since, until)
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
@@ -245,33 +245,13 @@ def _compile(query: Query, schema: Schema) -> Plan:
     tied = tuple(column(k, ex.Attribute("", None, k), schema)[0] for k in tied_attributes(query))
     tied = tuple(name for name in dict.fromkeys(tied) if name not in keys)
     negative = {n.var for n in automaton.negations}
-    computed: dict[str, Computed] = {}
-
-    def resolve_computed(expr: ex.Expr, *, condition: bool = False) -> Typed:
-        typed = resolve(expr, input_schema, condition=condition)
-        return replace(typed, expr=without_own_calls(typed.expr, input_schema, input_schema.tick_ns, computed))
-
-    input_schema = schema
-    positive: list[Compiled] = []
-    against: list[Compiled] = []
-    closed = close_equalities(query)
-    bound, repeated = always_bound(query), repeated_equalities(query, closed)
-    for index, (written, conjunct) in enumerate(zip(closed, refer_to_first_event(query, closed), strict=True)):
-        if index in repeated:
-            continue
-        resolved = resolve_computed(conjunct, condition=True).expr
-        if _is_implied(resolved, keys, keys, bound, negative):
-            continue
-        original = written if schema.scales or written is not conjunct or _is_rewritten(conjunct) else None
-        compiled = compile_expression(resolved, schema.tick_ns, original)
-        mentioned = {leaf.var for leaf in compiled.leaves}
-        (against if mentioned & negative else positive).append(compiled)
+    resolver = _Resolver(schema)
+    positive, against = _compile_where(query, resolver, keys, negative)
     arcs = compose(automaton)
     having: Compiled | None = None
     if query.having is not None:
-        condition = resolve_computed(query.having, condition=True).expr
-        having = compile_expression(condition, schema.tick_ns, query.having)
-    typed_returns = [(name, resolve_computed(expr)) for name, expr in query.returns]
+        having = compile_expression(resolver.resolve(query.having, condition=True).expr, schema.tick_ns, query.having)
+    typed_returns = [(name, resolver.resolve(expr)) for name, expr in query.returns]
     returns = tuple((name, compile_expression(value.expr, schema.tick_ns)) for name, value in typed_returns)
     negated = tuple(tuple(p for p in against if n.var in {leaf.var for leaf in p.leaves}) for n in automaton.negations)
     window = _window(query, schema)
@@ -280,16 +260,11 @@ def _compile(query: Query, schema: Schema) -> Plan:
     everything = [*positive, *against, *(c for _, c in returns), *([having] if having else [])]
     row = _attributes_of(everything)
     columns = tuple(sorted({c for p, _ in sources for c in p.columns}))
+    computed = tuple(resolver.computed.values())
     if not sources:
-        columns = _columns_of(row, computed.values(), keys, schema)
+        columns = _columns_of(row, computed, keys, schema)
     if computed:
-        schema = replace(
-            schema,
-            kinds=(
-                *schema.kinds,
-                *((computed_column.name, computed_column.kind) for computed_column in computed.values()),
-            ),
-        )
+        schema = replace(schema, kinds=(*schema.kinds, *((each.name, each.kind) for each in computed)))
     return Plan(
         query=query,
         schema=schema,
@@ -310,9 +285,46 @@ def _compile(query: Query, schema: Schema) -> Plan:
         return_scales=tuple(value.scale if value.kind == DECIMAL else None for _, value in typed_returns),
         return_times=tuple(_time_of(value, schema) for _, value in typed_returns),
         sources=sources,
-        computed=tuple(computed.values()),
+        computed=computed,
         tied=tied,
     )
+
+
+@dataclass(frozen=True)
+class _Resolver:
+    """The types of expressions over a schema. ``computed`` are the columns that the user's own functions give, by name,
+    of all expressions so far."""
+
+    schema: Schema
+    computed: dict[str, Computed] = field(default_factory=dict)
+
+    def resolve(self, expr: ex.Expr, *, condition: bool = False) -> Typed:
+        """Return an expression with its type, with columns in place of what the user's own functions compute."""
+        typed = resolve(expr, self.schema, condition=condition)
+        return replace(typed, expr=without_own_calls(typed.expr, self.schema, self.schema.tick_ns, self.computed))
+
+
+def _compile_where(
+    query: Query, resolver: _Resolver, keys: tuple[str, ...], negative: Container[str]
+) -> tuple[list[Compiled], list[Compiled]]:
+    """Return the conditions of WHERE that the keys do not imply: those that events of a match fulfil, and those of
+    events that break a negation, whose variables are ``negative``."""
+    schema = resolver.schema
+    positive: list[Compiled] = []
+    against: list[Compiled] = []
+    closed = close_equalities(query)
+    bound, repeated = always_bound(query), repeated_equalities(query, closed)
+    for index, (written, conjunct) in enumerate(zip(closed, refer_to_first_event(query, closed), strict=True)):
+        if index in repeated:
+            continue
+        resolved = resolver.resolve(conjunct, condition=True).expr
+        if _is_implied(resolved, keys, keys, bound, negative):
+            continue
+        original = written if schema.scales or written is not conjunct or _is_rewritten(conjunct) else None
+        compiled = compile_expression(resolved, schema.tick_ns, original)
+        is_against = any(leaf.var in negative for leaf in compiled.leaves)
+        (against if is_against else positive).append(compiled)
+    return positive, against
 
 
 def assemble_with_endings(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from acep.automaton.arcs import Crossing
@@ -185,7 +186,44 @@ def _number(link: Link, numbers: dict[int, int], rows: list[Any], describe: Call
     return number
 
 
-def _load_partition(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> Partition:
+@dataclass(frozen=True)
+class _LoadedLinks:
+    """The trails and the histories of a partition, by the numbers that its state has for them."""
+
+    runtime: ReferenceRuntime
+    trails: list[Trail]
+    histories: list[CrossingHistory]
+
+    def trail_at(self, number: Any) -> Trail:
+        """Return a trail. Raises :class:`ValueError` for no number of one, as :meth:`history_at` does."""
+        if not 0 <= _int(number) < len(self.trails):
+            raise ValueError("trail")
+        return self.trails[_int(number)]
+
+    def history_at(self, number: Any, trail: Trail) -> CrossingHistory | None:
+        """Return the history that goes with a trail, which has a link for each of its events; -1: there is none."""
+        plan = self.runtime.plan
+        if number == -1 and plan.parts and not plan.automaton.negations:
+            return _empty_history(trail)  # an older state, to which no negation comes
+        if not -1 <= _int(number) < len(self.histories) or (number < 0) == self.runtime.engine.keeps_history:
+            raise ValueError("history")
+        history = self.histories[number] if number >= 0 else None
+        length, steps = 0, history
+        while steps is not None:
+            length, steps = length + 1, steps.previous
+        if history is not None and length != len(trail.steps()):
+            raise ValueError("history")
+        return history
+
+
+def _empty_history(trail: Trail) -> CrossingHistory | None:
+    empty: CrossingHistory | None = None
+    for _ in trail.steps():
+        empty = CrossingHistory((), (), empty)
+    return empty
+
+
+def _load_links(runtime: ReferenceRuntime, data: Any) -> _LoadedLinks:
     plan = runtime.plan
     variables = set(plan.variables)
     trails: list[Trail] = []
@@ -203,44 +241,30 @@ def _load_partition(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) 
             raise ValueError("group")
         previous = histories[previous_number] if previous_number >= 0 else None
         histories.append(CrossingHistory(_load_crossings(runtime, crossings), tuple(resets), previous))
+    return _LoadedLinks(runtime, trails, histories)
 
-    def trail_at(i: Any) -> Trail:
-        if not 0 <= _int(i) < len(trails):
-            raise ValueError("trail")
-        return trails[_int(i)]
 
-    def history_at(i: Any, trail: Trail) -> CrossingHistory | None:
-        if i == -1 and plan.parts and not plan.automaton.negations:  # an older state, to which no negation comes
-            empty: CrossingHistory | None = None
-            for _ in trail.steps():
-                empty = CrossingHistory((), (), empty)
-            return empty
-        if not -1 <= _int(i) < len(histories) or (i < 0) == runtime.engine.keeps_history:
-            raise ValueError("history")
-        history = histories[i] if i >= 0 else None
-        length, steps = 0, history
-        while steps is not None:
-            length, steps = length + 1, steps.previous
-        if history is not None and length != len(trail.steps()):
-            raise ValueError("history")
-        return history
+def _load_node(links: _LoadedLinks, data: Any) -> MatchNode:
+    state, registers, error, trail, history = data
+    if not 0 < _int(state) < len(links.runtime.plan.arcs.states):
+        raise ValueError("state")
+    values = _load_value(registers)
+    _check_registers(links.runtime, state, values)
+    bound = links.trail_at(trail)
+    return MatchNode(state, values, _int(error), bound, links.history_at(history, bound))
 
-    nodes = []
-    for state, registers, error, trail, history in data["nodes"]:
-        if not 0 < _int(state) < len(plan.arcs.states):
-            raise ValueError("state")
-        values = _load_value(registers)
-        _check_registers(runtime, state, values)
-        bound = trail_at(trail)
-        nodes.append(MatchNode(state, values, _int(error), bound, history_at(history, bound)))
-    undecided = []
-    for trail, options in data["undecided"]:
-        bound = trail_at(trail)
-        undecided.append(
-            Undecided(bound, [(_int(e), history_at(h, bound), _load_crossings(runtime, c)) for e, h, c in options])
-        )
-        if not options:
-            raise ValueError("options")
+
+def _load_undecided(links: _LoadedLinks, data: Any) -> Undecided:
+    trail, options = data
+    bound = links.trail_at(trail)
+    if not options:
+        raise ValueError("options")
+    loaded = [(_int(e), links.history_at(h, bound), _load_crossings(links.runtime, c)) for e, h, c in options]
+    return Undecided(bound, loaded)
+
+
+def _load_partition(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> Partition:
+    links = _load_links(runtime, data)
     last = data["last"]
     if last is not None:
         point, position = last
@@ -250,9 +274,9 @@ def _load_partition(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) 
         recent.append((_load_event(runtime, event), None if kind is None else _text(kind)))
     return Partition(
         position=_int(data["position"]),
-        nodes=nodes,
+        nodes=[_load_node(links, node) for node in data["nodes"]],
         recent=recent,
-        undecided=undecided,
+        undecided=[_load_undecided(links, undecided) for undecided in data["undecided"]],
         waiting=[_load_complete(runtime, key, m) for m in data["waiting"]],
         ready=[_load_complete(runtime, key, m) for m in data["ready"]],
         last=last,

@@ -30,6 +30,7 @@ from acep.revision.final_partitions import FinalPartitions
 from acep.revision.revision_memory import RevisionMemory, match_all_waiting, match_waiting, take_in_events
 from acep.revision.revocable_matches import RevocableColumns, RevocableRecords
 from acep.revision.sure_matches import Changes, depends_on_itself, surely_remain
+from acep.runtime.execution import Execution
 from acep.runtime.stream import Stream, in_output_order, merge_matches
 from acep.shedding.limits import Limits
 
@@ -61,7 +62,7 @@ class RevisedPlan:
             memory_bytes = limits.memory // 2
             limits = replace(limits, part=limits.memory - memory_bytes)
         self.limits = limits
-        self.stream = Stream([plan], engine, limits=limits, revisable=True)
+        self.stream = Stream([plan], engine, limits=limits, execution=Execution(revisable=True))
         self.final: int | None = None
         rows = native_rows() if self.stream.natively else OrderedRows
         self.log = EventLog(plan.keys, plan.schema, counted=plan.window.counted, rows=rows)
@@ -118,7 +119,7 @@ class RevisedPlan:
     def change_since(self, plan: Plan, since: int) -> Sequence[Found]:
         """Match all events that are kept again, by another plan."""
         old_stream, (cut, _) = self.stream, self.reach(since)
-        self.stream = Stream([self.first], self.engine, revisable=True)
+        self.stream = Stream([self.first], self.engine, execution=Execution(revisable=True))
         try:
             self.change(plan)  # which the engine may refuse
         except EngineError:
@@ -300,7 +301,11 @@ class RevisedPlan:
         *_, bounded_state = data
         self.log, waiting = self._log_of(data[0]), None
         self.stream = Stream.restore(
-            [self.plan], bounded_state["stream"].tobytes(), self.engine, limits=self.limits, revisable=True
+            [self.plan],
+            bounded_state["stream"].tobytes(),
+            self.engine,
+            limits=self.limits,
+            execution=Execution(revisable=True),
         )
         self.revocable = RevocableColumns()
         for part in bounded_state["given"]:

@@ -33,6 +33,7 @@ from acep.plan.compile import Plan
 from acep.plan.lanes import MOST_LANES, most_lanes, why_no_slices
 from acep.reference.runtime import ReferenceRuntime
 from acep.reference.state import dump_runtime, load_runtime
+from acep.runtime.execution import IN_ONE_THREAD, Execution
 from acep.runtime.finer_partitions import FinerExecutor, plain_record, record_of
 from acep.shedding.controller import SheddingController
 from acep.shedding.limits import Limits
@@ -101,11 +102,9 @@ class Executor(Protocol):
 
 class NativeExecutors:
     """The plans of a stream that run on the native core, in one session. ``finer``: those for which there is a finer
-    plan run as that one. ``threads``: how many may run them. ``lanes``: those of the state to be loaded (``None``: as
-    many as the threads can use). ``is_whole``: the only batch is a table. ``is_file``: all matches may
-    come at the end. ``ordered``: chosen matches may be found in their order, over a stream by executors
-    ``in_order``. Once started, ``fewer_threads`` says why the lanes are fewer than the threads, and ``chains`` are
-    those of the bundles of plans that run over slices of the table."""
+    plan run as that one. The executors ``in_order`` find chosen matches in their order. Once started,
+    ``fewer_threads`` says why the lanes are fewer than the threads, and ``chains`` are those of the bundles of plans
+    that run over slices of the table."""
 
     def __init__(
         self,
@@ -113,23 +112,18 @@ class NativeExecutors:
         output: str,
         limits: Limits | None = None,
         *,
-        revisable: bool = False,
         finer: bool = True,
-        threads: int = 1,
-        lanes: int | None = None,
-        is_whole: bool = False,
-        is_file: bool = False,
-        ordered: bool = True,
+        execution: Execution = IN_ONE_THREAD,
     ) -> None:
         self.engine = engine
-        self.ordered, self.in_order = ordered, list[Executor]()
+        self.ordered, self.in_order = execution.ordered, list[Executor]()
         self.limits = limits
-        self.revisable = revisable
-        self.threads = threads
-        self.lanes, self.fewer_threads = lanes, ""
-        self.is_file = is_file
-        self.is_whole, self.chains = is_whole, dict[int, BundleChain]()
-        self.finer = finer and not revisable
+        self.revisable = execution.revisable
+        self.threads = execution.threads
+        self.lanes, self.fewer_threads = execution.lanes, ""
+        self.is_file = execution.is_file
+        self.is_whole, self.chains = execution.is_whole, dict[int, BundleChain]()
+        self.finer = finer and not execution.revisable
         self.efforts: dict[int, SheddingController | PartitionSampler | SearchSampler] = {}
         self.recoveries: dict[int, Recovery] = {}
         self.output = output
@@ -217,7 +211,7 @@ class NativeExecutors:
 
     def _other_engine(self, plan: Plan) -> tuple[NativeExecutors, Executor]:
         """Return a new engine that makes all matches of a plan."""
-        natives = NativeExecutors(self.engine, "matches", ordered=False)
+        natives = NativeExecutors(self.engine, "matches", execution=Execution(ordered=False))
         executor = natives.executor_of(plan)
         natives.start()
         return natives, executor
@@ -577,4 +571,4 @@ class ComposedExecutor(ReferenceExecutor):
         for executor, dumped in zip(self.inner, data["inner"], strict=True):
             executor.load(dumped)
         self.n_given = int(data["given"])
-        self.pending = [(int(i), record_of(self.plan.sources[int(i)][0], *record)) for i, *record in data["held"]]
+        self.pending = [(int(i), record_of(self.plan.sources[int(i)][0], record)) for i, *record in data["held"]]

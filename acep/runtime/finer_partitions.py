@@ -216,18 +216,18 @@ class FinerExecutor:
             if isinstance(part, dict):
                 self.waiting.append(found_of(from_json(part), self.plan.variables))
             else:
-                self.waiting.append([self._match_of_record(*record) for record in part])
+                self.waiting.append([self._match_of_record(record) for record in part])
         if (self.singles is None) != (data["singles"] is None):
             raise ValueError("singles")
         if self.singles is not None:
             load_runtime(self.singles, data["singles"])
 
-    def _match_of_record(self, key: Any, *fields: Any) -> Found:
+    def _match_of_record(self, record: Any) -> Found:
         """Restore a match that waits. One of an event with a null has the key of the plan, as the finer plan has no
         partition for it; the others come from the finer plan, and have the key of the finer plan."""
         finer = self.plan.finer
         assert finer is not None
-        return record_of(self.plan if len(key) == len(self.plan.keys) else finer, key, *fields)
+        return record_of(self.plan if len(record[0]) == len(self.plan.keys) else finer, record)
 
 
 def null_rows(plan: Plan, batch: Batch) -> Any:
@@ -288,10 +288,9 @@ def plain_record(match: Found) -> list[Any]:
     return [key, start, end, str(error), *more]
 
 
-def record_of(
-    plan: Plan, key: Any, start: Any, end: Any, error: Any, bindings: Any, bundle: Any, values: Any, trail: Any
-) -> Found:
+def record_of(plan: Plan, data: Any) -> Found:
     """Restore a match of a plan from the data of :func:`plain_record`. Raises :class:`ValueError` for other data."""
+    key, start, end, error, bindings, bundle, values, trail = data
     cost = Fraction(error)
     if len(key) != len(plan.keys) or len(values) != len(plan.returns):
         raise ValueError("match")

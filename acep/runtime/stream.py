@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from traceback import clear_frames
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import native_sort
 from acep.plan.compile import Plan
 from acep.plan.lanes import MOST_LANES
+from acep.runtime.execution import IN_ONE_THREAD, Execution
 from acep.runtime.executors import Executor, NativeExecutor, NativeExecutors, ReferenceExecutor
 from acep.runtime.finer_partitions import FinerExecutor
 from acep.shedding.limits import Limits
@@ -48,9 +50,6 @@ class Stream:
     """The state of ``plans`` over one stream.
 
     ``finer``: events may be kept apart by what equalities tie. It must not be where ids are positions in a partition.
-    ``threads`` may run the plans that run on the native core; this changes no result. ``lanes``: of the state to be
-    loaded. ``is_whole``: one batch comes, which has all events. ``is_file``: all matches may come at the
-    end, and no snapshot is taken. ``ordered``: chosen matches may be found in their order.
     Batches come in stream order: no event may be older, by ``(ts, order)``, than one pushed before. Each method
     that returns matches returns one list per plan, in output order. If the requested ``output`` can be counted
     without making matches, the list is empty, and :meth:`take_counted` returns the counts.
@@ -63,32 +62,16 @@ class Stream:
         output: str = "matches",
         limits: Limits | None = None,
         *,
-        revisable: bool = False,
         names: Sequence[str] = (),
         finer: bool = True,
-        threads: int = 1,
-        lanes: int | None = None,
-        is_whole: bool = False,
-        is_file: bool = False,
-        ordered: bool = True,
+        execution: Execution = IN_ONE_THREAD,
     ) -> None:
         """Begin a stream. ``names`` are those of the plans, for errors.
 
         Raises :class:`EngineError` for a plan that the engine cannot run.
         """
         self.plans = tuple(plans)
-        self._natives = NativeExecutors(
-            engine,
-            output,
-            limits,
-            revisable=revisable,
-            finer=finer,
-            threads=threads,
-            lanes=lanes,
-            is_whole=is_whole,
-            is_file=is_file,
-            ordered=ordered,
-        )
+        self._natives = NativeExecutors(engine, output, limits, finer=finer, execution=execution)
         self._executors: list[Executor] = []
         for name, plan in zip(names or [""] * len(self.plans), self.plans, strict=True):
             with naming_query(name):
@@ -436,12 +419,12 @@ class Stream:
         limits: Limits | None = None,
         first: Sequence[Plan] | None = None,
         *,
-        revisable: bool = False,
         finer: bool = True,
-        threads: int = 1,
+        execution: Execution = IN_ONE_THREAD,
     ) -> Stream:
         """Restore the stream that a snapshot was taken of. ``first`` are the plans with which it began, if they have
-        changed since. The stream has the lanes of the snapshot, whatever the ``threads``.
+        changed since. The stream has the lanes of the snapshot, and finds matches in order if the snapshot did,
+        whatever the ``execution``.
 
         Raises :class:`SnapshotError` if the bytes are damaged or belong to other plans.
         """
@@ -449,7 +432,7 @@ class Stream:
         try:
             # A state of before has no such numbers: then all matches are made, as they were.
             in_order = [int(number) for number in payload.get("ordered", ())]
-            one_lane = None if threads == 1 else 1
+            one_lane = None if execution.threads == 1 else 1
             lanes = lanes_of(payload) if lanes_of(payload) > 1 else one_lane
             engines = [str(name) for name in payload["engines"]]
             stream = cls(
@@ -457,11 +440,8 @@ class Stream:
                 "reference" if engine == "auto" and not engines and not in_order else engine,
                 output,
                 limits,
-                revisable=revisable,
                 finer=finer,
-                threads=threads,
-                lanes=lanes,
-                ordered=bool(in_order),
+                execution=replace(execution, lanes=lanes, ordered=bool(in_order)),
             )
             stream.plans = tuple(plans)
             if in_order != stream._ordered or engines != stream._natives.engines:

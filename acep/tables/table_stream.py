@@ -37,6 +37,7 @@ from acep.pattern.state_text import state_text
 from acep.plan.compile import Plan, compile_query
 from acep.plan.reactions import attributes_of_input, types_of_all
 from acep.plan.schema import Schema
+from acep.runtime.execution import Execution
 from acep.runtime.options import StreamOptions, thread_count
 from acep.runtime.stream import Stream, merge_matches
 from acep.storage.snapshot import seal, unseal
@@ -148,9 +149,11 @@ class TableStream:
                 output,
                 self.limits,
                 names=self.query_set.names,
-                threads=self.usable_threads,
-                is_whole=self.is_whole and self.arrivals is None,
-                is_file=self.is_file and self.arrivals is None,
+                execution=Execution(
+                    threads=self.usable_threads,
+                    is_whole=self.is_whole and self.arrivals is None,
+                    is_file=self.is_file and self.arrivals is None,
+                ),
             )
         self._make_first_changes()
         self.absent = Absent(self.plans, self.query_set.names)
@@ -599,7 +602,7 @@ class TableStream:
                 as_bytes(payload["stream"]),
                 self.engine,
                 limits=self.limits,
-                threads=self.usable_threads,
+                execution=Execution(threads=self.usable_threads),
             )
 
     def restore(self, data: bytes) -> TableStream:

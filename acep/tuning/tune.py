@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -95,39 +95,64 @@ def tune(
     plan = compile_query(parsed, schema_of(table.schema, **columns))
     native = not plan.sources and choose_engine(plan.finer or plan, engine).engine != "reference"
     meter = Meter(int(effort) if native else int(effort) // SLOW)
-    return _tune_table(
-        table, plan, columns, meter, native, sample, target_recall, of, cpu, policy, seed, engine, int(effort)
-    )
+    asked = _AskedTuning(sample, target_recall, of, cpu, int(effort), policy, seed)
+    return _tune_table(table, _Replays(plan, columns, engine, native, meter, Partitions()), asked)
 
 
-def _tune_table(
-    table: pa.Table, plan: Plan, columns: dict[str, Any], meter: Meter, native: bool, size: float | None,
-    target: float, kind: str, cpu: Sequence[float], policy: Any, seed: int, engine: str, effort: int,
-) -> Tuning:  # fmt: skip
-    partitions, unsaid = Partitions(), list[str]()
-    exact = exact_sample(table, plan, columns, size, meter, engine, kind, partitions)
-    tuning = Tuning(exact.sample, exact.replay, target, kind)
-    if not native:
+@dataclass(frozen=True)
+class _AskedTuning:
+    """What a user asks of a tuning, as :func:`tune` takes it: the ``size`` of the sample, the ``target`` recall of
+    match points or bundles (``kind``), shares of a core, the ``effort``, and the policy of the curve with its seed."""
+
+    size: float | None
+    target: float
+    kind: str
+    cpu: Sequence[float]
+    effort: int
+    policy: Any
+    seed: int
+
+
+@dataclass(frozen=True)
+class _Replays:
+    """What all replays of a tuning share: the query's plan over ``columns``, the engine, whether it is the ``native``
+    core, the ``meter`` of the work of all, and the numbers of the partitions of match points."""
+
+    plan: Plan
+    columns: dict[str, Any]
+    engine: str
+    native: bool
+    meter: Meter
+    partitions: Partitions
+
+
+def _tune_table(table: pa.Table, replays: _Replays, asked: _AskedTuning) -> Tuning:
+    plan, columns, engine, meter = replays.plan, replays.columns, replays.engine, replays.meter
+    kind, unsaid = asked.kind, list[str]()
+    exact = exact_sample(table, plan, columns, asked.size, meter, engine, kind, replays.partitions)
+    tuning = Tuning(exact.sample, exact.replay, asked.target, kind)
+    if not replays.native:
         unsaid.append("a resource budget: only the native core keeps to one, and it does not run this query alone")
     elif exact.replay.draws_of(kind) < ENOUGH:
-        unsaid.append(why_too_few(exact, kind, effort))
+        unsaid.append(why_too_few(exact, kind, asked.effort))
     if exact.replay.draws_of(kind) >= ENOUGH:
-        tuning = _with_recall(tuning, plan, columns, partitions, meter, native, cpu, policy, seed, engine, unsaid)
+        tuning = _with_recall(tuning, replays, asked, unsaid)
     elif exact.is_cut:
         costs = tuple(window_costs(exact.drawn.table, plan, columns, meter, engine))
         tuning = replace(tuning, window_costs=costs)
     table = tuning.sample.table
     if plan.query.graph is None:
         max_touches = max(min(meter.limit // 10, meter.left // 4), 1)
-        steps = error_steps(table, plan, columns, partitions, meter, engine, max_touches, exact.replay)
+        steps = error_steps(table, plan, columns, replays.partitions, meter, engine, max_touches, exact.replay)
         tuning = replace(tuning, errors=tuple(steps))
-    tuning = _with_policies(tuning, plan, columns, meter, seed, engine, unsaid)
+    tuning = _with_policies(tuning, replays, asked.seed, unsaid)
     cheaper = tuple(changes(table, plan, columns, exact.replay, meter, engine))
     findings = tuple(map(_finding_text, lint_plan(plan)))
     tuning = replace(tuning, changes=cheaper, findings=findings)
     if not plan.sources and plan.query.graph is None:
         batch = batch_of(table, plan.schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
-        by_variable, looked_at = touches_by_variable(plan, batch, min(MAX_TOUCHES, effort * MAX_TOUCHES // EFFORT))
+        max_touches = min(MAX_TOUCHES, asked.effort * MAX_TOUCHES // EFFORT)
+        by_variable, looked_at = touches_by_variable(plan, batch, max_touches)
         tuning = replace(tuning, by_variable=by_variable, looked_at=looked_at)
     return replace(tuning, unsaid=tuple(unsaid), cut=tuple(meter.cut))
 
@@ -137,34 +162,32 @@ def _finding_text(finding: Finding) -> str:
     return finding.message if finding.rule == no_partition.__name__ else f"{finding.message}\n  {finding.hint}"
 
 
-def _with_recall(
-    tuning: Tuning, plan: Plan, columns: dict[str, Any], partitions: Partitions, meter: Meter, native: bool,
-    cpu: Sequence[float], policy: Any, seed: int, engine: str, unsaid: list[str],
-) -> Tuning:  # fmt: skip
+def _with_recall(tuning: Tuning, replays: _Replays, asked: _AskedTuning, unsaid: list[str]) -> Tuning:
     """Add what shorter windows and budgets find, and what that recommends."""
-    exact, table, query, kind = tuning.exact, tuning.sample.table, plan.query, tuning.of
-    windows = tuple(window_trials(table, plan, columns, exact, meter, kind, engine, partitions))
+    exact, table, kind = tuning.exact, tuning.sample.table, tuning.of
+    plan, columns, engine, meter = replays.plan, replays.columns, replays.engine, replays.meter
+    windows = tuple(window_trials(table, plan, columns, exact, meter, kind, engine, replays.partitions))
     tuning = replace(tuning, windows=windows, window=cheapest_window(windows, tuning.target, kind))
-    if not native:
+    if not replays.native:
         return tuning
 
     def run(work: float | None) -> SampleRun:
+        options = {"engine": engine, "policy": asked.policy, "seed": asked.seed}
         budget = None if work is None else Budget(work=work)
-        return replay(table, query, columns, partitions, meter, engine=engine, budget=budget, policy=policy, seed=seed)
+        return replay(table, plan.query, columns, replays.partitions, meter, budget=budget, **options)
 
     curve = curve_of(exact, run, meter, tuning.target, kind)
     lowest = least_of(curve, tuning.target, kind)
     saving = None if lowest is None or lowest.work > SAVING_SHARE * exact.work else saving_of(exact, lowest, run, meter)
     tuning = replace(tuning, curve=curve, knee=knee_of(curve, kind), least=lowest, saving=saving)
-    return replace(tuning, cpu=_cpu_shares(tuning.sample, exact, curve, cpu, unsaid))
+    return replace(tuning, cpu=_cpu_shares(tuning.sample, exact, curve, asked.cpu, unsaid))
 
 
-def _with_policies(
-    tuning: Tuning, plan: Plan, columns: dict[str, Any], meter: Meter, seed: int, engine: str, unsaid: list[str]
-) -> Tuning:
+def _with_policies(tuning: Tuning, replays: _Replays, seed: int, unsaid: list[str]) -> Tuning:
     """Add the trials of policies under the least budget that reaches the target, or say why there are none."""
     if not tuning.curve:
         return tuning
+    plan, columns, engine = replays.plan, replays.columns, replays.engine
     lowest, exact = tuning.least, tuning.exact
     if UNITS in with_allowance(choose_engine(plan.finer or plan, engine)):
         unsaid.append("a policy: no predicate ties events together, so that none takes part (stretches are skipped)")
@@ -174,7 +197,7 @@ def _with_policies(
         unsaid.append(f"a policy: no budget {saves}, so there is none to compare policies at")
         return tuning
     share = lowest.budget / exact.work
-    trials, why = policy_trials(tuning.sample.table, plan.query, columns, meter, share, tuning.of, seed, engine)
+    trials, why = policy_trials(tuning.sample.table, plan.query, columns, replays.meter, share, tuning.of, seed, engine)
     if why:
         unsaid.append(f"a policy: {why}")
     return replace(tuning, policies=trials)

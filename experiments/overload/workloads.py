@@ -124,7 +124,7 @@ WITHIN 12 h""",
     )
 
 
-def _further_workloads() -> Iterable[Overload]:
+def _more_jobs() -> Iterable[Overload]:
     yield Overload(
         "swap-k1-2min",
         "a user's second job overtakes the first; one event may be missing",
@@ -147,6 +147,10 @@ WHERE skip_till_any_match(a, b, c, k, d, e, f) {
 WITHIN 10 min""",
         errors=2,
     )
+
+
+def _swings() -> Iterable[Overload]:
+    """Yield workloads over the accelerations and turns of phones and watches."""
     yield Overload(
         "rise-k0-200ms",
         "the acceleration rises three times or more, and falls below where it began as the device turns",
@@ -167,6 +171,9 @@ WHERE skip_till_any_match(a, b, c, d) {
     AND d.z_acc > a.z_acc + 1.5 AND d.x_acc < a.x_acc AND d.y_acc > c.y_acc }
 WITHIN 400 ms""",
     )
+
+
+def _patients() -> Iterable[Overload]:
     yield Overload(
         "labs-k1-28d",
         "inflammation falls while leucocytes stay, or halves; one value may be missing",
@@ -215,7 +222,16 @@ def _controls() -> Iterable[Overload]:
 
 OVERLOADS: dict[str, Overload] = {
     workload.name: workload
-    for workload in (*_first(), *_bars(), *_tweets(), *_further_workloads(), *heavy_workloads(), *_controls())
+    for workload in (
+        *_first(),
+        *_bars(),
+        *_tweets(),
+        *_more_jobs(),
+        *_swings(),
+        *_patients(),
+        *heavy_workloads(),
+        *_controls(),
+    )
 }
 """All workloads, by name."""
 

@@ -138,14 +138,7 @@ def options_of(
             f"there is no format {format!r} of events", hint=suggest(str(format), NAMES), code="option_invalid"
         )
     check_names(ts=ts, type=type, seq=seq, id=id)
-    if columns is not None and not (
-        isinstance(columns, Sequence)
-        and not isinstance(columns, str)
-        and all(isinstance(column, str) for column in columns)
-    ):
-        raise DataError(
-            "columns= takes a list of names of columns", hint='columns=["ts", "type"]', code="option_invalid"
-        )
+    _check_columns(columns)
     for name, flag in (("skip_bad_lines", skip_bad_lines), ("multiline_cells", multiline_cells)):
         if not isinstance(flag, bool):
             raise DataError(f"{name}= is True or False, not {flag!r}", code="option_invalid")
@@ -173,6 +166,17 @@ def options_of(
         int(_number("max_columns", max_columns, minimum=1, maximum=10**9)),
         drop_duplicates=drop_duplicates,
     )
+
+
+def _check_columns(columns: object) -> None:
+    if columns is not None and not (
+        isinstance(columns, Sequence)
+        and not isinstance(columns, str)
+        and all(isinstance(column, str) for column in columns)
+    ):
+        raise DataError(
+            "columns= takes a list of names of columns", hint='columns=["ts", "type"]', code="option_invalid"
+        )
 
 
 def skipped_error() -> DataError:

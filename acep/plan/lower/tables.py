@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Literal
 
-from acep.automaton.arcs import Arc
+from acep.automaton.arcs import Arc, State
 from acep.automaton.graph import OF_REGISTER, rebind
 from acep.automaton.registers import Assign, Check, Frame, Ignore, Register, Step, ValueSource, assemble
 from acep.automaton.versions import join_versions, programs_of
@@ -207,62 +207,19 @@ class _TableLowering:
 
     def tables(self) -> PlanTables:
         plan, shared = self.plan, self.shared
-        costs, window = plan.automaton.costs, plan.window
         for state, steps in zip(plan.arcs.states, self.program.steps, strict=True):
-            beyond = costs.budget + 1
-            self.writer.put("state_rest", beyond if state.cost_to_end is None else min(state.cost_to_end, beyond))
-            self.writer.put("state_slots", self._size(state.number))
-            layout = self.layouts[state.number]
-            ending = self.program.ending[state.number]
-            self.writer.add("state_ending", [n for c in ending for n in self._number_check(c, layout)])
-            for accept in state.accepts:
-                self.writer.put("accept_cost", min(accept.cost, costs.budget + 1))
-                self.writer.add("accept_crossings", self.negations.number_crossings(accept.crossings))
-            self.writer.add("accept", [0] * len(state.accepts))
-            for step in steps:
-                self._arc(step)
-            self.writer.add("arc", [0] * len(steps))
-            ignoring = self.program.ignoring[state.number] if self.program.ignoring else ()
-            for ignored in ignoring:
-                event_checks, bound = self._split(ignored.checks, layout)
-                self.writer.put("ignore_class", self.writer.event_class((), event_checks))
-                self.writer.add("ignore_binding", bound)
-                self._lifetime("ignore", ignored)
-            self.writer.add("ignore", [0] * len(ignoring))
-            ended = self.program.ended[state.number] if self.program.ended else ()
-            for end in ended:
-                on_event, bound = self._split(end.checks, layout)
-                types = plan.automaton.negations[end.negation].types
-                self.writer.put("end_class", self.writer.event_class(types, on_event))
-                self.writer.add("end_checks", bound)
-            self.writer.add("end", [0] * len(ended))
+            self._state(state, steps)
         having, returns = (self.results[0], self.results[1:]) if plan.having else (None, self.results)
         return_kinds = write_output(self.writer, self.negations, having, returns)
         if plan.query.graph is not None:
             return_kinds = tuple(Kind.INT if kind is Kind.NULL else kind for kind in plan.return_kinds)
-        positions = plan.query.strategy.contiguous or window.counted
+        positions = plan.query.strategy.contiguous or plan.window.counted
         key = tuple(self.writer.column(k) for k in plan.keys)
         shared.keys[key] = shared.keys.get(key, False) or positions
         arrays = self.writer.arrays()
         del arrays["accept"], arrays["arc"], arrays["ignore"], arrays["end"]  # only their offsets by state are needed
-        arrays["span"] = (-1 if window.span is None else window.span,)
-        arrays["meta"] = (
-            STRATEGIES.index(plan.query.strategy),
-            costs.budget,
-            -1 if costs.surplus is None else costs.surplus,
-            int(window.counted),
-            int(plan.strict),
-            int(plan.is_unambiguous),
-            int(positions),
-            list(shared.keys).index(key),
-            0,  # placeholders for the numbers of event classes and columns, known when all plans are lowered
-            0,
-            len(plan.variables),
-            self.frames,
-            self.assigned,
-            0 if plan.query.graph is None else len(plan.return_kinds),
-            int(plan.dynamic),
-        )
+        arrays["span"] = (-1 if plan.window.span is None else plan.window.span,)
+        arrays["meta"] = self._meta(key, positions=positions)
         arrays["firsts"] = (int(self.firsts),)
         arrays["rises"] = (int(having_rises(plan)),)
         mergeable = not any(arrays["state_slots"]) and not arrays["check_program"] and not completes(plan)
@@ -276,6 +233,58 @@ class _TableLowering:
             for state_layout in self.layouts
         )
         return PlanTables(arrays, mergeable, return_kinds, registers, tuple(map(tuple, self.takes)))
+
+    def _state(self, state: State, steps: Sequence[Step]) -> None:
+        """Write a state: how it ends a match, its arcs, and the events that it ignores or that end it."""
+        beyond = self.plan.automaton.costs.budget + 1
+        layout = self.layouts[state.number]
+        self.writer.put("state_rest", beyond if state.cost_to_end is None else min(state.cost_to_end, beyond))
+        self.writer.put("state_slots", self._size(state.number))
+        ending = self.program.ending[state.number]
+        self.writer.add("state_ending", [n for c in ending for n in self._number_check(c, layout)])
+        for accept in state.accepts:
+            self.writer.put("accept_cost", min(accept.cost, beyond))
+            self.writer.add("accept_crossings", self.negations.number_crossings(accept.crossings))
+        self.writer.add("accept", [0] * len(state.accepts))
+        for step in steps:
+            self._arc(step)
+        self.writer.add("arc", [0] * len(steps))
+        ignoring = self.program.ignoring[state.number] if self.program.ignoring else ()
+        for ignored in ignoring:
+            event_checks, bound = self._split(ignored.checks, layout)
+            self.writer.put("ignore_class", self.writer.event_class((), event_checks))
+            self.writer.add("ignore_binding", bound)
+            self._lifetime("ignore", ignored)
+        self.writer.add("ignore", [0] * len(ignoring))
+        ended = self.program.ended[state.number] if self.program.ended else ()
+        for end in ended:
+            on_event, bound = self._split(end.checks, layout)
+            types = self.plan.automaton.negations[end.negation].types
+            self.writer.put("end_class", self.writer.event_class(types, on_event))
+            self.writer.add("end_checks", bound)
+        self.writer.add("end", [0] * len(ended))
+
+    def _meta(self, key: tuple[int, ...], *, positions: bool) -> tuple[int, ...]:
+        """Return the single numbers of a plan, in the order in which the core reads them. ``key``: the columns of the
+        partition attributes; ``positions``: events are counted."""
+        plan, costs = self.plan, self.plan.automaton.costs
+        return (
+            STRATEGIES.index(plan.query.strategy),
+            costs.budget,
+            -1 if costs.surplus is None else costs.surplus,
+            int(plan.window.counted),
+            int(plan.strict),
+            int(plan.is_unambiguous),
+            int(positions),
+            list(self.shared.keys).index(key),
+            0,  # placeholders for the numbers of event classes and columns, known when all plans are lowered
+            0,
+            len(plan.variables),
+            self.frames,
+            self.assigned,
+            0 if plan.query.graph is None else len(plan.return_kinds),
+            int(plan.dynamic),
+        )
 
     def _describe(self, r: Register, slot: int) -> tuple[int, str, str, RegisterKind]:
         kind = Kind.INT if r.kind in ("count", "nonnull") else self.writer.kind(_column(r))

@@ -24,7 +24,7 @@ from acep.shedding.recovery.cost import RecoveryCost
 from acep.shedding.recovery.pending import ALWAYS, NEVER, PendingPartition, select_matches
 from acep.shedding.recovery.recent import Recent
 from acep.shedding.recovery.reconcile import Reconciliation
-from acep.shedding.recovery.rematch import Rematch, rematch
+from acep.shedding.recovery.rematch import AskedMatches, Rematch, rematch
 from acep.storage.plain_data import from_json, numbers_like, to_plain
 
 if TYPE_CHECKING:
@@ -323,9 +323,8 @@ class Recovery:
         """Return the matches that end from ``begin`` to ``stop``, exactly, but no later than a window after the
         last of them; ``last``: a known match point."""
         events = self.recent.events_of(key, begin - self.span, stop)
-        run = rematch(
-            self.session, self.number, self.shedding_table, events, begin, stop, last, self.span, int(self.bank)
-        )
+        asked = AskedMatches(begin, stop, last, self.span)
+        run = rematch(self.session, self.number, self.shedding_table, events, asked, int(self.bank))
         self.spent += run.spent
         self.bank -= run.spent
         self.poor |= not run.enough

@@ -14,11 +14,26 @@ from acep.shedding.recovery.pending import ALWAYS, NEVER, select_matches
 if TYPE_CHECKING:
     from acep.shedding.native_protocol import PlanSession
 
-__all__ = ["SHED", "Rematch", "rematch"]
+__all__ = ["SHED", "AskedMatches", "Rematch", "rematch"]
 
 PART = 256  # events between two reads of matches
 SHED = ("refused", "dropped", "passed_over", "withheld")
 """The core's counters of what it sheds."""
+
+
+@dataclass(frozen=True)
+class AskedMatches:
+    """Which matches are to be found: those that end from ``begin`` to ``stop``, but no later than ``span`` (a window)
+    after the last one; ``last``: a match point already known (``ALWAYS``: all up to ``stop``)."""
+
+    begin: int
+    stop: int
+    last: int
+    span: int
+
+    def reach(self, last: int) -> int:
+        """Return the latest time at which a match may end, where the last one so far ends at ``last``."""
+        return min(self.stop, last + self.span)
 
 
 @dataclass(frozen=True)
@@ -38,16 +53,11 @@ def rematch(
     plan: int,
     shedding_table: dict[str, Any],
     events: Pushed | None,
-    begin: int,
-    stop: int,
-    last: int,
-    span: int,
+    asked: AskedMatches,
     allowance: int,
 ) -> Rematch:
-    """Return the matches of ``events`` that end from ``begin`` to ``stop``, exactly, at ``allowance`` touches, but no
-    later than ``span`` (a window) after the last one; ``last``: a match point already known (``ALWAYS``: all up to
-    ``stop``)."""
-    reach = min(stop, last + span)
+    """Return those of the matches of ``events`` that are ``asked`` for, exactly, at ``allowance`` touches."""
+    last, reach = asked.last, asked.reach(asked.last)
     if events is None or int(events[0][0]) > reach:
         return Rematch(None, reach, last, True)
     if allowance < 1:
@@ -66,11 +76,11 @@ def rematch(
             enough = False
             break
         matches = session.columns(plan, core.take(0))
-        matches = select_matches(matches, matches.end >= begin)
+        matches = select_matches(matches, matches.end >= asked.begin)
         if len(matches):
             parts.append(matches)
             last = max(last, int(matches.end.max())) if last < ALWAYS else last
-            reach = min(stop, last + span)
+            reach = asked.reach(last)
         if position == len(ts) or ts[position] > ts[position - 1]:
             exact_until = int(ts[position - 1])
         if position == len(ts) or int(ts[position]) > reach:
