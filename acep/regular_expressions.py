@@ -86,9 +86,11 @@ def _with_one_group(pattern: str, group: int) -> str:
     numbers = itertools.count(1)
 
     def rename(part: re.Match[str]) -> str:
-        if not part.group().startswith("("):
-            return part.group()
-        return "(?P<group>" if next(numbers) == group else "(?:"
+        text = part.group()
+        if text.startswith("("):
+            return "(?P<group>" if next(numbers) == group else "(?:"
+        is_open = text.startswith(r"\Q") and not text.endswith(r"\E")  # up to the end: a parenthesis comes behind it
+        return text + r"\E" if is_open else text
 
     renamed = _PARTS.sub(rename, pattern)
     return renamed if group else f"(?P<group>{renamed})"

@@ -43,7 +43,7 @@ def check_network(text: str) -> None:
     except ValueError:
         what, hint = (
             "no network",
-            "write an address and the number of its fixed bits, as in 10.0.0.0/8 or 2001:db8::/32",
+            "write an address and a number of bits, as in 10.0.0.0/8 or 2001:db8::/32",
         )
         excerpt = " ".join(text[:50].split())
         if _NETWORK.fullmatch(text):

@@ -39,7 +39,8 @@ def _of_sql(name: str, function: Callable[[float], float], sentence: str, x: flo
 NUMBERS = (
     ScalarFunction(
         "abs", ("length",), "argument", "the number or the duration without its sign",
-        Example("abs(a.x)", {"x": -3}, 3), abs, operations={"integer": "ABS_I", "float": "ABS_F"}, of_decimals="units", nodes={"Abs": ("this",)},
+        Example("abs(a.x)", {"x": -3}, 3), abs, operations={"integer": "ABS_I", "float": "ABS_F"},
+        of_decimals="units", nodes={"Abs": ("this",)},
     ),
     _of_double("sqrt", math.sqrt, "the square root", 6.25, 2.5),
     ScalarFunction(

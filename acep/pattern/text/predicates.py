@@ -37,7 +37,7 @@ _ELSEWHERE = {
     ),
     "match_number": "number the matches that are given",
     **dict.fromkeys(("startswith", "endswith", "stringcontains", "wildcard"), "write a.x LIKE 'c%', '%c' or '%c%'"),
-    "cidrmatch": "write ip_in(a.ip, '10.0.0.0/8'), joined by OR for several networks",
+    "cidrmatch": "write ip_in(a.ip, '10.0.0.0/8'), and OR between several",
     **dict.fromkeys(("indexof", "between"), "give a function of your own: parse(text, functions=[f])"),
     **dict.fromkeys(("string", "number"), "write CAST(x AS text), or CAST(x AS float)"),
     **{s.value: "a strategy stands directly after WHERE, and holds for the whole pattern" for s in Strategy},
