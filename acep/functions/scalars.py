@@ -14,7 +14,7 @@ from acep.functions.scalar_function import ScalarFunction
 from acep.functions.texts import TEXTS
 from acep.functions.times import TIMES
 
-__all__ = ["SCALARS", "is_time_part", "scalar_names", "scalar_synonyms"]
+__all__ = ["SCALARS", "called_scalar", "scalar_names", "scalar_synonyms"]
 
 SCALARS: dict[str, ScalarFunction] = {
     function.name: function for function in (*NUMBERS, *CHOICES, *TEXTS, *ADDRESSES, *TIMES)
@@ -40,11 +40,11 @@ def scalar_synonyms() -> dict[str, str]:
     return {synonym: entry.name for entry in SCALARS.values() for synonym in entry.synonyms}
 
 
-def is_time_part(name: str) -> bool:
-    """Return whether a function gives a part of a time, in UTC.
+def called_scalar(name: str) -> ScalarFunction | None:
+    """Return the entry of the function that a query calls by a name, which may be a synonym.
 
-    >>> is_time_part("hour"), is_time_part("abs")
-    (True, False)
+    >>> called_scalar("substr").name, called_scalar("sql reverse"), called_scalar("zzz")
+    ('substring', None, None)
     """
-    entry = SCALARS.get(name)
-    return entry is not None and entry.takes[0] == "time"
+    entry = SCALARS.get(scalar_synonyms().get(name, name))
+    return entry if entry is not None and entry.is_in_queries else None

@@ -11,7 +11,7 @@ import numpy as np
 
 from acep.events.columns import UNIT_NS
 from acep.events.tables import time_types
-from acep.functions.scalars import is_time_part
+from acep.functions.lookup import is_time_part
 from acep.linting.changed_matches import numbers_text
 from acep.linting.report import Hit
 from acep.linting.tried_matches import match_number

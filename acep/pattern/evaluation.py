@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from acep.functions.scalars import SCALARS, is_time_part
+from acep.functions.lookup import get_scalar, is_time_part
 from acep.pattern import expressions as ex
 from acep.pattern.scalars.casts import CASTS, TIMESTAMP_TEXT
 from acep.pattern.walk import leaves_of
@@ -119,7 +119,7 @@ def _function(name: str) -> tuple[Callable[..., Any], bool]:
     """Return the function that a call names, and whether its result is null if an argument is null."""
     if name in EXACT:
         return EXACT[name]
-    entry = SCALARS[name]
+    entry = get_scalar(name)
     assert entry.of_values is not None
     return entry.of_values, not entry.takes_nulls
 

@@ -7,8 +7,7 @@ rest with the schema.
 from __future__ import annotations
 
 from acep.functions.aggregates import AGGREGATES
-from acep.functions.scalar_function import ScalarFunction
-from acep.functions.scalars import SCALARS
+from acep.functions.lookup import get_scalar, is_choice
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
 from acep.pattern.scalars.casts import cast_type
@@ -153,9 +152,7 @@ def _call(expr: ex.Call) -> str:
         return _cast(expr.args[0], target)
     name = expr.name
     kinds = [kind_of(a) for a in (expr.args if name != CASE else (*expr.args[1::2], expr.args[-1]))]
-    if name == CASE or SCALARS[name].is_choice:
-        return _choice(expr, kinds)
-    return _scalar(expr, SCALARS[name], kinds)
+    return _choice(expr, kinds) if name == CASE or is_choice(name) else _scalar(expr, kinds)
 
 
 def _choice(expr: ex.Call, kinds: list[str]) -> str:
@@ -173,7 +170,9 @@ _NEEDED = {"text": "text", "integer": "number", "number": "number", "time": "tim
 _GIVEN = {"text": "text", "integer": "number", "float": "number", "condition": "boolean"}
 
 
-def _scalar(expr: ex.Call, entry: ScalarFunction, kinds: list[str]) -> str:
+def _scalar(expr: ex.Call, kinds: list[str]) -> str:
+    """Return the kind of a call of a function whose arguments are of ``kinds``."""
+    entry = get_scalar(expr.name)
     for i, (arg, kind) in enumerate(zip(expr.args, kinds, strict=True)):
         takes = entry.kind_at(i)
         if takes == "value":

@@ -7,8 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 
+from acep.functions.lookup import find_scalar
 from acep.functions.scalar_function import Formula, ScalarFunction
-from acep.functions.scalars import SCALARS
 from acep.pattern import expressions as ex
 from acep.pattern.walk import children, leaves_of, levels
 
@@ -46,7 +46,8 @@ def _expand(formula: Formula, args: Mapping[str, ex.Expr], span: ex.Span | None)
         case _:
             name, *parts = formula
             operands = tuple(_expand(part, args, span) for part in parts)
-            return scalar_call(SCALARS[name], operands, span) if name in SCALARS else ex.Call(name, operands, span)
+            entry = find_scalar(name)
+            return ex.Call(name, operands, span) if entry is None else scalar_call(entry, operands, span)
 
 
 def check_fixed(entry: ScalarFunction, args: tuple[ex.Expr, ...], *, is_sql: bool = False) -> None:

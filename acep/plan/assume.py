@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from acep.errors import QueryError
 from acep.functions.aggregates import AGGREGATES
-from acep.functions.scalars import SCALARS
+from acep.functions.lookup import get_scalar
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
 from acep.pattern.list_parts import list_part
@@ -247,7 +247,7 @@ class _Reader:
 
     def scalar(self, expr: ex.Call) -> Term:
         """Return the term of a call of a scalar function."""
-        entry = SCALARS[expr.name]
+        entry = get_scalar(expr.name)
         if entry.is_choice:
             return self.unify_terms(*expr.args)
         for i, arg in enumerate(expr.args):

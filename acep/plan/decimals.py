@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from acep.functions.scalar_function import ScalarFunction
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import compile_expression
+
+if TYPE_CHECKING:
+    from acep.functions.scalar_function import ScalarFunction
 
 __all__ = [
     "DECIMAL",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from acep.automaton.graph import OF_REGISTER
-from acep.functions.scalars import SCALARS
+from acep.functions.lookup import find_scalar
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.scalars.casts import CASTS
@@ -36,12 +36,11 @@ class Derived:
     def values_of(self, values: Sequence[ex.Value]) -> list[ex.Value]:
         """Return the value of the column for each of some values of its source."""
         match self.compiled.expr:
-            case ex.Call(name=name, args=(ex.Attribute(), *others)) if name in SCALARS:
-                of_texts = SCALARS[name].of_texts
+            case ex.Call(name=name, args=(ex.Attribute(), *others)) if (entry := find_scalar(name)) is not None:
                 constants = [other.value for other in others if isinstance(other, ex.Literal)]
-                if of_texts is not None and len(constants) == len(others):
+                if entry.of_texts is not None and len(constants) == len(others):
                     texts = [value for value in values if isinstance(value, str)]
-                    results = iter(of_texts(texts, *constants))
+                    results = iter(entry.of_texts(texts, *constants))
                     return [next(results) if isinstance(value, str) else None for value in values]
         return [self.compiled.run([value]) for value in values]
 
@@ -94,7 +93,7 @@ def _needs_python(expr: ex.Expr) -> bool:
 
 
 def _runs_in_python(name: str) -> bool:
-    entry = SCALARS.get(name)
+    entry = find_scalar(name)
     return name in CASTS or (entry is not None and entry.is_in_queries and not entry.operations)
 
 

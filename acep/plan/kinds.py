@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from acep.errors import QueryError, suggest
 from acep.functions.aggregates import AGGREGATES
-from acep.functions.scalar_function import ScalarFunction
-from acep.functions.scalars import SCALARS
+from acep.functions.lookup import find_scalar, get_scalar
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE, EXACT
 from acep.pattern.list_parts import list_part, text_name
@@ -22,6 +22,9 @@ from acep.pattern.walk import attributes
 from acep.plan import decimals
 from acep.plan.decimals import DECIMAL, Typed, article
 from acep.plan.schema import Kind, Schema
+
+if TYPE_CHECKING:
+    from acep.functions.scalar_function import ScalarFunction
 
 __all__ = ["RESULT_KINDS", "column", "is_difference_of_ticks", "is_whole_ticks", "resolve"]
 
@@ -330,7 +333,7 @@ def is_whole_ticks(expr: ex.Expr, schema: Schema) -> bool:
             return is_whole_ticks(left, schema) and is_whole_ticks(right, schema)
         case ex.Unary(operand=operand):
             return is_whole_ticks(operand, schema)
-        case ex.Call(name=name, args=args) if name in SCALARS and _gives_length(SCALARS[name]):
+        case ex.Call(name=name, args=args) if _gives_length(name):
             return all(is_whole_ticks(arg, schema) for arg in args)
         case ex.Call(name=name, args=args) if name == CASE:
             return all(is_whole_ticks(arg, schema) for arg in (*args[1::2], args[-1]))
@@ -341,9 +344,10 @@ def is_whole_ticks(expr: ex.Expr, schema: Schema) -> bool:
     return _resolve(expr, schema).kind in ("int", "timestamp")
 
 
-def _gives_length(entry: ScalarFunction) -> bool:
-    """Return whether a function of lengths of time gives a length of time."""
-    return entry.gives == "argument" and entry.takes[0] in ("length", "value")
+def _gives_length(name: str) -> bool:
+    """Return whether a call is of a function that gives a length of time for lengths of time."""
+    entry = find_scalar(name)
+    return entry is not None and entry.gives == "argument" and entry.takes[0] in ("length", "value")
 
 
 def _sort(kind: str) -> str:
@@ -485,7 +489,7 @@ def _sql_call(expr: ex.Call, schema: Schema) -> Typed:
         return _resolve(_trunc(expr, resolved[0]), schema)
     if expr.name in TIME_CALLS:
         return expand_time_call(expr, resolved)
-    return _scalar(expr, SCALARS[expr.name], resolved, schema)
+    return _scalar(expr, get_scalar(expr.name), resolved, schema)
 
 
 def _call(expr: ex.Call, schema: Schema) -> Typed:
@@ -504,7 +508,7 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
         return _sql_call(expr, schema)
     if expr.name in EXACT:  # in an expression that was resolved before
         return Typed(expr, _OF_EXACT.get(expr.name, "int"))
-    entry = SCALARS[expr.name]
+    entry = get_scalar(expr.name)
     low, high = entry.counts
     if not low <= len(expr.args) <= high:
         count = str(low) if low == high else f"{low} to {high}"

@@ -7,14 +7,12 @@ from dataclasses import replace
 
 from acep.errors import slip
 from acep.functions.aggregates import AGGREGATES, names_in_queries, synonyms_in_queries
-from acep.functions.scalars import SCALARS, scalar_names, scalar_synonyms
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
 from acep.pattern.list_parts import CONTAINS, contains_name
-from acep.pattern.scalar_calls import check_fixed, scalar_call
 from acep.pattern.scalars.casts import CAST_TYPES
 from acep.pattern.spelling import expression_text
-from acep.pattern.text.lalr_parser import Tree
+from acep.pattern.text.lalr_parser import Token, Tree
 from acep.pattern.text.literals import LITERALS
 from acep.pattern.text.parameters import constant, list_of_parameter
 from acep.pattern.text.references import aggregate, previous, scalar
@@ -22,10 +20,10 @@ from acep.pattern.text.syntax import Branch, Leaf, branches, fail, quote, span, 
 from acep.pattern.text.user_calls import OwnCall, check_own
 from acep.pattern.tree import Strategy
 
-__all__ = ["FUNCTION_NAMES", "conjuncts", "expression"]
+__all__ = ["conjuncts", "expression", "function_names"]
 
 _SCALAR = {name: entry.scalar for name, entry in AGGREGATES.items() if entry.scalar}
-_ALIASES = {**synonyms_in_queries(), **scalar_synonyms()}
+_ALIASES = synonyms_in_queries()
 _ELSEWHERE = {
     "cast": "write CAST(x AS type)",
     "log": "write ln(x) or log10(x)",
@@ -42,8 +40,6 @@ _ELSEWHERE = {
     **dict.fromkeys(("string", "number"), "write CAST(x AS text), or CAST(x AS float)"),
     **{s.value: "a strategy stands directly after WHERE, and holds for the whole pattern" for s in Strategy},
 }
-FUNCTION_NAMES = (*scalar_names(), *names_in_queries(), *_ALIASES, "prev", "cast", CONTAINS)
-"""The names of functions that the language has."""
 _NO_CAST = {
     **dict.fromkeys(("timestamp", "date"), "read the column as one: cast={'t': 'timestamp'}, or --cast t=timestamp"),
     **dict.fromkeys(("decimal", "numeric"), "read the column as one: cast={'x': 'decimal(18,2)'}"),
@@ -55,6 +51,13 @@ _COMPARE = {
     "\N{LESS-THAN OR EQUAL TO}": "<=",
     "\N{GREATER-THAN OR EQUAL TO}": ">=",
 }
+
+
+def function_names() -> tuple[str, ...]:
+    """Return the names of functions that the language has."""
+    from acep.functions.scalars import scalar_names, scalar_synonyms
+
+    return (*scalar_names(), *scalar_synonyms(), *names_in_queries(), *_ALIASES, "prev", "cast", CONTAINS)
 
 
 def conjuncts(branch: Branch) -> tuple[list[ex.Expr], list[Branch]]:
@@ -205,8 +208,15 @@ def _build_call(branch: Branch) -> ex.Expr:
         return aggregate(branch, function, args)
     if function == CONTAINS:
         return _build_contains(branch, args)
-    function = _SCALAR.get(function, function)
-    if (entry := SCALARS.get(function)) is None:
+    return _build_scalar(branch, token, _SCALAR.get(function, function), args)
+
+
+def _build_scalar(branch: Branch, token: Token, function: str, args: Sequence[Branch]) -> ex.Expr:
+    """Return the call of a scalar function, or what it stands for."""
+    from acep.functions.scalars import called_scalar, scalar_names  # loaded where a query calls one
+    from acep.pattern.scalar_calls import check_fixed, scalar_call
+
+    if (entry := called_scalar(function)) is None:
         names = [*scalar_names(), *names_in_queries(), "prev", CONTAINS]
         hint = _ELSEWHERE.get(function) or slip(function[:60], names) or f"the functions are {', '.join(sorted(names))}"
         raise fail(f"unknown function {quote(token)}", token, hint, code="query_name")
@@ -214,7 +224,7 @@ def _build_call(branch: Branch) -> ex.Expr:
     if not low <= len(args) <= high:
         count = str(low) if low == high else f"{low} {'or' if high == low + 1 else 'to'} {high}"
         raise fail(
-            f"`{function}` takes {count} argument{'s' if count != '1' else ''}, not {len(args)}",
+            f"`{entry.name}` takes {count} argument{'s' if count != '1' else ''}, not {len(args)}",
             branch,
             code="query_type",
         )

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from acep.functions.scalar_function import ScalarFunction
-from acep.functions.scalars import SCALARS, is_time_part
+from acep.functions.lookup import find_scalar, is_time_part
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE, EXACT, in_ticks
 from acep.pattern.scalars.casts import CASTS, TIMESTAMP_TEXT
@@ -21,6 +20,9 @@ from acep.plan.decimals import EXCHANGED
 from acep.plan.lower.bytecode_values import INTEGERS, Constant, Mixed, Operand, Single, Values, Vector, constant
 from acep.plan.lower.bytecode_words import READS, CannotLower, Op, bits_of
 from acep.plan.schema import Kind
+
+if TYPE_CHECKING:
+    from acep.functions.scalar_function import ScalarFunction
 
 __all__ = ["BlockProgram", "CannotLower", "lower_expression", "program_lines"]
 
@@ -191,7 +193,7 @@ class _ExpressionLowering:
         args = [self.lower(arg) for arg in call.args]
         if call.name == TIMESTAMP_TEXT or is_time_part(call.name):
             in_ticks(0, self.tick_ns, ex.Timestamp(0, call.span))
-        entry = SCALARS.get(call.name)
+        entry = find_scalar(call.name)
         match entry.operations.get("pair") if entry is not None else None:
             case "COALESCE":
                 return reduce(self.values.coalesce, args)
@@ -228,7 +230,7 @@ class _ExpressionLowering:
         if any(isinstance(x, Constant) and x.value is None for x in args):
             return constant(None)
         literals = tuple(ex.Literal(x.value) for x in args if isinstance(x, Constant))
-        entry = SCALARS.get(name)
+        entry = find_scalar(name)
         if name == "round" and any(x.kind is not Kind.INT for x in args[1:]):
             raise CannotLower("round to a number of digits that is no integer")
         if len(literals) == len(args):

@@ -12,7 +12,7 @@ from typing import Any
 
 from acep.errors import QueryError
 from acep.functions.scalar_function import ScalarFunction
-from acep.functions.scalars import SCALARS
+from acep.functions.scalars import SCALARS, called_scalar
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
 from acep.pattern.expressions import Span, error_at
@@ -239,7 +239,7 @@ class SqlConverter:
             return ex.Call(CASE, tuple(self.convert(argument) for argument in arguments), span)
         if called in TIME_FUNCTIONS:
             return TIME_FUNCTIONS[called](self, node, list(arguments or ()), span)
-        if (entry := SCALARS.get(called)) is None or not entry.is_in_queries:
+        if (entry := called_scalar(called)) is None:
             raise self.refuse(node, f"the function `{str(name)[:40]}`")
         return self._call(entry, list(arguments or ()), span)
 
