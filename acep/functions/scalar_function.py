@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["MOST_ARGUMENTS", "Example", "Fixed", "Formula", "ScalarFunction"]
+__all__ = ["MOST_ARGUMENTS", "Example", "Fixed", "Formula", "Gives", "ScalarFunction", "Takes"]
 
 MOST_ARGUMENTS = 64
 """The greatest number of arguments of a function that takes any number of them."""

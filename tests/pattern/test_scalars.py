@@ -16,7 +16,7 @@ import acep
 from acep.functions.addresses import ADDRESSES
 from acep.functions.choices import CHOICES
 from acep.functions.numbers import NUMBERS
-from acep.functions.scalar_function import Example, Fixed, Formula, ScalarFunction
+from acep.functions.scalar_function import Example, Fixed, Formula, Gives, ScalarFunction, Takes
 from acep.functions.scalars import SCALARS
 from acep.functions.texts import TEXTS
 from acep.functions.times import TIMES
@@ -231,3 +231,41 @@ def test_a_constant_is_one_of_its_type(monkeypatch: pytest.MonkeyPatch) -> None:
             acep.parse(f"PATTERN A a WHERE shifted(a.x, {argument}) = 4")
         assert (caught.value.line, caught.value.column) == (1, 32)
     assert assumed_plan(acep.parse("PATTERN A a WHERE shifted(a.x, 2) = 4")).predicates
+
+
+COLUMNS = {
+    "t": pa.array([datetime(2026, 5, 1), None, datetime(2027, 6, 1)], pa.timestamp("ms")),
+    "d": pa.array([Decimal("1.25"), None, Decimal("2.50")], pa.decimal128(9, 2)),
+    "b": pa.array([True, None, False]),
+    "i": pa.array([1, None, 3]),
+    "f": pa.array([1.5, None, math.nan]),
+    "u": pa.array([1, None, 3], pa.duration("ms")),
+}
+
+
+@each_engine
+@pytest.mark.parametrize(
+    ("takes", "gives", "call", "values"),
+    [
+        ("time", "integer", "own(a.t)", [1_777_593_600_000, None, 1_811_808_000_000]),
+        ("number", "float", "own(a.d)", [1.25, None, 2.5]),
+        ("length", "argument", "own(a.d)", [1.25, None, 2.5]),
+        ("number", "float", "own(a.f)", [1.5, None, None]),
+        ("length", "argument", "own(a.i)", [1, None, 3]),
+        ("length", "argument", "own(a.u) > 2 ms", [False, None, True]),
+        ("condition", "condition", "own(a.b)", [True, None, False]),
+        ("condition", "condition", "own(a.i > 2)", [False, None, True]),
+        ("value", "condition", "own(a.b)", [True, None, False]),
+    ],
+)
+def test_one_with_values_of_its_own_gets_those_of_each_type(
+    takes: Takes, gives: Gives, call: str, values: list[Any], engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def value_of(value: Any, *tick_ns: Any) -> Any:
+        assert tick_ns == ((10**6,) if takes == "time" else ())
+        return value
+
+    monkeypatch.setitem(SCALARS, "own", ScalarFunction("own", (takes,), gives, "", Example("", {}, None), value_of))
+    table = pa.table({"ts": pa.array([datetime(2026, 1, 1)] * 3, pa.timestamp("ms")), "type": ["A"] * 3, **COLUMNS})
+    matches = acep.match(table, f"PATTERN A a RETURN {call} AS value", engine=engine)
+    assert [match.values["value"] for match in matches] == values
