@@ -98,8 +98,8 @@ class ScalarFunction:
     @property
     def counts(self) -> tuple[int, int]:
         """Return the least and the greatest number of arguments."""
-        least = len(self.takes) if self.required is None else self.required
-        return least, MOST_ARGUMENTS if self.repeats else len(self.takes)
+        n_required = len(self.takes) if self.required is None else self.required
+        return n_required, MOST_ARGUMENTS if self.repeats else len(self.takes)
 
     @property
     def is_choice(self) -> bool:

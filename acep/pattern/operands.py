@@ -166,8 +166,8 @@ def _choice(expr: ex.Call, kinds: list[str]) -> str:
     return ANY if ANY in kinds or not value_kinds else value_kinds.pop()
 
 
-_NEEDED = {"text": "text", "integer": "number", "number": "number", "time": "timestamp", "condition": "boolean"}
-_GIVEN = {"text": "text", "integer": "number", "float": "number", "condition": "boolean"}
+_ARGUMENTS = {"text": "text", "integer": "number", "number": "number", "time": "timestamp", "condition": "boolean"}
+_RESULTS = {"text": "text", "integer": "number", "float": "number", "condition": "boolean"}
 
 
 def _scalar(expr: ex.Call, kinds: list[str]) -> str:
@@ -177,14 +177,14 @@ def _scalar(expr: ex.Call, kinds: list[str]) -> str:
         takes = entry.kind_at(i)
         if takes == "value":
             continue
-        needed_kind = _NEEDED.get(takes) or ("duration" if kind == "duration" else "number")
+        needed_kind = _ARGUMENTS.get(takes) or ("duration" if kind == "duration" else "number")
         if kind not in (needed_kind, ANY, "null") and not (kind == QUANTITY and needed_kind in _QUANTITIES):
             raise ex.error_at(f"`{entry.name}` needs a {needed_kind} here, not a {kind}", arg, code="query_type")
     if entry.gives != "argument":
-        return _GIVEN[entry.gives]
+        return _RESULTS[entry.gives]
     if entry.takes[0] == "length":
         return "duration" if kinds[0] == "duration" else QUANTITY
-    return _NEEDED[entry.takes[0]]
+    return _ARGUMENTS[entry.takes[0]]
 
 
 def _cast(arg: ex.Expr, target: str) -> str:

@@ -254,8 +254,8 @@ class _Reader:
             slot, takes = self.term(arg), entry.kind_at(i)
             # Time parts of an integer ts are allowed as well.
             if takes != "value" and not (takes == "time" and slot == self.slots.root(TS)):
-                self.slots.unify(slot, _NEEDED.get(takes, Kind.FLOAT))
+                self.slots.unify(slot, _ARGUMENTS.get(takes, Kind.FLOAT))
         return {"text": Kind.STRING, "condition": Kind.BOOL}.get(entry.gives, Kind.FLOAT)
 
 
-_NEEDED = {"text": Kind.STRING, "integer": Kind.INT, "time": Kind.TIMESTAMP, "condition": Kind.BOOL}
+_ARGUMENTS = {"text": Kind.STRING, "integer": Kind.INT, "time": Kind.TIMESTAMP, "condition": Kind.BOOL}

@@ -36,9 +36,9 @@ class Derived:
     def values_of(self, values: Sequence[ex.Value]) -> list[ex.Value]:
         """Return the value of the column for each of some values of its source."""
         match self.compiled.expr:
-            case ex.Call(name=name, args=(ex.Attribute(), *others)) if (entry := find_scalar(name)) is not None:
-                constants = [other.value for other in others if isinstance(other, ex.Literal)]
-                if entry.of_texts is not None and len(constants) == len(others):
+            case ex.Call(name=name, args=(ex.Attribute(), *parameters)) if (entry := find_scalar(name)) is not None:
+                constants = [part.value for part in parameters if isinstance(part, ex.Literal)]
+                if entry.of_texts is not None and len(constants) == len(parameters):
                     texts = [value for value in values if isinstance(value, str)]
                     results = iter(entry.of_texts(texts, *constants))
                     return [next(results) if isinstance(value, str) else None for value in values]

@@ -517,10 +517,10 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
     return _choice(expr, entry, args, schema) if entry.is_choice else _scalar(expr, entry, args, schema)
 
 
-_NEEDED = {
+_ARGUMENTS = {
     "text": ("string",), "integer": ("int",), "number": NUMBERS, "length": LENGTHS, "condition": ("bool",),
 }  # fmt: skip
-_GIVEN = {"text": "string", "integer": "int", "float": "float", "condition": "bool"}
+_RESULTS = {"text": "string", "integer": "int", "float": "float", "condition": "bool"}
 
 
 def _scalar(expr: ex.Call, entry: ScalarFunction, args: list[Typed], schema: Schema) -> Typed:
@@ -532,11 +532,11 @@ def _scalar(expr: ex.Call, entry: ScalarFunction, args: list[Typed], schema: Sch
             _need(arg, ("timestamp",) if schema.instants else ("timestamp", "int"), name)
         elif takes != "value":
             is_number_of_another = i > 0 and takes == "integer" and entry.takes[0] == "number"
-            _need(arg, _NEEDED[takes], f"the second argument of {name}" if is_number_of_another else name)
+            _need(arg, _ARGUMENTS[takes], f"the second argument of {name}" if is_number_of_another else name)
     result = replace(expr, args=tuple(arg.expr for arg in args))
     if any(arg.kind == DECIMAL for arg in args):
         return decimals.call(result, entry, args)
-    return Typed(result, args[0].kind if entry.gives == "argument" else _GIVEN[entry.gives])
+    return Typed(result, args[0].kind if entry.gives == "argument" else _RESULTS[entry.gives])
 
 
 def _choice(expr: ex.Call, entry: ScalarFunction, args: list[Typed], schema: Schema) -> Typed:
