@@ -233,6 +233,7 @@ CONDITIONS = [
         "regexp_like(a.x, '(?i)^(c[mn]d|a)$')",
         lambda x, n: bool(re.fullmatch("c[mn]d|a", x, re.IGNORECASE)),
     ),
+    Condition("`cidrMatch", "ip_in(a.x, '10.0.0.0/8')", "ip_in(a.x, '10.0.0.0/8')", lambda x, n: x.startswith("10.")),
     Condition("`length", "length(a.x)", "length(a.x) = 3", lambda x, n: len(x) == 3),
     Condition("`startsWith", "a.x LIKE 'c%'", "a.x LIKE 'c%'", lambda x, n: x.startswith("c")),
     Condition("`startsWith", "LIKE '%c'", "a.x LIKE '%c'", lambda x, n: x.endswith("c")),

@@ -174,7 +174,24 @@ def call(name: str, args: list[Any]) -> Any:
             return "".join(args)
         case "regexp_like":
             return re.search(args[1].replace("$", r"\Z"), args[0], re.ASCII) is not None
+        case "regexp_extract":
+            hit = re.search(args[1].replace("$", r"\Z"), args[0], re.ASCII)
+            return None if hit is None else hit[args[2]]
+        case "ip_in":
+            return in_network(*args)
     raise NotImplementedError(name)
+
+
+def in_network(text: str, network: str) -> bool | None:
+    """Whether the first bits of an address of IPv4 are those of a network, by arithmetic."""
+    if not re.fullmatch(r"(?:(?:0|[1-9][0-9]{0,2})\.){3}(?:0|[1-9][0-9]{0,2})", text):
+        return None
+    first, _, length = network.partition("/")
+    numbers = [[int(part) for part in address.split(".")] for address in (text, first)]
+    if max(map(max, numbers)) > 255:
+        return None
+    of_text, of_network = (sum(part << 8 * (3 - i) for i, part in enumerate(parts)) for parts in numbers)
+    return of_text >> (32 - int(length)) == of_network >> (32 - int(length))
 
 
 def cast(target: str, a: Any) -> Any:

@@ -67,6 +67,8 @@ RULINGS = {
     "three-valued": "a conjunct holds only when it is true",
     "whole-aggregates": "count(DISTINCT), stddev, stddev_pop of all events bound, in HAVING and RETURN",
     "regexp": "regexp_like finds a pattern of RE2 anywhere in a text",
+    "regexp-extract": "regexp_extract gives what a group matches at the first place; null without a match",
+    "networks": "ip_in tells whether an address is in a network; null for what is no address",
     "cast": "CAST to integer, float, text or boolean; null if the value does not fit",
     "dropped-conjunct": "a conjunct that mentions an unbound variable is dropped whole",
     "equality-closure": "equalities, in any of their spellings, are closed before that",

@@ -18,9 +18,12 @@ from tests.test_other_languages import HOWTO, table_of
 
 PAGE = (HOWTO / "from_elastic.md").read_text(encoding="utf-8")
 # Rows that say that something is not there, or that another way of asking gives it.
-NO_SEQUENCE = ("`by ?user`", "`\\| tail", "`sample", "`x == null`", "`cidrMatch`", "`?field`")
+NO_SEQUENCE = ("`by ?user`", "`\\| tail", "`sample", "`x == null`", "`between`", "`?field`")
 TYPES = ["fail", "login", "download", "run", "connect", "logout"]
-TEXTS = ["a", "A", "b", "c", "Cmd", "cmd.exe", "CMD.EXE", "cnd", "a_b", "axb", "5%", "", "7", "1.5", "abc", None]
+TEXTS = [
+    "a", "A", "b", "c", "Cmd", "cmd.exe", "CMD.EXE", "cnd", "a_b", "axb", "5%", "", "7", "1.5", "abc",
+    "10.0.0.7", "52.1.2.3", None,
+]  # fmt: skip
 
 
 def sequences(case: Case, made: Sequence[Sequence[Event]]) -> list[set[Bound]]:

@@ -153,7 +153,8 @@ ROWS: dict[str, dict[str, str]] = {
         "`string(n)`": "PATTERN run a WHERE CAST(CAST(a.ts AS text) AS float) = 12",
         "`add(n, 1)`": "PATTERN run a WHERE (a.ts + 1) % 5 = 3",
         "`divide": "PATTERN run a WHERE floor(a.ts / 5) = 2",
-        "`cidrMatch`": "PATTERN run a WHERE thousands(a.ts) < 0.02",
+        "`cidrMatch": "PATTERN connect a WHERE NOT ip_in(a.address, '10.0.0.0/8')",
+        "`between`": "PATTERN run a WHERE thousands(a.ts) < 0.02",
         "`?field`": "PATTERN run a WHERE a.image IS NOT NULL",
     },
 }

@@ -1,1 +1,1 @@
-"""Define the aggregate functions of the language, each in one place."""
+"""Define the functions of the language, each in one place."""

@@ -11,12 +11,12 @@ import numpy as np
 
 from acep.events.columns import UNIT_NS
 from acep.events.tables import time_types
+from acep.functions.lookup import is_time_part
 from acep.linting.changed_matches import numbers_text
 from acep.linting.report import Hit
 from acep.linting.tried_matches import match_number
 from acep.linting.view import LintView
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import TIME_PARTS
 from acep.pattern.expressions import Span
 from acep.pattern.walk import children, leaves_of, levels, positions
 from acep.plan.compile import compile_query
@@ -94,7 +94,7 @@ def time_in_utc(view: LintView) -> Iterator[Hit]:
     expressions = (*view.plan.query.where, *view.plan.query.results)
     for part in (part for expr in expressions for part, _ in levels(expr, children)):
         constants = [child for child in children(part) if _has_no_zone(child, view)]
-        if isinstance(part, ex.Call) and part.name in TIME_PARTS:
+        if isinstance(part, ex.Call) and is_time_part(part.name):
             what, span = f"`{part.name}` is that of the time in UTC", part.span
             hint = f"for local times take the zone off before, by tz_localize(None) in pandas: {ANOTHER}"
         elif isinstance(part, ex.Binary | ex.In | ex.Between) and constants:

@@ -11,23 +11,20 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import Any
 
+from acep.functions.lookup import get_scalar, is_time_part
 from acep.pattern import expressions as ex
 from acep.pattern.scalars.casts import CASTS, TIMESTAMP_TEXT
 from acep.pattern.walk import leaves_of
-from acep.regular_expressions import REGEXP_LIKE, regexp_like
 
-__all__ = ["CASE", "EXACT", "FUNCTIONS", "Compiled", "compile_expression", "matches_like"]
+__all__ = ["CASE", "EXACT", "Compiled", "compile_expression", "matches_like"]
 
 Values = Sequence[Any]
 Run = Callable[[Values], Any]
 
 INT_LIMIT = 2**63
-EPOCH = datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -93,9 +90,9 @@ def _build(expr: ex.Expr, index: dict[ex.Leaf, int], tick_ns: Fraction | None) -
         case ex.Binary(op=op, left=left, right=right):
             return _null_if_any_null(BINARY[op], (sub(left), sub(right)))
         case ex.Call(name=name, args=args):
-            _, _, function, strict = FUNCTIONS.get(name) or EXACT.get(name) or _text_call(name)
+            function, strict = _function(name)
             runs = tuple(sub(a) for a in args)
-            if name in (*TIME_PARTS, TIMESTAMP_TEXT):
+            if name == TIMESTAMP_TEXT or is_time_part(name):
                 in_ticks(0, tick_ns, ex.Timestamp(0, expr.span))
                 assert tick_ns is not None
                 ns = tick_ns
@@ -118,12 +115,13 @@ def _build(expr: ex.Expr, index: dict[ex.Leaf, int], tick_ns: Fraction | None) -
             return (lambda v: f(v) is not None) if negated else (lambda v: f(v) is None)
 
 
-def _text_call(name: str) -> tuple[int, int, Callable[..., Any], bool]:
-    """Return a function of texts that SQL has. They are loaded where one is called."""
-    from acep.pattern.scalars.text_functions import TEXT_CALLS
-
-    call = TEXT_CALLS[name]
-    return call.required, len(call.arguments), call.run, True
+def _function(name: str) -> tuple[Callable[..., Any], bool]:
+    """Return the function that a call names, and whether its result is null if an argument is null."""
+    if name in EXACT:
+        return EXACT[name]
+    entry = get_scalar(name)
+    assert entry.of_values is not None
+    return entry.of_values, not entry.takes_nulls
 
 
 def _negate_if(f: Run, negated: bool) -> Run:
@@ -241,65 +239,6 @@ def matches_like(text: str, pattern: str) -> bool:
     return all(x is True for x in tokens[p:])
 
 
-def _round(x: Any, digits: int = 0) -> Any:
-    if isinstance(x, int) and digits >= 0:
-        return x
-    if math.isinf(x) or not -300 <= digits <= 300:
-        return x
-    # Round half away from zero, as in SQL; Python's round goes to the even neighbour.
-    result = Decimal(repr(x)).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP)
-    return int(result) if isinstance(x, int) else float(result)
-
-
-def _substring(text: str, start: int, length: int | None = None) -> str:
-    first = start - 1
-    last = len(text) if length is None else first + length
-    return text[max(first, 0) : max(last, 0)]
-
-
-def _values_not_null(args: Sequence[Any]) -> list[Any]:
-    return [a for a in args if a is not None]
-
-
-def _part(name: str) -> Callable[[Any, Fraction], int]:
-    def part(ticks: Any, tick_ns: Fraction) -> int:
-        moment = EPOCH + timedelta(microseconds=int(Fraction(ticks) * tick_ns // 1000))
-        return moment.isoweekday() % 7 + 1 if name == "dayofweek" else int(getattr(moment, name))
-
-    return part
-
-
-TIME_PARTS = ("hour", "minute", "second", "day", "month", "year", "dayofweek")
-TEXT_FUNCTIONS = ("lower", "upper", "length", "trim", "substring", "concat", REGEXP_LIKE)
-SAME_FUNCTIONS = ("least", "greatest", "coalesce")
-"""The functions that return one of their arguments."""
-
-# name: least and greatest number of arguments, function, whether the result is null if an argument is null
-FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
-    "abs": (1, 1, abs, True),
-    "sqrt": (1, 1, math.sqrt, True),
-    "floor": (1, 1, math.floor, True),
-    "ceil": (1, 1, math.ceil, True),
-    "round": (1, 2, _round, True),
-    "exp": (1, 1, math.exp, True),
-    "ln": (1, 1, math.log, True),
-    "log10": (1, 1, math.log10, True),
-    "power": (2, 2, math.pow, True),
-    "sign": (1, 1, lambda x: (x > 0) - (x < 0), True),
-    "least": (2, 64, lambda *args: min(_values_not_null(args), default=None), False),
-    "greatest": (2, 64, lambda *args: max(_values_not_null(args), default=None), False),
-    "lower": (1, 1, str.lower, True),
-    "upper": (1, 1, str.upper, True),
-    "length": (1, 1, len, True),
-    "trim": (1, 1, str.strip, True),
-    "substring": (2, 3, _substring, True),
-    "concat": (1, 64, lambda *parts: "".join(parts), True),
-    REGEXP_LIKE: (2, 2, regexp_like, True),
-    "coalesce": (1, 64, lambda *args: next(iter(_values_not_null(args)), None), False),
-    **{name: (1, 1, _part(name), True) for name in TIME_PARTS},
-}
-
-
 def _order(x: int, y: float, places: int, other_places: int) -> int:
     if isinstance(y, float) and math.isinf(y):
         return -1 if y > 0 else 1
@@ -322,15 +261,15 @@ def _case(*args: Any) -> Any:
 CASE = "case"
 """The name of the call that CASE is: conditions and values in turn, and the value of ELSE."""
 
-# CASE, CAST, and functions for decimals (acep.plan.decimals), none of which a query can name. A decimal is an integer
-# that counts units of 10**-places.
-EXACT: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
+# CASE, CAST, and functions for decimals (acep.plan.decimals), none of which a query can name, each with whether its
+# result is null if an argument is null. A decimal is an integer that counts units of 10**-places.
+EXACT: dict[str, tuple[Callable[..., Any], bool]] = {
     # -1, 0 or 1 as x / 10**places is below, equal to or above y / 10**others; y may be a float
-    "decimal order": (4, 4, _order, True),
+    "decimal order": (_order, True),
     # x * 10**places / y, rounded once
-    "decimal quotient": (3, 3, _quotient, True),
-    "decimal floor": (2, 2, lambda x, places: x // 10**places, True),
-    CASE: (3, 10**6, _case, False),
-    "decimal ceil": (2, 2, lambda x, places: -(-x // 10**places), True),
+    "decimal quotient": (_quotient, True),
+    "decimal floor": (lambda x, places: x // 10**places, True),
+    CASE: (_case, False),
+    "decimal ceil": (lambda x, places: -(-x // 10**places), True),
     **CASTS,
 }

@@ -141,9 +141,8 @@ class Binary:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a scalar function: abs, sqrt, floor, ceil, round, exp, ln, log10, power, sign, least, greatest, lower,
-    upper, length, trim, substring, concat, coalesce, hour, minute, second, day, month, year, dayofweek; ``case``, or
-    a cast (:mod:`acep.pattern.scalars.casts`). ``user_function`` is the user's own function that is called."""
+    """A call of a scalar function (:data:`acep.functions.scalars.SCALARS`), ``case``, or a cast
+    (:mod:`acep.pattern.scalars.casts`). ``user_function`` is the user's own function that is called."""
 
     name: str
     args: tuple[Expr, ...]

@@ -7,10 +7,10 @@ rest with the schema.
 from __future__ import annotations
 
 from acep.functions.aggregates import AGGREGATES
+from acep.functions.lookup import get_scalar, is_choice
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
+from acep.pattern.evaluation import CASE
 from acep.pattern.scalars.casts import cast_type
-from acep.regular_expressions import REGEXP_LIKE
 
 __all__ = ["CAST_HINTS", "TIME_ARITHMETIC", "check_condition", "kind_of"]
 
@@ -152,32 +152,39 @@ def _call(expr: ex.Call) -> str:
         return _cast(expr.args[0], target)
     name = expr.name
     kinds = [kind_of(a) for a in (expr.args if name != CASE else (*expr.args[1::2], expr.args[-1]))]
-    if name in (*SAME_FUNCTIONS, CASE):
-        value_kinds = {k for k in kinds if k not in (ANY, "null")}
-        if QUANTITY in value_kinds and value_kinds <= _QUANTITIES:
-            return QUANTITY
-        if len(value_kinds) > 1:
-            what = "CASE needs values" if name == CASE else f"`{name}` needs arguments"
-            raise ex.error_at(
-                f"{what} of one kind, not a {' and a '.join(sorted(value_kinds))}", expr, code="query_type"
-            )
-        return ANY if ANY in kinds or not value_kinds else value_kinds.pop()
+    return _choice(expr, kinds) if name == CASE or is_choice(name) else _scalar(expr, kinds)
+
+
+def _choice(expr: ex.Call, kinds: list[str]) -> str:
+    """Return the kind of a call that gives one of its values, which are of ``kinds``."""
+    value_kinds = {k for k in kinds if k not in (ANY, "null")}
+    if QUANTITY in value_kinds and value_kinds <= _QUANTITIES:
+        return QUANTITY
+    if len(value_kinds) > 1:
+        what = "CASE needs values" if expr.name == CASE else f"`{expr.name}` needs arguments"
+        raise ex.error_at(f"{what} of one kind, not a {' and a '.join(sorted(value_kinds))}", expr, code="query_type")
+    return ANY if ANY in kinds or not value_kinds else value_kinds.pop()
+
+
+_ARGUMENTS = {"text": "text", "integer": "number", "number": "number", "time": "timestamp", "condition": "boolean"}
+_RESULTS = {"text": "text", "integer": "number", "float": "number", "condition": "boolean"}
+
+
+def _scalar(expr: ex.Call, kinds: list[str]) -> str:
+    """Return the kind of a call of a function whose arguments are of ``kinds``."""
+    entry = get_scalar(expr.name)
     for i, (arg, kind) in enumerate(zip(expr.args, kinds, strict=True)):
-        if name in TEXT_FUNCTIONS:
-            needed_kind = "number" if name == "substring" and i > 0 else "text"
-        elif name in TIME_PARTS:
-            needed_kind = "timestamp"
-        elif name in ("abs", "sign") and kind == "duration":
-            needed_kind = "duration"
-        else:
-            needed_kind = "number"
+        takes = entry.kind_at(i)
+        if takes == "value":
+            continue
+        needed_kind = _ARGUMENTS.get(takes) or ("duration" if kind == "duration" else "number")
         if kind not in (needed_kind, ANY, "null") and not (kind == QUANTITY and needed_kind in _QUANTITIES):
-            raise ex.error_at(f"`{name}` needs a {needed_kind} here, not a {kind}", arg, code="query_type")
-    if name == "abs":
+            raise ex.error_at(f"`{entry.name}` needs a {needed_kind} here, not a {kind}", arg, code="query_type")
+    if entry.gives != "argument":
+        return _RESULTS[entry.gives]
+    if entry.takes[0] == "length":
         return "duration" if kinds[0] == "duration" else QUANTITY
-    if name == REGEXP_LIKE:
-        return "boolean"
-    return "text" if name in TEXT_FUNCTIONS and name != "length" else "number"
+    return _ARGUMENTS[entry.takes[0]]
 
 
 def _cast(arg: ex.Expr, target: str) -> str:

@@ -11,15 +11,15 @@ from typing import TypeAlias
 
 from acep.errors import QueryError
 from acep.functions.aggregates import AGGREGATES
+from acep.functions.lookup import get_scalar
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
+from acep.pattern.evaluation import CASE
 from acep.pattern.list_parts import list_part
 from acep.pattern.scalars.casts import cast_type
 from acep.pattern.tree import Query, StateGraph
 from acep.pattern.walk import attributes
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, Schema
-from acep.regular_expressions import REGEXP_LIKE
 
 __all__ = ["assumed_plan", "assumed_schema"]
 
@@ -243,22 +243,19 @@ class _Reader:
             for arg in expr.args:
                 self.term(arg)
             return {"text": Kind.STRING, "boolean": Kind.BOOL}.get(target, Kind.FLOAT)
-        if expr.name in SAME_FUNCTIONS:
+        return self.scalar(expr)
+
+    def scalar(self, expr: ex.Call) -> Term:
+        """Return the term of a call of a scalar function."""
+        entry = get_scalar(expr.name)
+        if entry.is_choice:
             return self.unify_terms(*expr.args)
-        if expr.name in TIME_PARTS:
-            slot = self.term(expr.args[0])
-            # Time parts of an integer ts are allowed as well.
-            if slot != self.slots.root(TS):
-                self.slots.unify(slot, Kind.TIMESTAMP)
-            return Kind.FLOAT
-        if expr.name in TEXT_FUNCTIONS:
-            for i, arg in enumerate(expr.args):
-                needed_kind = Kind.INT if expr.name == "substring" and i else Kind.STRING
-                self.slots.unify(self.term(arg), needed_kind)
-            return {"length": Kind.FLOAT, REGEXP_LIKE: Kind.BOOL}.get(expr.name, Kind.STRING)
         for i, arg in enumerate(expr.args):
-            if expr.name == "round" and i:
-                self.slots.unify(self.term(arg), Kind.INT)
-            else:
-                self.number(arg)
-        return Kind.FLOAT
+            slot, takes = self.term(arg), entry.kind_at(i)
+            # Time parts of an integer ts are allowed as well.
+            if takes != "value" and not (takes == "time" and slot == self.slots.root(TS)):
+                self.slots.unify(slot, _ARGUMENTS.get(takes, Kind.FLOAT))
+        return {"text": Kind.STRING, "condition": Kind.BOOL}.get(entry.gives, Kind.FLOAT)
+
+
+_ARGUMENTS = {"text": Kind.STRING, "integer": Kind.INT, "time": Kind.TIMESTAMP, "condition": Kind.BOOL}

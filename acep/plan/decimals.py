@@ -10,10 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import SAME_FUNCTIONS, compile_expression
+from acep.pattern.evaluation import compile_expression
+
+if TYPE_CHECKING:
+    from acep.functions.scalar_function import ScalarFunction
 
 __all__ = [
     "DECIMAL",
@@ -240,25 +243,25 @@ def as_float(x: Typed) -> ex.Expr:
 # Functions --------------------------------------------------------------------------------------
 
 
-def call(expr: ex.Call, args: list[Typed]) -> Typed:
+def call(expr: ex.Call, entry: ScalarFunction, args: list[Typed]) -> Typed:
     """Return a function call on numbers that include a decimal, rewritten to integers or floats."""
     name, span, first = expr.name, expr.span, args[0]
-    if name in SAME_FUNCTIONS:
+    if entry.is_choice:
         return _of_same_scale(expr, args)
-    if name == "sign":
-        return Typed(ex.Call("sign", (first.expr,), span), "int")
-    if name == "abs":
-        return Typed(ex.Call("abs", (first.expr,), span), DECIMAL, first.scale)
-    if name in ("floor", "ceil"):
+    if entry.of_decimals == "units":
+        units = ex.Call(name, (first.expr,), span)
+        return Typed(units, DECIMAL, first.scale) if entry.gives == "argument" else Typed(units, "int")
+    if entry.of_decimals == "places":
         return Typed(ex.Call(f"decimal {name}", (first.expr, ex.Literal(first.scale)), span), "int")
-    if name == "round" and first.kind == DECIMAL:
+    if entry.of_decimals == "digits" and first.kind == DECIMAL:
         digits: ex.Expr = ex.Literal(-first.scale)
         if len(args) > 1:
             digits = ex.Binary("-", args[1].expr, ex.Literal(first.scale))
             if isinstance(args[1].expr, ex.Literal) and isinstance(args[1].expr.value, int):
                 digits = ex.Literal(args[1].expr.value - first.scale)
-        return Typed(ex.Call("round", (first.expr, digits), span), DECIMAL, first.scale)
-    return Typed(ex.Call(name, tuple(as_float(arg) for arg in args), span), "float")
+        return Typed(ex.Call(name, (first.expr, digits), span), DECIMAL, first.scale)
+    kind = {"text": "string", "integer": "int", "condition": "bool"}.get(entry.gives, "float")
+    return Typed(ex.Call(name, tuple(as_float(arg) for arg in args), span), kind)
 
 
 def of_one_scale(values: list[Typed], span: ex.Span | None) -> tuple[str, int, list[Typed]]:

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from acep.automaton.graph import OF_REGISTER
+from acep.functions.lookup import find_scalar
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import TEXT_FUNCTIONS, Compiled, compile_expression
+from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.scalars.casts import CASTS
 from acep.pattern.spelling import expression_text
 from acep.pattern.walk import children, leaves_of, with_children
 from acep.plan.kinds import resolve
 from acep.plan.schema import Kind, Schema
-from acep.regular_expressions import REGEXP_LIKE, matching
 
 __all__ = ["Derived", "derive"]
 
@@ -36,10 +36,12 @@ class Derived:
     def values_of(self, values: Sequence[ex.Value]) -> list[ex.Value]:
         """Return the value of the column for each of some values of its source."""
         match self.compiled.expr:
-            case ex.Call(name=name, args=(ex.Attribute(), ex.Literal(value=str(pattern)))) if name == REGEXP_LIKE:
-                texts = [value for value in values if isinstance(value, str)]
-                results = iter(matching(texts, pattern))
-                return [next(results) if isinstance(value, str) else None for value in values]
+            case ex.Call(name=name, args=(ex.Attribute(), *parameters)) if (entry := find_scalar(name)) is not None:
+                constants = [part.value for part in parameters if isinstance(part, ex.Literal)]
+                if entry.of_texts is not None and len(constants) == len(parameters):
+                    texts = [value for value in values if isinstance(value, str)]
+                    results = iter(entry.of_texts(texts, *constants))
+                    return [next(results) if isinstance(value, str) else None for value in values]
         return [self.compiled.run([value]) for value in values]
 
 
@@ -61,7 +63,7 @@ def derive(
 
 
 def _rewrite(expr: ex.Expr, schema: Schema, tick_ns: Fraction | None, derived: dict[str, Derived]) -> ex.Expr:
-    if not _has_texts(expr):
+    if not _needs_python(expr):
         return expr
     leaves = [replace(leaf, span=None) for leaf in leaves_of(expr)]
     leaf = leaves[0] if leaves else None
@@ -84,11 +86,15 @@ def _is_logic(expr: ex.Expr) -> bool:
     )
 
 
-def _has_texts(expr: ex.Expr) -> bool:
-    is_text_operation = isinstance(expr, ex.Like) or (
-        isinstance(expr, ex.Call) and (expr.name in TEXT_FUNCTIONS or expr.name in CASTS)
-    )
-    return is_text_operation or any(map(_has_texts, children(expr)))
+def _needs_python(expr: ex.Expr) -> bool:
+    """Return whether a part of the expression is an operation for which the native core has none."""
+    is_needed = isinstance(expr, ex.Like) or (isinstance(expr, ex.Call) and _runs_in_python(expr.name))
+    return is_needed or any(map(_needs_python, children(expr)))
+
+
+def _runs_in_python(name: str) -> bool:
+    entry = find_scalar(name)
+    return name in CASTS or (entry is not None and entry.is_in_queries and not entry.operations)
 
 
 def _as_event_expression(expr: ex.Expr) -> ex.Expr:

@@ -6,21 +6,25 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from acep.errors import QueryError, suggest
 from acep.functions.aggregates import AGGREGATES
+from acep.functions.lookup import find_scalar, get_scalar
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import CASE, EXACT, FUNCTIONS, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
+from acep.pattern.evaluation import CASE, EXACT
 from acep.pattern.list_parts import list_part, text_name
 from acep.pattern.operands import CAST_HINTS, TIME_ARITHMETIC
-from acep.pattern.scalars.casts import DECIMAL_TEXT, TIMESTAMP_TEXT, cast_type
+from acep.pattern.scalars.casts import DECIMAL_TEXT, TIMESTAMP_TEXT, TO_DECIMAL, cast_type
 from acep.pattern.times import ns_of
 from acep.pattern.user_functions import Function
 from acep.pattern.walk import attributes
 from acep.plan import decimals
 from acep.plan.decimals import DECIMAL, Typed, article
 from acep.plan.schema import Kind, Schema
-from acep.regular_expressions import REGEXP_LIKE
+
+if TYPE_CHECKING:
+    from acep.functions.scalar_function import ScalarFunction
 
 __all__ = ["RESULT_KINDS", "column", "is_difference_of_ticks", "is_whole_ticks", "resolve"]
 
@@ -329,9 +333,7 @@ def is_whole_ticks(expr: ex.Expr, schema: Schema) -> bool:
             return is_whole_ticks(left, schema) and is_whole_ticks(right, schema)
         case ex.Unary(operand=operand):
             return is_whole_ticks(operand, schema)
-        case ex.Call(name="abs", args=args):
-            return is_whole_ticks(args[0], schema)
-        case ex.Call(name=name, args=args) if name in SAME_FUNCTIONS:
+        case ex.Call(name=name, args=args) if _gives_length(name):
             return all(is_whole_ticks(arg, schema) for arg in args)
         case ex.Call(name=name, args=args) if name == CASE:
             return all(is_whole_ticks(arg, schema) for arg in (*args[1::2], args[-1]))
@@ -340,6 +342,12 @@ def is_whole_ticks(expr: ex.Expr, schema: Schema) -> bool:
         case ex.Attribute(name=str(name)) | ex.Aggregate(name=str(name)) if schema.counts_ticks(name):
             return schema.kind(name) is Kind.INT
     return _resolve(expr, schema).kind in ("int", "timestamp")
+
+
+def _gives_length(name: str) -> bool:
+    """Return whether a call is of a function that gives a length of time for lengths of time."""
+    entry = find_scalar(name)
+    return entry is not None and entry.gives == "argument" and entry.takes[0] in ("length", "value")
 
 
 def _sort(kind: str) -> str:
@@ -354,8 +362,6 @@ ARITHMETIC = {
     ("/", "number", "duration"): "number",
 }
 """The kind of each arithmetic operation that is possible, by its operator and the kinds of its operands."""
-
-KEEPS = ("abs", "floor", "ceil", "round", "sign")
 
 
 def _case(expr: ex.Call, schema: Schema) -> Typed:
@@ -471,7 +477,6 @@ def _trunc(expr: ex.Call, x: Typed) -> ex.Expr:
 
 def _sql_call(expr: ex.Call, schema: Schema) -> Typed:
     """Resolve a function that only SQL has."""
-    from acep.pattern.scalars.text_functions import TEXT_CALLS, TO_DECIMAL
     from acep.plan.time_calls import TIME_CALLS, expand_time_call
 
     if expr.name == TO_DECIMAL:
@@ -484,11 +489,7 @@ def _sql_call(expr: ex.Call, schema: Schema) -> Typed:
         return _resolve(_trunc(expr, resolved[0]), schema)
     if expr.name in TIME_CALLS:
         return expand_time_call(expr, resolved)
-    text_call = TEXT_CALLS[expr.name]
-    for arg, kind in zip(resolved, text_call.arguments, strict=False):
-        _need(arg, NUMBERS if kind == "number" else (kind,), expr.name.removeprefix("sql "))
-    args = tuple(decimals.as_float(arg) if arg.kind == DECIMAL else arg.expr for arg in resolved)
-    return Typed(replace(expr, args=args), text_call.result)
+    return _scalar(expr, get_scalar(expr.name), resolved, schema)
 
 
 def _call(expr: ex.Call, schema: Schema) -> Typed:
@@ -507,40 +508,47 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
         return _sql_call(expr, schema)
     if expr.name in EXACT:  # in an expression that was resolved before
         return Typed(expr, _OF_EXACT.get(expr.name, "int"))
-    low, high, _, _ = FUNCTIONS[expr.name]
+    entry = get_scalar(expr.name)
+    low, high = entry.counts
     if not low <= len(expr.args) <= high:
         count = str(low) if low == high else f"{low} to {high}"
         raise ex.error_at(f"{expr.name} takes {count} arguments, not {len(expr.args)}", expr, code="query_type")
     args = [_resolve(arg, schema) for arg in expr.args]
-    kinds = [arg.kind for arg in args]
+    return _choice(expr, entry, args, schema) if entry.is_choice else _scalar(expr, entry, args, schema)
+
+
+_ARGUMENTS = {
+    "text": ("string",), "integer": ("int",), "number": NUMBERS, "length": LENGTHS, "condition": ("bool",),
+}  # fmt: skip
+_RESULTS = {"text": "string", "integer": "int", "float": "float", "condition": "bool"}
+
+
+def _scalar(expr: ex.Call, entry: ScalarFunction, args: list[Typed], schema: Schema) -> Typed:
+    """Resolve a call of a scalar function, with arguments that are resolved."""
+    name = entry.name.removeprefix("sql ")
+    for i, arg in enumerate(args):
+        takes = entry.kind_at(i)
+        if takes == "time":
+            _need(arg, ("timestamp",) if schema.instants else ("timestamp", "int"), name)
+        elif takes != "value":
+            is_number_of_another = i > 0 and takes == "integer" and entry.takes[0] == "number"
+            _need(arg, _ARGUMENTS[takes], f"the second argument of {name}" if is_number_of_another else name)
     result = replace(expr, args=tuple(arg.expr for arg in args))
-    name = expr.name
-    if name in TEXT_FUNCTIONS:
-        for i, arg in enumerate(args):
-            _need(arg, ("int",) if name == "substring" and i else ("string",), name)
-        return Typed(result, {"length": "int", REGEXP_LIKE: "bool"}.get(name, "string"))
-    if name in TIME_PARTS:
-        _need(args[0], ("timestamp",) if schema.instants else ("timestamp", "int"), name)
-        return Typed(result, "int")
-    if name in SAME_FUNCTIONS:
-        args = _unify(args, schema)
-        if name != "coalesce":
-            _check_order(args, schema)
-        result = replace(expr, args=tuple(arg.expr for arg in args))
-        not_null = [arg for arg in args if arg.kind != "null"]
-        if "duration" in kinds:
-            return Typed(result, "duration")
-        if DECIMAL in kinds:
-            return decimals.call(result, args)
-        numbers = [arg.kind for arg in not_null if arg.kind in NUMBERS]
-        return Typed(result, ("float" if "float" in numbers else not_null[0].kind) if not_null else "null")
-    _need(args[0], LENGTHS if name in ("abs", "sign") else NUMBERS, name)
-    for arg in args[1:]:
-        _need(
-            arg, ("int",) if name == "round" else NUMBERS, "the second argument of round" if name == "round" else name
-        )
+    if any(arg.kind == DECIMAL for arg in args):
+        return decimals.call(result, entry, args)
+    return Typed(result, args[0].kind if entry.gives == "argument" else _RESULTS[entry.gives])
+
+
+def _choice(expr: ex.Call, entry: ScalarFunction, args: list[Typed], schema: Schema) -> Typed:
+    """Resolve a call that gives one of its arguments."""
+    args = _unify(args, schema)
+    if entry.name != "coalesce":
+        _check_order(args, schema)
+    result = replace(expr, args=tuple(arg.expr for arg in args))
+    kinds = [arg.kind for arg in args]
+    if "duration" in kinds:
+        return Typed(result, "duration")
     if DECIMAL in kinds:
-        return decimals.call(result, args)
-    if name in ("floor", "ceil", "sign"):
-        return Typed(result, "int")
-    return Typed(result, kinds[0] if name in KEEPS else "float")
+        return decimals.call(result, entry, args)
+    not_null = [kind for kind in kinds if kind != "null"]
+    return Typed(result, ("float" if "float" in not_null else not_null[0]) if not_null else "null")

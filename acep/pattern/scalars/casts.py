@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from acep.pattern.times import timestamp_text
 
-__all__ = ["CASTS", "CAST_TYPES", "DECIMAL_TEXT", "TIMESTAMP_TEXT", "cast_type", "timestamp_cast"]
+__all__ = ["CASTS", "CAST_TYPES", "DECIMAL_TEXT", "TIMESTAMP_TEXT", "TO_DECIMAL", "cast_type", "timestamp_cast"]
 
 CAST_TYPES: Final = {
     **dict.fromkeys(("integer", "int", "bigint", "long"), "integer"),
@@ -25,6 +25,8 @@ CAST_TYPES: Final = {
 
 DECIMAL_TEXT: Final = "decimal text"
 TIMESTAMP_TEXT: Final = "timestamp text"
+TO_DECIMAL: Final = "sql decimal"
+"""The name of the call that CAST to a decimal is: of a number, the precision and the scale. Types resolve it."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -87,13 +89,13 @@ def timestamp_cast(ticks: Any, tick_ns: Fraction) -> str:
     return text.rstrip("0") if "." in text else text
 
 
-# name: least and greatest number of arguments, function, whether the result is null if an argument is null
-CASTS: Final[dict[str, tuple[int, int, Callable[..., Any], bool]]] = {
-    "cast integer": (1, 1, _integer, True),
-    "cast float": (1, 1, _float, True),
-    "cast text": (1, 1, _text, True),
-    "cast boolean": (1, 1, _boolean, True),
-    DECIMAL_TEXT: (2, 2, _decimal_text, True),
-    TIMESTAMP_TEXT: (1, 1, timestamp_cast, True),
+# name: function, whether the result is null if an argument is null
+CASTS: Final[dict[str, tuple[Callable[..., Any], bool]]] = {
+    "cast integer": (_integer, True),
+    "cast float": (_float, True),
+    "cast text": (_text, True),
+    "cast boolean": (_boolean, True),
+    DECIMAL_TEXT: (_decimal_text, True),
+    TIMESTAMP_TEXT: (timestamp_cast, True),
 }
 """The calls that CAST is; a query names none of them. A decimal comes with its number of places."""

@@ -11,6 +11,7 @@ from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
+from acep.functions.scalars import SCALARS
 from acep.pattern.sql.clause_tree import FINAL, RUNNING
 
 __all__ = ["RowPatternDialect"]
@@ -23,6 +24,7 @@ _AS_WRITTEN = (
     "WEEK", "WEEK_OF_YEAR", "WEEKOFYEAR", "DAY_OF_YEAR", "DAYOFYEAR", "DAY_OF_WEEK", "DAYOFWEEK", "ISODOW",
     "DAYOFWEEK_ISO", "DAY_OF_MONTH", "DAYOFMONTH", "TO_CHAR", "TO_DATE", "TO_TIMESTAMP", "DATE_FORMAT",
     "DATE_PART", "NOW",
+    *(name for entry in SCALARS.values() for name in entry.sql_names),
 )  # fmt: skip
 
 

@@ -8,29 +8,22 @@ from dataclasses import replace
 from acep.errors import slip
 from acep.functions.aggregates import AGGREGATES, names_in_queries, synonyms_in_queries
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import CASE, FUNCTIONS
+from acep.pattern.evaluation import CASE
 from acep.pattern.list_parts import CONTAINS, contains_name
 from acep.pattern.scalars.casts import CAST_TYPES
 from acep.pattern.spelling import expression_text
-from acep.pattern.text.lalr_parser import Tree
+from acep.pattern.text.lalr_parser import Token, Tree
 from acep.pattern.text.literals import LITERALS
 from acep.pattern.text.parameters import constant, list_of_parameter
 from acep.pattern.text.references import aggregate, previous, scalar
 from acep.pattern.text.syntax import Branch, Leaf, branches, fail, quote, span, tokens
 from acep.pattern.text.user_calls import OwnCall, check_own
 from acep.pattern.tree import Strategy
-from acep.pattern.walk import leaves_of
-from acep.regular_expressions import REGEXP_LIKE, check_pattern
 
-__all__ = ["FUNCTION_NAMES", "conjuncts", "expression"]
+__all__ = ["conjuncts", "expression", "function_names"]
 
 _SCALAR = {name: entry.scalar for name, entry in AGGREGATES.items() if entry.scalar}
-_ALIASES = {
-    **synonyms_in_queries(),
-    "pow": "power",
-    "ceiling": "ceil",
-    "substr": "substring",
-}
+_ALIASES = synonyms_in_queries()
 _ELSEWHERE = {
     "cast": "write CAST(x AS type)",
     "log": "write ln(x) or log10(x)",
@@ -42,12 +35,11 @@ _ELSEWHERE = {
     ),
     "match_number": "number the matches that are given",
     **dict.fromkeys(("startswith", "endswith", "stringcontains", "wildcard"), "write a.x LIKE 'c%', '%c' or '%c%'"),
-    **dict.fromkeys(("cidrmatch", "indexof", "between"), "give a function of your own: parse(text, functions=[f])"),
+    "cidrmatch": "write ip_in(a.ip, '10.0.0.0/8'), and OR between several",
+    **dict.fromkeys(("indexof", "between"), "give a function of your own: parse(text, functions=[f])"),
     **dict.fromkeys(("string", "number"), "write CAST(x AS text), or CAST(x AS float)"),
     **{s.value: "a strategy stands directly after WHERE, and holds for the whole pattern" for s in Strategy},
 }
-FUNCTION_NAMES = (*FUNCTIONS, *names_in_queries(), *_ALIASES, "prev", "cast", CONTAINS)
-"""The names of functions that the language has."""
 _NO_CAST = {
     **dict.fromkeys(("timestamp", "date"), "read the column as one: cast={'t': 'timestamp'}, or --cast t=timestamp"),
     **dict.fromkeys(("decimal", "numeric"), "read the column as one: cast={'x': 'decimal(18,2)'}"),
@@ -59,6 +51,13 @@ _COMPARE = {
     "\N{LESS-THAN OR EQUAL TO}": "<=",
     "\N{GREATER-THAN OR EQUAL TO}": ">=",
 }
+
+
+def function_names() -> tuple[str, ...]:
+    """Return the names of functions that the language has."""
+    from acep.functions.scalars import scalar_names, scalar_synonyms
+
+    return (*scalar_names(), *scalar_synonyms(), *names_in_queries(), *_ALIASES, "prev", "cast", CONTAINS)
 
 
 def conjuncts(branch: Branch) -> tuple[list[ex.Expr], list[Branch]]:
@@ -209,23 +208,29 @@ def _build_call(branch: Branch) -> ex.Expr:
         return aggregate(branch, function, args)
     if function == CONTAINS:
         return _build_contains(branch, args)
-    function = _SCALAR.get(function, function)
-    if function not in FUNCTIONS:
-        names = [*FUNCTIONS, *names_in_queries(), "prev", CONTAINS]
+    return _build_scalar(branch, token, _SCALAR.get(function, function), args)
+
+
+def _build_scalar(branch: Branch, token: Token, function: str, args: Sequence[Branch]) -> ex.Expr:
+    """Return the call of a scalar function, or what it stands for."""
+    from acep.functions.scalars import called_scalar, scalar_names  # loaded where a query calls one
+    from acep.pattern.scalar_calls import check_fixed, scalar_call
+
+    if (entry := called_scalar(function)) is None:
+        names = [*scalar_names(), *names_in_queries(), "prev", CONTAINS]
         hint = _ELSEWHERE.get(function) or slip(function[:60], names) or f"the functions are {', '.join(sorted(names))}"
         raise fail(f"unknown function {quote(token)}", token, hint, code="query_name")
-    low, high, _, _ = FUNCTIONS[function]
+    low, high = entry.counts
     if not low <= len(args) <= high:
         count = str(low) if low == high else f"{low} {'or' if high == low + 1 else 'to'} {high}"
         raise fail(
-            f"`{function}` takes {count} argument{'s' if count != '1' else ''}, not {len(args)}",
+            f"`{entry.name}` takes {count} argument{'s' if count != '1' else ''}, not {len(args)}",
             branch,
             code="query_type",
         )
-    call = ex.Call(function, tuple(expression(a) for a in args), span(branch))
-    if function == REGEXP_LIKE:
-        _check_regexp(call)
-    return call
+    values = tuple(expression(arg) for arg in args)
+    check_fixed(entry, values)
+    return scalar_call(entry, values, span(branch))
 
 
 def _build_contains(branch: Branch, args: Sequence[Branch]) -> ex.Expr:
@@ -246,23 +251,6 @@ def _build_contains(branch: Branch, args: Sequence[Branch]) -> ex.Expr:
             code="query_type",
         )
     return replace(source, name=contains_name(source.name, expression_text(value)), span=span(branch))
-
-
-def _check_regexp(call: ex.Call) -> None:
-    """Raise :class:`QueryError` unless the pattern is a constant, and the text one of a single event."""
-    operand, pattern = call.args
-    if not isinstance(pattern, ex.Literal) or not isinstance(pattern.value, str):
-        hint = "regexp_like(a.path, '^/admin'), or a parameter"
-        raise ex.error_at(f"`{REGEXP_LIKE}` needs a pattern in quotes", pattern, hint, code="query_type")
-    leaves = {replace(leaf, span=None) for leaf in leaves_of(operand)}
-    if len(leaves) != 1 or not all(isinstance(leaf, ex.Attribute) for leaf in leaves):
-        hint = "write a condition for each attribute"
-        raise ex.error_at(f"`{REGEXP_LIKE}` looks at one attribute of one event", operand, hint, code="query_type")
-    if pattern.span is None:
-        check_pattern(pattern.value)
-        return
-    with ex.locate_errors(pattern.span):
-        check_pattern(pattern.value)
 
 
 _BUILD: dict[str, Callable[[Branch], ex.Expr]] = {

@@ -16,7 +16,7 @@ from acep.pattern.expressions import Expr, Span, locate_errors
 from acep.pattern.spelling import value_name
 from acep.pattern.text.parameters import Parameters, fill, window_of_parameter
 from acep.pattern.text.patterns import Places, pattern
-from acep.pattern.text.predicates import FUNCTION_NAMES, conjuncts, expression
+from acep.pattern.text.predicates import conjuncts, expression, function_names
 from acep.pattern.text.references import path
 from acep.pattern.text.syntax import Branch, amounts, branches, fail, name, quote, read, span, tokens
 from acep.pattern.text.user_calls import Functions, fill_functions
@@ -64,7 +64,7 @@ def parse(
     try:
         tree = read("sase", text)
         fill(tree, {} if parameters is None else parameters)
-        fill_functions(tree, functions, FUNCTION_NAMES)
+        fill_functions(tree, functions, function_names)
         query = _query(branches(tree)[0], text, checked_errors(errors), {} if weights is None else weights)
         query = replace(query, surplus=checked_surplus(surplus))
         check_surplus(query)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from acep.errors import QueryError, slip
 from acep.pattern import expressions as ex
@@ -27,9 +27,9 @@ class OwnCall(Tree):
         self.function = function
 
 
-def fill_functions(tree: Branch, functions: object, language_names: Sequence[str]) -> None:
-    """Give each call of one of the user's own functions in a tree the function. ``language_names`` are the functions
-    of the language.
+def fill_functions(tree: Branch, functions: object, names_of_language: Callable[[], Sequence[str]]) -> None:
+    """Give each call of one of the user's own functions in a tree the function. ``names_of_language``
+    gives the functions of the language.
 
     Raises :class:`QueryError` unless ``functions`` is a list of functions with names of their own.
     """
@@ -37,6 +37,7 @@ def fill_functions(tree: Branch, functions: object, language_names: Sequence[str
     if isinstance(functions, str) or not isinstance(functions, Sequence):
         raise QueryError(f"functions={functions!r} is no list of functions", hint=hint)
     by_name: dict[str, Function] = {}
+    language_names = names_of_language() if functions else ()
     for function in functions:
         if not isinstance(function, Function):
             raise QueryError(f"functions: {function!r} is no function of queries", hint=hint)

@@ -10,19 +10,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from acep.functions.lookup import find_scalar, is_time_part
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import CASE, EXACT, FUNCTIONS, TIME_PARTS, in_ticks
+from acep.pattern.evaluation import CASE, EXACT, in_ticks
 from acep.pattern.scalars.casts import CASTS, TIMESTAMP_TEXT
 from acep.plan.decimals import EXCHANGED
 from acep.plan.lower.bytecode_values import INTEGERS, Constant, Mixed, Operand, Single, Values, Vector, constant
 from acep.plan.lower.bytecode_words import READS, CannotLower, Op, bits_of
 from acep.plan.schema import Kind
 
+if TYPE_CHECKING:
+    from acep.functions.scalar_function import ScalarFunction
+
 __all__ = ["BlockProgram", "CannotLower", "lower_expression", "program_lines"]
 
-_OF_FLOATS: Final = {"sqrt": Op.SQRT, "exp": Op.EXP, "ln": Op.LN, "log10": Op.LOG10, "power": Op.POWER}
 _OF_PLACES: Final = (Op.ORDER_I, Op.ORDER_M, Op.QUOTIENT, Op.FLOOR_I, Op.CEIL_I)
 _MOST_TICK: Final = 2**62
 
@@ -188,12 +191,14 @@ class _ExpressionLowering:
         if call.name in EXACT and call.name not in CASTS:
             return self._exact(call)
         args = [self.lower(arg) for arg in call.args]
-        if call.name in (*TIME_PARTS, TIMESTAMP_TEXT):
+        if call.name == TIMESTAMP_TEXT or is_time_part(call.name):
             in_ticks(0, self.tick_ns, ex.Timestamp(0, call.span))
-        if call.name in ("least", "greatest"):
-            return reduce(lambda x, y: self.values.extreme(call.name, x, y), args)
-        if call.name == "coalesce":
-            return reduce(self.values.coalesce, args)
+        entry = find_scalar(call.name)
+        match entry.operations.get("pair") if entry is not None else None:
+            case "COALESCE":
+                return reduce(self.values.coalesce, args)
+            case "MIN" | "MAX" as extreme:
+                return reduce(lambda x, y: self.values.extreme(extreme, x, y), args)
         return self.values.spread(lambda *singles: self._strict(call.name, singles), *args)
 
     def _exact(self, call: ex.Call) -> Operand:
@@ -225,40 +230,45 @@ class _ExpressionLowering:
         if any(isinstance(x, Constant) and x.value is None for x in args):
             return constant(None)
         literals = tuple(ex.Literal(x.value) for x in args if isinstance(x, Constant))
+        entry = find_scalar(name)
         if name == "round" and any(x.kind is not Kind.INT for x in args[1:]):
             raise CannotLower("round to a number of digits that is no integer")
         if len(literals) == len(args):
             return self.values.fold(ex.Call(name, literals))
-        if name not in (*_OF_FLOATS, *TIME_PARTS, "abs", "sign", "floor", "ceil", "round"):
-            assert name in FUNCTIONS or name in CASTS or name.startswith("sql ")
-            raise CannotLower(f"{name} looks into texts")
+        if entry is None or not entry.operations:
+            assert entry is not None or name in CASTS
+            raise CannotLower(f"{name} looks into texts" if _is_of_texts(entry) else f"{name} has no operation")
         for x in args:
             self._number(x, name)
-        if name in TIME_PARTS:
-            return self._part(name, args[0])
-        if name in _OF_FLOATS:
-            floats = [self.values.as_float(x) for x in args]
-            if any(x.kind is Kind.NULL for x in floats):
+        return self._number_call(entry, args)
+
+    def _number_call(self, entry: ScalarFunction, args: tuple[Single, ...]) -> Single:
+        """Lower a function of numbers or times by its operation for integers, or else for floats."""
+        is_integer = args[0].kind in INTEGERS and "integer" in entry.operations
+        if entry.part is not None:
+            return self._part(entry.part, entry.name, args[0])
+        if "integer" not in entry.operations:
+            args = tuple(self.values.as_float(x) for x in args)
+            if any(x.kind is Kind.NULL for x in args):
                 return constant(None)
-            return self.values.give(Kind.FLOAT, _OF_FLOATS[name], *floats)
-        is_integer = args[0].kind in INTEGERS
-        if name in ("floor", "ceil"):
-            return args[0] if is_integer else self.values.give(Kind.INT, Op[name.upper()], *args)
-        if name == "round" and len(args) == 1:
+        operation = entry.operations["integer" if is_integer else "float"]
+        if entry.filling is not None and len(args) < len(entry.takes):
             if is_integer:
                 return args[0]
-            args = (args[0], constant(0))
-        kind = Kind.INT if is_integer or name == "sign" else Kind.FLOAT
-        return self.values.give(kind, Op[f"{name.upper()}_{'I' if is_integer else 'F'}"], *args)
+            args = (*args, constant(entry.filling))
+        if not operation:
+            return args[0]
+        is_whole = entry.gives == "integer" or (entry.gives == "argument" and is_integer)
+        return self.values.give(Kind.INT if is_whole else Kind.FLOAT, Op[operation], *args)
 
-    def _part(self, name: str, moment: Single) -> Single:
+    def _part(self, number: int, name: str, moment: Single) -> Single:
         if moment.kind not in INTEGERS:
             raise CannotLower(f"{name} of a {moment.kind.value}")
         assert self.tick_ns is not None
         us = Fraction(self.tick_ns) / 1000
         if max(us.numerator, us.denominator) >= _MOST_TICK:
             raise CannotLower("a tick of a length beyond 64 bits")
-        immediates = (TIME_PARTS.index(name), us.numerator, us.denominator)
+        immediates = (number, us.numerator, us.denominator)
         return self.values.give(Kind.INT, Op.PART, moment, immediates=immediates)
 
     def _lower_in(self, x: Operand, parts: list[Operand]) -> Single:
@@ -288,6 +298,10 @@ class _ExpressionLowering:
         return self.values.give(
             Kind.BOOL, Op.IN_F if x.kind is Kind.FLOAT else Op.IN_I, x, immediates=(len(members), *members)
         )
+
+
+def _is_of_texts(entry: ScalarFunction | None) -> bool:
+    return entry is None or entry.takes[0] == "text"
 
 
 def _integer_has(number: float) -> bool:

@@ -287,16 +287,18 @@ class Values:
             return NULL
         return self.give(Kind.FLOAT, Op[f"{_ARITHMETIC[op]}_F"], x, y)
 
-    def extreme(self, name: str, x: Operand, y: Operand) -> Operand:
-        """Return the least or greatest of two values: the other one if one is null, the first if they are equal."""
+    def extreme(self, extreme: str, x: Operand, y: Operand) -> Operand:
+        """Return the least (MIN) or greatest (MAX) of two values.
+
+        It is the other one if one is null, and the first if they are equal."""
         if is_null(x) or is_null(y):
             return y if is_null(x) else x
         if isinstance(x, Mixed) or isinstance(y, Mixed) or (x.kind is Kind.FLOAT) != (y.kind is Kind.FLOAT):
-            better = self.compare("<" if name == "least" else ">", y, x)
+            better = self.compare("<" if extreme == "MIN" else ">", y, x)
             take = self.any_of(self.missing(x), self.all_of(self.negate(self.missing(y)), better))
             return self.choose(take, y, x)
         suffix = {Kind.FLOAT: "F", Kind.STRING: "S"}.get(x.kind, "I")
-        return self._same_kind(Op[f"{'MIN' if name == 'least' else 'MAX'}_{suffix}"], x, y)
+        return self._same_kind(Op[f"{extreme}_{suffix}"], x, y)
 
     def coalesce(self, x: Operand, y: Operand) -> Operand:
         """Return x, or y where x is null."""

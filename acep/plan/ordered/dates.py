@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from acep.functions.lookup import is_choice
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
 from acep.pattern.times import UNITS
@@ -24,7 +25,7 @@ def gives_date(expr: ex.Expr, is_column: Callable[[ex.Expr], bool]) -> bool:
             return gives_date(moment, is_column) and UNITS.get(str(unit), DAY) >= DAY
         case ex.Call(name="sql add_months" | "sql trunc", args=(moment, *_)):
             return gives_date(moment, is_column)
-        case ex.Call(name="coalesce" | "least" | "greatest", args=args):
+        case ex.Call(name=name, args=args) if is_choice(name):
             return _are_dates(args, is_column)
         case ex.Call(name=name, args=args) if name == CASE:
             return _are_dates((*args[1::2], args[-1]), is_column)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
 from acep.pattern.expressions import Span
-from acep.pattern.scalars.text_functions import TO_DECIMAL
+from acep.pattern.scalars.casts import TO_DECIMAL
 from acep.plan.decimals import MOST_SCALE
 from acep.plan.ordered.sql_times import moment_of
 

@@ -11,9 +11,12 @@ from fractions import Fraction
 from typing import Any
 
 from acep.errors import QueryError
+from acep.functions.scalar_function import ScalarFunction
+from acep.functions.scalars import SCALARS, called_scalar
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import CASE, FUNCTIONS
+from acep.pattern.evaluation import CASE
 from acep.pattern.expressions import Span, error_at
+from acep.pattern.scalar_calls import check_fixed, scalar_call
 from acep.pattern.sql.clause_tree import SqlExpression
 from acep.pattern.sql.scanner import exact_number
 from acep.pattern.times import UNITS
@@ -35,22 +38,8 @@ MOST_NODES = 5_000
 _COMPARISONS = {"EQ": "=", "NEQ": "!=", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<="}
 _ARITHMETIC = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%"}
 _JOINS = {"And": "and", "Or": "or"}
-# sqlglot's names of functions of one argument, and ours.
-_OF_ONE = {
-    "Abs": "abs", "Sqrt": "sqrt", "Floor": "floor", "Ceil": "ceil", "Exp": "exp", "Ln": "ln", "Sign": "sign",
-    "Lower": "lower", "Upper": "upper", "Length": "length", "Year": "year", "Month": "month",
-    "Day": "day", "DayOfMonth": "day", "Hour": "hour", "Minute": "minute", "Second": "second",
-}  # fmt: skip
-# sqlglot's names of functions of texts, ours, and the parts that are their arguments.
-_OF_TEXTS = {
-    "Contains": ("sql contains", ("this", "expression")), "EndsWith": ("sql ends_with", ("this", "expression")),
-    "Left": ("sql left", ("this", "expression")), "Right": ("sql right", ("this", "expression")),
-    "Repeat": ("sql repeat", ("this", "times")), "Replace": ("sql replace", ("this", "expression", "replacement")),
-    "Reverse": ("sql reverse", ("this",)), "StartsWith": ("sql starts_with", ("this", "expression")),
-    "StrPosition": ("sql strpos", ("this", "substr")), "Ascii": ("sql ascii", ("this",)),
-    "SplitPart": ("sql split_part", ("this", "delimiter", "part_index")),
-    "Translate": ("sql translate", ("this", "from_", "to")),
-}  # fmt: skip
+# sqlglot's names of scalar functions, with our entries.
+_SCALAR_NODES = {node: entry for entry in SCALARS.values() for node in entry.nodes}
 _NODES = {**TEXT_NODES, **NUMBER_NODES, **CAST_NODES, **CHOICE_NODES}
 _COLUMN_HINT = "compute it before, as a column: FROM (SELECT *, f(x) AS y FROM t) MATCH_RECOGNIZE (...)"
 # Parts of sqlglot's nodes that say nothing about the meaning.
@@ -101,13 +90,8 @@ class SqlConverter:
             left, right = self.parts(node, "this", "expression")
             sign = _COMPARISONS.get(kind) or _ARITHMETIC[kind]
             return self._days_added(sign, self.convert(left), self.convert(right), span)
-        if kind in _OF_ONE:
-            (argument,) = self.parts(node, "this")
-            return ex.Call(_OF_ONE[kind], (self.convert(argument),), span)
-        if kind in _OF_TEXTS:
-            name, parts = _OF_TEXTS[kind]
-            arguments = [part for part in self.parts(node, *parts) if part is not None]
-            return ex.Call(name, tuple(self.convert(argument) for argument in arguments), span)
+        if (entry := _SCALAR_NODES.get(kind)) is not None:
+            return self._call(entry, self._arguments(node, entry.nodes[kind]), span)
         if (convert := _NODES.get(kind)) is not None:
             return convert(self, node, span)
         method = getattr(self, f"_convert_{kind.lower()}", None)
@@ -119,6 +103,22 @@ class SqlConverter:
             raise self.refuse(node, f"`{name}`")
         converted: ex.Expr = method(node, span)
         return converted
+
+    def _arguments(self, node: Any, names: tuple[str, ...]) -> list[Any]:
+        """Return the parts of a node that are the arguments of a function; ``*`` stands before the name of several."""
+        arguments: list[Any] = []
+        for name, part in zip(names, self.parts(node, *(name.lstrip("*") for name in names)), strict=True):
+            arguments += (part or ()) if name.startswith("*") else [part] if part is not None else []
+        return arguments
+
+    def _call(self, entry: ScalarFunction, arguments: list[Any], span: Span) -> ex.Expr:
+        """Return the call of a scalar function; what is written as a constant of it is checked."""
+        args = tuple(self.convert(argument) for argument in arguments)
+        low, high = entry.counts
+        if low <= len(args) <= high:  # else types say so
+            check_fixed(entry, args, is_sql=True)
+            return scalar_call(entry, args, span)
+        return ex.Call(entry.name, args, span)
 
     def _operands(self, node: Any) -> list[ex.Expr]:
         """Return the converted operands of conditions that the same word joins, however many they are."""
@@ -228,19 +228,6 @@ class SqlConverter:
             raise self.refuse(node, "this IN", "a list of values, as in x IN (1, 2)")
         return ex.In(self.convert(operand), tuple(self.convert(value) for value in values), False, span)
 
-    def _convert_coalesce(self, node: Any, span: Span) -> ex.Expr:
-        return self._call_of_several(node, "coalesce", span)
-
-    def _convert_least(self, node: Any, span: Span) -> ex.Expr:
-        return self._call_of_several(node, "least", span)
-
-    def _convert_greatest(self, node: Any, span: Span) -> ex.Expr:
-        return self._call_of_several(node, "greatest", span)
-
-    def _call_of_several(self, node: Any, name: str, span: Span) -> ex.Expr:
-        first, following = self.parts(node, "this", "expressions")
-        return ex.Call(name, tuple(self.convert(part) for part in (first, *(following or ()))), span)
-
     def _convert_extract(self, node: Any, span: Span) -> ex.Expr:
         part, moment = self.parts(node, "this", "expression")
         return extract_part(self, node, str(part.this).lower(), moment, span)
@@ -252,9 +239,9 @@ class SqlConverter:
             return ex.Call(CASE, tuple(self.convert(argument) for argument in arguments), span)
         if called in TIME_FUNCTIONS:
             return TIME_FUNCTIONS[called](self, node, list(arguments or ()), span)
-        if called not in FUNCTIONS:
+        if (entry := called_scalar(called)) is None:
             raise self.refuse(node, f"the function `{str(name)[:40]}`")
-        return ex.Call(called, tuple(self.convert(argument) for argument in arguments or ()), span)
+        return self._call(entry, list(arguments or ()), span)
 
 
 def _days(number: ex.Expr) -> ex.Expr:

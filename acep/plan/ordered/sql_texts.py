@@ -59,11 +59,6 @@ def _as_text(converter: SqlConverter, node: Any) -> ex.Expr:
     return value if is_text else ex.Call("sql text", (value,), value.span)
 
 
-def _convert_substring(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
-    parts = [part for part in converter.parts(node, "this", "start", "length") if part is not None]
-    return ex.Call("substring", tuple(converter.convert(part) for part in parts), span)
-
-
 def _convert_trim(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     text, side, signs = converter.parts(node, "this", "position", "expression")
     names = {"LEADING": "sql ltrim", "TRAILING": "sql rtrim", None: "sql trim", "BOTH": "sql trim"}
@@ -99,11 +94,6 @@ def _convert_concatws(converter: SqlConverter, node: Any, span: Span) -> ex.Expr
     return ex.Call("substring", (ex.Call("concat", tuple(parts), span), size), span)
 
 
-def _convert_regexplike(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
-    parts = converter.parts(node, "this", "expression")
-    return ex.Call("regexp_like", tuple(converter.convert(part) for part in parts), span)
-
-
 def _convert_chr(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     """Convert CHR of a constant: engines differ above 255."""
     (codes,) = converter.parts(node, "expressions")
@@ -120,10 +110,8 @@ TEXT_NODES: dict[str, Callable[[SqlConverter, Any, Span], ex.Expr]] = {
     "Escape": _convert_escape,
     "Concat": _convert_concat,
     "DPipe": _convert_dpipe,
-    "Substring": _convert_substring,
     "Trim": _convert_trim,
     "Pad": _convert_pad,
     "ConcatWs": _convert_concatws,
-    "RegexpLike": _convert_regexplike,
 }
 """The conversions of sqlglot's nodes, by their names."""

@@ -8,9 +8,9 @@ from datetime import datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from acep.functions.time_templates import check_template, read_time
 from acep.pattern import expressions as ex
 from acep.pattern.expressions import Span, error_at
-from acep.pattern.scalars.time_templates import check_template, read_time
 from acep.pattern.sql.scanner import exact_number
 from acep.pattern.times import UNITS, ns_of
 
