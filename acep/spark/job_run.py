@@ -16,7 +16,7 @@ from acep.spark.fields import key_column, quote_name, with_fields
 from acep.spark.file_state_worker import StatePlace, step_in_files
 from acep.spark.job import SentJob
 from acep.spark.needed_filter import filter_column
-from acep.spark.query_start import PLAN_NODE
+from acep.spark.query_start import STEP_IN_FILES
 from acep.spark.spark_state_worker import NOW, VERSION, add_buckets, match_partition
 from acep.spark.times import end_column, latest_tick, ticks_of_row
 from acep.streaming.job import EXACT, Pass, columns_read
@@ -311,4 +311,4 @@ def process_in_files(
         all_partitions = sf.explode(sf.array(*map(sf.lit, range(place.partitions))))
         rows = with_versions(rows, newer, {BUCKET: all_partitions})
     rows = spread(rows, place.partitions, sf.pmod(number, sf.lit(place.partitions)))
-    return rows.mapInArrow(plan_function(PLAN_NODE, step_in_files, job, place), with_metrics_column(result))
+    return rows.mapInArrow(plan_function(STEP_IN_FILES, step_in_files, job, place), with_metrics_column(result))

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FOLDER",
-    "PLAN_NODE",
+    "STEP_IN_FILES",
+    "STEP_IN_SPARK",
     "Checkpoint",
     "can_announce",
     "checkpoint_of_task",
@@ -34,8 +35,8 @@ __all__ = [
 FOLDER = "acep"
 """The folder in a checkpoint in which acep keeps state."""
 PROPERTY = "acep.checkpoint"
-PLAN_NODE = "acep_match_with_state_in_files"
-"""The name of a step of acep whose state is in files, in plans of Spark."""
+STEP_IN_FILES, STEP_IN_SPARK = (f"acep_match_with_state_in_{place}" for place in ("files", "spark"))
+"""The names of a step of acep in plans of Spark."""
 _ENDING = ("AvailableNow", "OneTime")  # triggers under which a run ends by itself
 _ANNOUNCING: set[str] = set()  # sessions of the JVM that have a listener
 
@@ -119,7 +120,8 @@ def _make_listener(spark: SparkSession) -> StreamingQueryListener:
             execution = query._jsq.streamingQuery()
             ends = execution.trigger().getClass().getSimpleName().startswith(_ENDING)
             begin_run(str(event.runId), str(event.name or event.id), ends_by_itself=ends)
-            if PLAN_NODE not in execution.analyzedPlan().toString():
+            plan = execution.analyzedPlan().toString()
+            if STEP_IN_FILES not in plan and STEP_IN_SPARK not in plan:
                 return
             checkpoint = _checkpoint_at(execution.resolvedCheckpointRoot())
             spark.sparkContext.setLocalProperty(PROPERTY, json.dumps(asdict(checkpoint)))

@@ -24,7 +24,7 @@ from acep.spark.job_run import (
     with_versions,
 )
 from acep.spark.newest_time import announce_newest, with_announcements
-from acep.spark.query_start import can_announce, prepare_queries
+from acep.spark.query_start import STEP_IN_SPARK, can_announce, prepare_queries
 from acep.spark.spark_state_worker import STEPPED, pack, packed_schema, step, unpack
 from acep.spark.state_choice import StateChoice
 from acep.spark.times import DELAY_KEY, end_column, event_time, latest_tick, ticks_of_row
@@ -69,6 +69,8 @@ def run_stream(
             code="option_invalid",
         )
     _refuse_second_state(frame)
+    if can_announce(frame.sparkSession):
+        prepare_queries(frame.sparkSession)
     frame = with_fields(frame, job.columns)
     delay_ms = watermark_delay(frame, job, watermark)
     rows = frame if watermark is None else _with_watermark(frame, job, delay_ms)
@@ -87,7 +89,7 @@ def run_stream(
         plan_function("acep_pack", pack, job, announces=watermark is not None), StructType(packed_fields)
     )
     stepped = packed.groupBy("bucket").applyInPandasWithState(
-        plan_function("acep_match_with_state_in_spark", step, job, delay_ms),
+        plan_function(STEP_IN_SPARK, step, job, delay_ms),
         spark_schema(STEPPED),
         "state binary",
         "append",

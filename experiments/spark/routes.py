@@ -107,9 +107,14 @@ def _sort(rows: DataFrame, context: Setting) -> DataFrame:
     return _identity(_shuffle(rows, context).sortWithinPartitions("ts"))
 
 
-def _match_with(query: str, **options: Any) -> Callable[[DataFrame, Setting], DataFrame]:
+def _match_with(query: str, state: str | None = None) -> Callable[[DataFrame, Setting], DataFrame]:
+    """Match with the state in the folder of the run (``"folder"``), in Spark's own store (``"spark"``), or where acep
+    puts it."""
+
     def build(rows: DataFrame, context: Setting) -> DataFrame:
-        arguments: dict[str, Any] = {name: getattr(context, value) for name, value in options.items()}
+        arguments: dict[str, Any] = {}
+        if state is not None:
+            arguments["state"] = context.folder if state == "folder" else state
         if context.buckets is not None:
             arguments["buckets"] = context.buckets
         if rows.isStreaming:
@@ -146,17 +151,19 @@ LISTED = (
     Route(YARDSTICK, "shuffle by key, then `mapInArrow` identity", _carry, against=YARDSTICK, plain=True),
     Route(f"{YARDSTICK}-unbounded", f"the yardstick, {UNBOUND}", _carry, against=YARDSTICK),
     *(
-        Route(f"store-{name}", "acep, state in Spark's state store", _match_with(name), query=name, against=YARDSTICK)
-        for name in QUERIES
-    ),
-    *(
         Route(
-            f"state-{name}",
-            "acep, state in files of a folder (`state=`)",
-            _match_with(name, state="folder"),
+            f"{place}-{name}",
+            f"acep, {about}",
+            _match_with(name, state),
             query=name,
             against=YARDSTICK,
+            plain=True,
             keywords=frozenset({"state"}),
+        )
+        for place, state, about in (
+            ("default", None, "as it comes: state in the checkpoint"),
+            ("state", "folder", "state in files of a folder (`state=`)"),
+            ("store", "spark", 'state in Spark\'s own store (`state="spark"`)'),
         )
         for name in QUERIES
     ),

@@ -164,7 +164,7 @@ def test_the_page_is_made_from_its_csv(tmp_path: Path) -> None:
         "Not measured: state-seq: no keyword.",
         "| store-seq | 1,000 | 10,000 | 7 | 2 MB |",
         "| batch-rise | acep over a DataFrame | 9,000 | 1.25 (one run) | 22.5 k | 0.40 | 1 |",
-        "| store-seq | acep, state in Spark's state store | 0.50 (0.",
+        '| store-seq | acep, state in Spark\'s own store (`state="spark"`) | 0.50 (0.',
         "| yardstick | shuffle by key, then `mapInArrow` identity | 1 |",
         "| store-seq | 1,000 | 114 | 57 | 0 | 7 | 0 | 6 |",
     ):

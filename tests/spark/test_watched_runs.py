@@ -76,7 +76,7 @@ def test_listeners_have_the_counts_of_the_run(spark: Any, route: str) -> None:
     assert second.run.null_keys == late["k"].null_count
 
 
-@pytest.mark.parametrize("route", ["files", "for_each_batch"])
+@pytest.mark.parametrize("route", ["files", "spark", "for_each_batch"])
 def test_a_run_that_leaves_events_held_says_so_once(spark: Any, route: str) -> None:
     table = events_table(120, seed=6)
     folder = Folder(spark, table, 60, end=False)
