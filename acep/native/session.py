@@ -23,9 +23,10 @@ from acep.native.encoding import Encoder
 from acep.native.lanes import Lanes
 from acep.native.session_budget import SessionBudget
 from acep.native.slices import Slices
-from acep.plan.choice import BY_POINTS, WINDOWS, base_engine
+from acep.plan.choice import BY_POINTS, WINDOWS, base_engine, tables_for
 from acep.plan.compile import Plan
-from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
+from acep.plan.lower.stream_tables import StreamTables
+from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, TableLowering
 from acep.plan.prefilter import necessary, reason_against
 from acep.shedding.controller import SheddingController
 from acep.shedding.partition_sampler import PartitionSampler
@@ -84,6 +85,8 @@ class NativeSession:
     (:class:`acep.native.lanes.Lanes`). ``sliced``: the only batch is a table, and each thread runs a slice of it
     (:class:`acep.native.slices.Slices`).
 
+    ``lowered``: the tables of the plans; if they are not given, the plans are lowered.
+
     Raises :class:`NotNativeError` where the core cannot run one of the plans.
     """
 
@@ -96,6 +99,7 @@ class NativeSession:
         memory: int | None = None,
         recoveries: Mapping[int, Recovery] | None = None,
         *,
+        lowered: StreamTables | None = None,
         revisable: bool = False,
         lanes: int = 1,
         threads: int = 1,
@@ -103,12 +107,15 @@ class NativeSession:
     ) -> None:
         assert lanes == 1 or not (efforts or revisable)
         self.plans = tuple(plans)
+        if lowered is None:
+            lowered = StreamTables()
+            for plan, engine in zip(plans, engines, strict=True):
+                lowered = tables_for(engine, lowered.add(plan))
+        tables = lowered.plans
         self._codes = codes = Codes()
-        self._shared = shared = SharedTables()
-        tables = [
-            lower(plan, shared, codes.constant, dominance=base_engine(engine) in BY_POINTS)
-            for plan, engine in zip(plans, engines, strict=True)
-        ]
+        text_codes = [codes.constant(text) for text in lowered.texts]
+        assert text_codes == [*range(len(text_codes))]
+        self._shared = shared = lowered.shared.copy()
         self._registers = [table.registers for table in tables]
         programs, classes = self._programs_and_classes(shared, [], [])
         keys = [(list(columns), positions) for columns, positions in shared.keys.items()]
@@ -238,7 +245,7 @@ class NativeSession:
         """Return the tables of a plan in place of another one, and the shared tables that go with them."""
         shared = self._shared.copy()
         try:
-            return shared, lower(plan, shared, self._codes.constant)
+            return shared, TableLowering(plan, shared, self._codes.constant).tables()
         except NotNativeError as why:
             raise EngineError(
                 f"the native core cannot run this version: {why}", hint='engine="reference" runs every query'

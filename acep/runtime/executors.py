@@ -20,17 +20,20 @@ from acep.pattern.tree import Output
 from acep.plan.choice import (
     BY_POINTS,
     COUNTED,
+    TALLIED,
     UNITS,
     WINDOWS,
     EngineChoice,
     base_engine,
     decides_at_once,
+    tables_for,
     waits_from,
     with_allowance,
     with_partial_matches,
 )
 from acep.plan.compile import Plan
 from acep.plan.lanes import MOST_LANES, most_lanes, why_no_slices
+from acep.plan.lower.stream_tables import StreamTables
 from acep.reference.runtime import ReferenceRuntime
 from acep.reference.state import dump_runtime, load_runtime
 from acep.runtime.finer_partitions import FinerExecutor, join_matches, plain_record, record_of
@@ -45,10 +48,7 @@ if TYPE_CHECKING:
     from acep.native.session import NativeSession
     from acep.shedding.search_sampler import SearchSampler
 
-__all__ = ["TALLIED", "AnyExecutor", "NativeExecutors", "bounded_engine", "matches_of"]
-
-TALLIED = "tallied"
-"""An output of a stream: the match points, with the work that the matches take, which the native core does not make."""
+__all__ = ["AnyExecutor", "NativeExecutors", "bounded_engine", "matches_of"]
 
 
 class Executor(Protocol):
@@ -127,6 +127,7 @@ class NativeExecutors:
         self.output = output
         self.plans: list[Plan] = []
         self.engines: list[str] = []
+        self.lowered = StreamTables()  # those of the plans
         self.session: NativeSession | None = None
         self.inner: set[int] = set()  # plans whose matches are events of another plan
         self.uncounted: set[int] = set()  # plans whose matches are made though they may only be counted
@@ -148,7 +149,7 @@ class NativeExecutors:
         else:
             # Match windows hold events back, by ids that rise in the order of the stream.
             executor = self._native_executor(
-                running_plan, choice.base if self.revisable else choice.engine, inner=inner
+                running_plan, choice, choice.base if self.revisable else choice.engine, inner=inner
             )
         if running_plan is plan:
             return executor
@@ -217,13 +218,12 @@ class NativeExecutors:
         return plan.finer
 
     def _choose_engine(self, plan: Plan, output: str) -> EngineChoice:
-        """Return the engine that runs a plan."""
-        if output != TALLIED:
-            return choose_engine(plan, self.engine, output)
-        choice = choose_engine(plan, self.engine)
-        return choose_engine(plan, self.engine, "points") if choice.base == "merged" else choice  # the same work
+        """Return the engine that runs a plan, with its tables after those of the native plans so far."""
+        return choose_engine(plan, self.engine, output, self.lowered)
 
-    def _native_executor(self, plan: Plan, engine: str, *, inner: bool) -> NativeExecutor:
+    def _native_executor(self, plan: Plan, choice: EngineChoice, engine: str, *, inner: bool) -> NativeExecutor:
+        assert choice.lowered is not None
+        self.lowered = tables_for(engine, choice.lowered)
         number = len(self.plans)
         self.plans.append(plan)
         self.engines.append(engine)
@@ -253,7 +253,7 @@ class NativeExecutors:
             self.efforts[number] = limits.effort(number, plan)
         if recovery is not None:
             self.recoveries[number] = recovery
-        return self._native_executor(plan, engine, inner=inner)
+        return self._native_executor(plan, choice, engine, inner=inner)
 
     def start(self) -> None:
         """Start the session, once all plans are known."""
@@ -272,6 +272,7 @@ class NativeExecutors:
                 pace,
                 memory,
                 self.recoveries,
+                lowered=self.lowered,
                 revisable=self.revisable,
                 lanes=lanes,
                 threads=self.threads,
