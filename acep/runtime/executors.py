@@ -37,7 +37,7 @@ from acep.plan.lower.stream_tables import StreamTables
 from acep.reference.runtime import ReferenceRuntime
 from acep.reference.state import dump_runtime, load_runtime
 from acep.runtime.finer_partitions import FinerExecutor, join_matches, plain_record, record_of
-from acep.runtime.steps import EventReader, EventsCame, EventsRevised, Step, StreamEnded, TimePassed
+from acep.runtime.steps import EventReader, EventsCame, EventsRevised, StreamEnded, StreamStep, TimePassed
 from acep.shedding.controller import SheddingController
 from acep.shedding.limits import Limits
 from acep.shedding.partition_sampler import PartitionSampler
@@ -282,19 +282,19 @@ class NativeExecutors:
                 if self.tallies(number):
                     self.session.tally(number, self.tally)
 
-    def push(self, batch: Batch) -> Step:
+    def push(self, batch: Batch) -> StreamStep:
         """Push events in stream order to the session, and return this step."""
         return EventsCame(() if self.session is None else self.session.push(batch), batch)
 
-    def advance(self, clock: int) -> Step:
+    def advance(self, clock: int) -> StreamStep:
         """Advance the time of the session, and return this step."""
         return TimePassed(() if self.session is None else self.session.advance(clock), clock)
 
-    def finish(self) -> Step:
+    def finish(self) -> StreamStep:
         """End the stream of the session, and return this step."""
         return StreamEnded(() if self.session is None else self.session.finish())
 
-    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int, n_fresh: int) -> Step:
+    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int, n_fresh: int) -> StreamStep:
         """Push events to the session that may be older than others were, and return this step."""
         native = () if self.session is None else self.session.revise(removed, batch, n_rematched, n_fresh)
         return EventsRevised(native, removed, batch, n_rematched)
@@ -390,7 +390,7 @@ class NativeExecutor:
         before, self.n_given = self.n_given, self.session.total(self.number)
         return self.n_given - before
 
-    def matches(self, step: Step) -> Sequence[Found]:
+    def matches(self, step: StreamStep) -> Sequence[Found]:
         if self.engine in BY_POINTS:
             return []  # take_counted() returns match points
         matches, chain = step.native[self.number], self.natives.chains.get(self.number)
@@ -518,7 +518,7 @@ class ComposedExecutor(RuntimeExecutor):
     pending: list[tuple[int, Found]] = field(default_factory=list)
     n_given: int = 0
 
-    def matches(self, step: Step) -> list[Found]:
+    def matches(self, step: StreamStep) -> list[Found]:
         self.pending += [(i, match) for i, executor in enumerate(self.inner) for match in matches_of(executor, step)]
         if not isinstance(step, StreamEnded):
             return self._match_certain()
@@ -579,7 +579,7 @@ class ComposedExecutor(RuntimeExecutor):
 AnyExecutor: TypeAlias = NativeExecutor | FinerExecutor | ComposedExecutor | ReadingExecutor
 
 
-def matches_of(executor: AnyExecutor, step: Step) -> Sequence[Found]:
+def matches_of(executor: AnyExecutor, step: StreamStep) -> Sequence[Found]:
     """Return the matches of a plan that a step makes certain."""
     if isinstance(executor, NativeExecutor | FinerExecutor | ComposedExecutor):
         return executor.matches(step)

@@ -24,7 +24,7 @@ from acep.plan.choice import decides_at_once
 from acep.plan.compile import Plan
 from acep.reference.single_events import SingleEvents, matches_one_event
 from acep.reference.state import dump_runtime, load_runtime
-from acep.runtime.steps import EventsCame, Step, StreamEnded, TimePassed
+from acep.runtime.steps import EventsCame, StreamEnded, StreamStep, TimePassed
 from acep.storage.plain_data import from_json, to_plain
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ RECORD = 8
 class InnerExecutor(Protocol):
     """The executor of the finer plan, on the native core."""
 
-    def matches(self, step: Step) -> Sequence[Found]: ...
+    def matches(self, step: StreamStep) -> Sequence[Found]: ...
     def take_counted(self) -> Counted | int | None: ...
     @property
     def counts_only(self) -> bool: ...
@@ -77,7 +77,7 @@ class FinerExecutor:
         alone."""
         return not self.waits and self.singles is None
 
-    def matches(self, step: Step) -> Sequence[Found]:
+    def matches(self, step: StreamStep) -> Sequence[Found]:
         """Return the matches that a step makes certain; a stream that is revised runs no finer plan."""
         match step:
             case EventsCame(batch=batch):
@@ -97,7 +97,7 @@ class FinerExecutor:
             return []
         return self.release_matches([*matches, *singles] if singles else matches)
 
-    def _matches_of_one_event(self, singles: SingleEvents, step: Step) -> list[Found]:
+    def _matches_of_one_event(self, singles: SingleEvents, step: StreamStep) -> list[Found]:
         """Return the matches of one event whose value is null that a step makes certain."""
         match step:
             case EventsCame(batch=batch):

@@ -13,7 +13,7 @@ from typing import Protocol
 from acep.events.batch import Batch
 from acep.matches.records import Found
 
-__all__ = ["EventReader", "EventsCame", "EventsRevised", "Step", "StreamEnded", "TimePassed"]
+__all__ = ["EventReader", "EventsCame", "EventsRevised", "StreamEnded", "StreamStep", "TimePassed"]
 
 
 class EventReader(Protocol):
@@ -33,7 +33,7 @@ class EventReader(Protocol):
         batch, whose events may be older than others were."""
 
 
-class Step(Protocol):
+class StreamStep(Protocol):
     """A step, with what the session of the native plans made of it."""
 
     @property

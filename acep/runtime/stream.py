@@ -23,7 +23,7 @@ from acep.plan.compile import Plan
 from acep.plan.lanes import MOST_LANES
 from acep.runtime.executors import AnyExecutor, NativeExecutor, NativeExecutors, RuntimeExecutor, matches_of
 from acep.runtime.finer_partitions import FinerExecutor
-from acep.runtime.steps import Step
+from acep.runtime.steps import StreamStep
 from acep.shedding.limits import Limits
 from acep.storage.snapshot import seal, unseal
 
@@ -194,7 +194,7 @@ class Stream:
                 logs.debug(__name__, message, shed, len(batch))
             return matches
 
-    def _matches_of(self, step: Step) -> list[Sequence[Found]]:
+    def _matches_of(self, step: StreamStep) -> list[Sequence[Found]]:
         """Return the matches of each plan that a step makes certain, in output order."""
         return [in_output_order(matches_of(executor, step)) for executor in self._executors]
 
