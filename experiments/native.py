@@ -53,13 +53,12 @@ def run_natively(text: str, events: pa.Table, engine: str, limit: float = math.i
     while rows < events.num_rows and cpu < limit:
         batch = batch_of(events.slice(rows, BATCH), plan.schema, plan.columns, base=rows)
         start = time.process_time()
-        session.push(batch)
-        matches += 0 if engine == "count" else len(session.take(0))
+        matches += len(session.push(batch)[0])
         cpu += time.process_time() - start
         rows += len(batch)
     start = time.process_time()
-    session.finish()
-    matches += session.total(0) if engine == "count" else len(session.take(0))
+    matches += len(session.finish()[0])
+    matches += session.total(0) if engine == "count" else 0
     cpu += time.process_time() - start
     counts = session.counts(0)
     came, handed = session.count_windowed(0) if engine.startswith("windows+") else (0, 0)

@@ -23,6 +23,7 @@ from acep.learning.policy import Epoch, Policy
 from acep.learning.shedding_table import SheddingTable
 from acep.learning.trajectories.log import Extra, Log
 from acep.learning.trajectories.trajectories import EXPIRED, Ended, Trajectories
+from acep.matches.found_columns import FoundColumns
 from acep.native.session import NativeSession
 from acep.shedding.controller import SheddingController
 from acep.shedding.history_file import learned_by
@@ -127,18 +128,16 @@ class Run:
     def run_parts(self, parts: Iterable[Batch]) -> Run:
         """Run the events, which come in these parts."""
         for part in parts:
-            self.session.push(part)
-            self._take()
-        self.session.finish()
-        self._take()
+            self._count(self.session.push(part)[0])
+        self._count(self.session.finish()[0])
         return self
 
     def run_all(self) -> Run:
         """Run all events at once."""
         return self.run_parts([self.case.batch])
 
-    def _take(self) -> None:
-        for match in self.session.take(0):
+    def _count(self, matches: FoundColumns) -> None:
+        for match in matches:
             self.matches[match.key, match.trail] += 1
             self.errors[match.key, match.trail] = match.error
         if self.rate is not None and self.spent > self.rate * self.events:

@@ -11,6 +11,7 @@ from acep.errors import EngineError, warn_caller
 from acep.matches.found_columns import Sort
 from acep.plan.choice import EngineChoice, choose
 from acep.plan.compile import Plan
+from acep.plan.lower.stream_tables import StreamTables
 
 __all__ = [
     "REFERENCE",
@@ -92,8 +93,11 @@ def warn_if_missing(engine: str) -> None:
     warn_caller(f"{REFERENCE}: {_REASON}")
 
 
-def choose_engine(plan: Plan, engine: str = "auto", output: str = "matches") -> EngineChoice:
-    """Return the engine that runs a plan. ``engine``: ``"auto"``, ``"native"`` or ``"reference"``.
+def choose_engine(
+    plan: Plan, engine: str = "auto", output: str = "matches", before: StreamTables | None = None
+) -> EngineChoice:
+    """Return the engine that runs a plan. ``engine``: ``"auto"``, ``"native"`` or ``"reference"``. ``before``: the
+    tables of the plans before it in a stream.
 
     Raises :class:`EngineError` for ``"native"`` if there is no native core or it cannot run the plan.
     """
@@ -103,7 +107,7 @@ def choose_engine(plan: Plan, engine: str = "auto", output: str = "matches") -> 
         if engine == "native":
             raise EngineError(_REASON, hint='engine="reference" runs every query', code="engine_missing")
         return EngineChoice("reference", _REASON)
-    choice = choose(plan, output)
+    choice = choose(plan, output, before)
     logs.debug(__name__, "the %s engine runs the query: %s", choice.engine, choice.why)
     if engine == "native" and choice.engine == "reference":
         raise EngineError(f"the native core cannot run this query: {choice.why}", hint='leave it to engine="auto"')

@@ -23,9 +23,10 @@ from acep.native.encoding import Encoder
 from acep.native.lanes import Lanes
 from acep.native.session_budget import SessionBudget
 from acep.native.slices import Slices
-from acep.plan.choice import BY_POINTS, WINDOWS, base_engine
+from acep.plan.choice import BY_POINTS, WINDOWS, base_engine, tables_for
 from acep.plan.compile import Plan
-from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
+from acep.plan.lower.stream_tables import StreamTables
+from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, TableLowering
 from acep.plan.prefilter import necessary, reason_against
 from acep.shedding.controller import SheddingController
 from acep.shedding.partition_sampler import PartitionSampler
@@ -84,6 +85,8 @@ class NativeSession:
     (:class:`acep.native.lanes.Lanes`). ``sliced``: the only batch is a table, and each thread runs a slice of it
     (:class:`acep.native.slices.Slices`).
 
+    ``lowered``: the tables of the plans; if they are not given, the plans are lowered.
+
     Raises :class:`NotNativeError` where the core cannot run one of the plans.
     """
 
@@ -96,6 +99,7 @@ class NativeSession:
         memory: int | None = None,
         recoveries: Mapping[int, Recovery] | None = None,
         *,
+        lowered: StreamTables | None = None,
         revisable: bool = False,
         lanes: int = 1,
         threads: int = 1,
@@ -103,12 +107,15 @@ class NativeSession:
     ) -> None:
         assert lanes == 1 or not (efforts or revisable)
         self.plans = tuple(plans)
+        if lowered is None:
+            lowered = StreamTables()
+            for plan, engine in zip(plans, engines, strict=True):
+                lowered = tables_for(engine, lowered.add(plan))
+        tables = lowered.plans
         self._codes = codes = Codes()
-        self._shared = shared = SharedTables()
-        tables = [
-            lower(plan, shared, codes.constant, dominance=base_engine(engine) in BY_POINTS)
-            for plan, engine in zip(plans, engines, strict=True)
-        ]
+        text_codes = [codes.constant(text) for text in lowered.texts]
+        assert text_codes == [*range(len(text_codes))]
+        self._shared = shared = lowered.shared.copy()
         self._registers = [table.registers for table in tables]
         programs, classes = self._programs_and_classes(shared, [], [])
         keys = [(list(columns), positions) for columns, positions in shared.keys.items()]
@@ -157,6 +164,10 @@ class NativeSession:
         self.budget = SessionBudget(
             self._session, self._encoder, self._decoders, efforts, pace, memory, recoveries, revisable
         )
+        self._numbers = range(len(self.plans))
+        self._no_matches = {  # of plans that give match points alone: nothing has come yet
+            number: self._take(number) for number in self._numbers if base_engine(engines[number]) in BY_POINTS
+        }
 
     def _join_cores(self, cores: Sequence[_native.Session], threads: int) -> Lanes:
         """Return several core sessions as one."""
@@ -234,7 +245,7 @@ class NativeSession:
         """Return the tables of a plan in place of another one, and the shared tables that go with them."""
         shared = self._shared.copy()
         try:
-            return shared, lower(plan, shared, self._codes.constant)
+            return shared, TableLowering(plan, shared, self._codes.constant).tables()
         except NotNativeError as why:
             raise EngineError(
                 f"the native core cannot run this version: {why}", hint='engine="reference" runs every query'
@@ -244,18 +255,19 @@ class NativeSession:
         """Make partial matches whatever later events of a batch say, so that the work does not depend on batches."""
         self._session.take_ways(STRATEGIES[0], NEVER)
 
-    def push(self, batch: Batch) -> None:
-        """Push events in stream order; :meth:`take` reads the matches."""
-        if not len(batch):
-            return
-        if self.budget.efforts:
-            self.budget.push(batch, last=self.is_last)
-        else:
-            self._session.push(*self._encoder.words(batch), last=self.is_last)
+    def push(self, batch: Batch) -> list[FoundColumns]:
+        """Push events in stream order and return the matches of each plan that they make certain. Where bundles are
+        recovered, these are the matches of bundles that have ended; of an engine that only counts, there are none."""
+        if len(batch):
+            if self.budget.efforts:
+                self.budget.push(batch, last=self.is_last)
+            else:
+                self._session.push(*self._encoder.words(batch), last=self.is_last)
+        return self._take_all()
 
-    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int, n_fresh: int = 0) -> None:
-        """Forget the partitions of the events ``removed`` and of the first ``n_rematched`` of a batch, and push the
-        batch. Of these, ``n_fresh`` come for the first time."""
+    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int, n_fresh: int = 0) -> list[FoundColumns]:
+        """Forget the partitions of the events ``removed`` and of the first ``n_rematched`` of a batch, push the batch,
+        and return the matches as :meth:`push` does. Of these events, ``n_fresh`` come for the first time."""
         if removed is not None:
             self._session.reset(*self._encoder.words(removed), rows=len(removed))
             self._encoder.repeated += len(removed)
@@ -268,6 +280,7 @@ class NativeSession:
                 self._session.push(*words, hold=True)
         if self.clock is not None:
             self._session.advance(self.clock)
+        return self._take_all()
 
     def another_core(self, plan: int, shedding_table: dict[str, Any]) -> _native.Session:
         """Return another core for one plan, which takes the same words; its budget is still to be set."""
@@ -301,7 +314,7 @@ class NativeSession:
             while self._session.block(
                 0, block_size, sort_limit, isinstance(batch.ids, list)
             ):  # text ids sort differently from their numbers
-                yield sort_matches(self.take(0), _native.output_order)
+                yield sort_matches(self._take(0), _native.output_order)
         self._session.set_lazy(0, False)
 
     def _push_in_parts(self, words: Pushed, block_size: int, sort_limit: int) -> Iterator[FoundColumns]:
@@ -310,7 +323,7 @@ class NativeSession:
         row, n_rows = 0, len(words[0])
         while row < n_rows:
             row = self._session.push(*words, row, block_size)
-            matches = self.take(0)
+            matches = self._take(0)
             if len(matches):
                 yield sort_matches(matches, _native.output_order)
         self._session.flow(0, 0)
@@ -320,24 +333,31 @@ class NativeSession:
         """Return the latest time seen."""
         return self._encoder.clock
 
-    def advance(self, clock: int) -> None:
-        """Advance the time: no event with ``ts <= clock`` will come any more."""
+    def advance(self, clock: int) -> list[FoundColumns]:
+        """Advance the time: no event with ``ts <= clock`` will come any more. Return the matches as :meth:`push`
+        does."""
         if self.clock is None or clock >= self.clock:
             self._encoder.clock = min(clock + 1, LATEST)
             self._session.advance(self._encoder.clock)
+        return self._take_all()
 
-    def finish(self) -> None:
-        """End the stream: everything is decided."""
+    def finish(self) -> list[FoundColumns]:
+        """End the stream, which decides everything, and return the matches as :meth:`push` does."""
         self._session.finish()
         self.budget.finish()
+        return self._take_all()
 
     def shed_counts(self, plan: int) -> dict[str, Any]:
         """Return what a plan under a budget has spent and shed."""
         return dict(self._session.shedding_counts(plan))
 
-    def take(self, plan: int) -> FoundColumns:
-        """Return the matches of a plan found since the last call; where bundles are recovered, only those of bundles
-        that have ended."""
+    def _take_all(self) -> list[FoundColumns]:
+        """Return the matches of each plan since the last call. Match points stay in the core for
+        :meth:`take_points`."""
+        return [self._no_matches[plan] if plan in self._no_matches else self._take(plan) for plan in self._numbers]
+
+    def _take(self, plan: int) -> FoundColumns:
+        """Return the matches, or match points, of a plan since the last call."""
         matches = self.budget.recoveries[plan].take() if plan in self.budget.recoveries else None
         if matches is not None:
             return matches
@@ -370,9 +390,10 @@ class NativeSession:
         return self._decoders[plan].decode_counted(arrays, matches)
 
     def take_points(self, plan: int) -> Counted:
-        """Return the match points, with the least error of each, that the dominance engine found since the last
-        call; one row for each event that ends a match."""
-        matches = self.take(plan)
+        """Return the match points, with the least error of each, that an engine which gives only these found since the
+        last call; one row for each event that ends a match."""
+        assert plan in self._no_matches
+        matches = self._take(plan)
         return Counted(
             matches.keys, matches.end, matches.end, matches.bundle, matches.error, matches.scale, np.zeros(0, np.int64)
         )

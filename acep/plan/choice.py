@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from acep.pattern.printing import output_text
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.plan.dominance import reason_against
-from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
+from acep.plan.lower.stream_tables import StreamTables
+from acep.plan.lower.tables import NotNativeError, PlanTables
 from acep.plan.prefilter import prefilter_gain
 
 __all__ = [
     "BY_POINTS",
     "COUNTED",
+    "TALLIED",
     "UNITS",
     "WINDOWS",
     "EngineChoice",
     "base_engine",
     "choose",
     "decides_at_once",
+    "tables_for",
     "waits_from",
     "with_allowance",
     "with_partial_matches",
@@ -29,6 +32,9 @@ ALWAYS = -(2**63)  # before all times
 
 COUNTED = ("count", "points", "bundles")
 """Outputs that do not need the matches themselves."""
+
+TALLIED = "tallied"
+"""An output of a stream: the match points, with the work that the matches take, which the native core does not make."""
 
 BY_POINTS = ("dominance", "search")
 """Engines that give match points, with the least error of each, and no matches."""
@@ -47,10 +53,12 @@ UNITS = "units+"
 class EngineChoice:
     """An engine and the reason for its choice (``why``). ``engine`` is ``"reference"`` or an engine of the native
     core (docs/internals/native.md): ``"nodes"``, ``"dominance"``, ``"search"``, ``"merged"``, ``"compressed"``, or an
-    output of :data:`COUNTED`, with prefix :data:`WINDOWS` if match windows filter its events."""
+    output of :data:`COUNTED`, with prefix :data:`WINDOWS` if match windows filter its events. ``lowered``: the tables
+    of the plan after those of the plans before it, or ``None`` for the reference engine."""
 
     engine: str
     why: str
+    lowered: StreamTables | None = field(default=None, repr=False, compare=False)
 
     @property
     def base(self) -> str:
@@ -58,9 +66,10 @@ class EngineChoice:
         return base_engine(self.engine)
 
 
-def choose(plan: Plan, output: str = "matches") -> EngineChoice:
+def choose(plan: Plan, output: str = "matches", before: StreamTables | None = None) -> EngineChoice:
     """Choose the engine for a plan, assuming that the native core is available. ``output`` is that of
-    :func:`acep.match`. Bundles without counts are made from ``"points"``.
+    :func:`acep.match`, or :data:`TALLIED`. Bundles without counts are made from ``"points"``. ``before``: the tables of
+    the plans before it in a stream.
 
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
@@ -73,26 +82,29 @@ def choose(plan: Plan, output: str = "matches") -> EngineChoice:
     >>> choose(assumed_plan(acep.parse("PATTERN {A a, B b, C c, D d, E e} WITHIN 9"))).engine
     'windows+merged'
     """
-    if output not in plan.engines:
-        choice = _choose_base(plan, output)
-        windows = WINDOWS if choice.engine != "reference" and prefilter_gain(plan, choice.engine).is_useful else ""
-        plan.engines[output] = windows + choice.engine, choice.why
-    return EngineChoice(*plan.engines[output])
-
-
-def _choose_base(plan: Plan, output: str) -> EngineChoice:
+    if plan.engines.get(output, ("", ""))[0] == "reference":
+        return EngineChoice(*plan.engines[output])
     try:
-        tables = lower(plan, SharedTables(), lambda text: 0)
+        lowered = (before or StreamTables()).add(plan)
     except NotNativeError as reason:
-        return EngineChoice("reference", str(reason))
+        plan.engines[output] = "reference", str(reason)
+        return EngineChoice(*plan.engines[output])
+    if output not in plan.engines:
+        choice = _choose_base(plan, output, lowered.plans[-1])
+        windows = WINDOWS if prefilter_gain(plan, choice.engine).is_useful else ""
+        plan.engines[output] = windows + choice.engine, choice.why
+    return EngineChoice(*plan.engines[output], lowered)
+
+
+def _choose_base(plan: Plan, output: str, tables: PlanTables) -> EngineChoice:
     if why := _not_merged(plan, tables):
         if output in _POINTS and _can_search(plan):
             return EngineChoice("search", f"{why}, but those of a match can be looked for from its last one back")
         if output in _POINTS and reason_against(plan) is None:
             return EngineChoice("dominance", f"{why}, but those go that another one dominates")
         return EngineChoice("nodes", why)
-    if output in (*COUNTED, "exists"):
-        engine = "points" if output == "exists" else output
+    if output in (*COUNTED, "exists", TALLIED):
+        engine = "points" if output in ("exists", TALLIED) else output
         return EngineChoice(engine, "no predicate ties its events together, so that matches are counted and not made")
     if output == "compressed":
         return EngineChoice(output, "no predicate ties its events together, so that matches share their pasts")
@@ -156,7 +168,12 @@ def with_partial_matches(plan: Plan, choice: EngineChoice) -> EngineChoice:
     if choice.base != "search":
         return choice
     windows = WINDOWS if prefilter_gain(plan, "dominance").is_useful else ""
-    return EngineChoice(windows + "dominance", "a budget decides about partial matches")
+    return replace(choice, engine=windows + "dominance", why="a budget decides about partial matches")
+
+
+def tables_for(engine: str, lowered: StreamTables) -> StreamTables:
+    """Return the tables of plans as an engine needs those of the last one."""
+    return lowered.with_demands() if base_engine(engine) in BY_POINTS else lowered
 
 
 def decides_at_once(plan: Plan) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 from acep.automaton.arcs import Arcs, compose
 from acep.automaton.ending_negations import with_ending_negations
@@ -139,6 +140,12 @@ class Plan:
     def engines(self) -> dict[str, tuple[str, str]]:
         """Return the engines chosen so far and why, by output (:func:`acep.plan.choice.choose` fills this in)."""
         return {}
+
+    @cached_property
+    def lowerings(self) -> list[Any]:
+        """Return the tables of the plan as the first of a stream, once it has been lowered
+        (:meth:`acep.plan.lower.stream_tables.StreamTables.add` fills this in)."""
+        return []
 
     @cached_property
     def fingerprint(self) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from acep.errors import EngineError
 from acep.events.batch import Batch
@@ -20,21 +20,25 @@ from acep.pattern.tree import Output
 from acep.plan.choice import (
     BY_POINTS,
     COUNTED,
+    TALLIED,
     UNITS,
     WINDOWS,
     EngineChoice,
     base_engine,
     decides_at_once,
+    tables_for,
     waits_from,
     with_allowance,
     with_partial_matches,
 )
 from acep.plan.compile import Plan
 from acep.plan.lanes import MOST_LANES, most_lanes, why_no_slices
+from acep.plan.lower.stream_tables import StreamTables
 from acep.reference.runtime import ReferenceRuntime
 from acep.reference.state import dump_runtime, load_runtime
 from acep.runtime.execution import IN_ONE_THREAD, Execution
-from acep.runtime.finer_partitions import FinerExecutor, plain_record, record_of
+from acep.runtime.finer_partitions import FinerExecutor, join_matches, plain_record, record_of
+from acep.runtime.steps import EventReader, EventsCame, EventsRevised, StreamEnded, StreamStep, TimePassed
 from acep.shedding.controller import SheddingController
 from acep.shedding.limits import Limits
 from acep.shedding.partition_sampler import PartitionSampler
@@ -45,33 +49,17 @@ if TYPE_CHECKING:
     from acep.native.session import NativeSession
     from acep.shedding.search_sampler import SearchSampler
 
-__all__ = ["TALLIED", "Executor", "NativeExecutors", "bounded_engine"]
-
-TALLIED = "tallied"
-"""An output of a stream: the match points, with the work that the matches take, which the native core does not make."""
+__all__ = ["AnyExecutor", "NativeExecutors", "bounded_engine", "matches_of"]
 
 
 class Executor(Protocol):
-    """The runtime of one plan. Methods that return matches return those decided since the last call."""
-
-    def push(self, batch: Batch) -> Sequence[Found]:
-        """Process more events."""
-
-    def advance(self, clock: int) -> Sequence[Found]:
-        """Advance the time: no event with ``ts <= clock`` will come any more."""
-
-    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int) -> Sequence[Found]:
-        """Forget the partitions of the events ``removed`` and of the first ``n_rematched`` of a batch, and push the
-        batch, whose events may be older than others were."""
+    """The runtime of one plan, which :func:`matches_of` gives its steps."""
 
     def change(self, plan: Plan) -> None:
         """Go on with another plan, whose states and registers are those of the plan so far and more."""
 
     def check(self, plan: Plan) -> None:
         """Raise :class:`EngineError` if the engine cannot go on with another plan."""
-
-    def finish(self) -> Sequence[Found]:
-        """End the stream."""
 
     def take_counted(self) -> Counted | int | None:
         """Return what was counted since the last call; ``None`` where matches are made."""
@@ -100,6 +88,10 @@ class Executor(Protocol):
         """Restore the state. Raises :class:`ValueError`, :class:`LookupError` or :class:`TypeError` for other data."""
 
 
+class ReadingExecutor(Executor, EventReader, Protocol):
+    """An executor that reads the events itself."""
+
+
 class NativeExecutors:
     """The plans of a stream that run on the native core, in one session. ``finer``: those for which there is a finer
     plan run as that one. The executors ``in_order`` find chosen matches in their order. Once started,
@@ -116,7 +108,7 @@ class NativeExecutors:
         execution: Execution = IN_ONE_THREAD,
     ) -> None:
         self.engine = engine
-        self.ordered, self.in_order = execution.ordered, list[Executor]()
+        self.ordered, self.in_order = execution.ordered, list[ReadingExecutor]()
         self.limits = limits
         self.revisable = execution.revisable
         self.threads = execution.threads
@@ -129,11 +121,12 @@ class NativeExecutors:
         self.output = output
         self.plans: list[Plan] = []
         self.engines: list[str] = []
+        self.lowered = StreamTables()  # those of the plans
         self.session: NativeSession | None = None
         self.inner: set[int] = set()  # plans whose matches are events of another plan
         self.uncounted: set[int] = set()  # plans whose matches are made though they may only be counted
 
-    def executor_of(self, plan: Plan, *, inner: bool = False) -> Executor:
+    def executor_of(self, plan: Plan, *, inner: bool = False) -> AnyExecutor:
         """Return the runtime of a plan; ``inner``: its matches are the events of another plan."""
         if self.limits is not None and plan.sources:
             self.limits.compose(plan)
@@ -150,7 +143,7 @@ class NativeExecutors:
         else:
             # Match windows hold events back, by ids that rise in the order of the stream.
             executor = self._native_executor(
-                running_plan, choice.base if self.revisable else choice.engine, inner=inner
+                running_plan, choice, choice.base if self.revisable else choice.engine, inner=inner
             )
         if running_plan is plan:
             return executor
@@ -158,7 +151,7 @@ class NativeExecutors:
             self.uncounted.add(executor.number)  # what is counted comes in no order
         return FinerExecutor(plan, executor)
 
-    def _ordered_executor(self, plan: Plan) -> Executor | None:
+    def _ordered_executor(self, plan: Plan) -> ReadingExecutor | None:
         """Return the runtime of a plan whose chosen matches are found in their order; ``None`` if it has none."""
         is_alone = self.limits is None and not self.revisable and self.ordered
         if not (is_alone and plan.query.output.is_sequential) or self.engine == "reference" or self.output == "exists":
@@ -191,25 +184,19 @@ class NativeExecutors:
     def _run_otherwise(self, plan: Plan, batch: Batch) -> tuple[Sequence[Found], Counts]:
         """Return the matches of a batch, and the work, by the engine that makes all matches."""
         natives, executor = self._other_engine(plan)
-        if natives.session is None:
-            return [*executor.push(batch), *executor.finish()], executor.all_counts()[0]
-        natives.session.push(batch)
-        natives.session.finish()
-        return executor.finish(), executor.all_counts()[0]
+        parts = [matches_of(executor, natives.push(batch)), matches_of(executor, natives.finish())]
+        return join_matches(parts), executor.all_counts()[0]
 
     def _list_otherwise(
         self, plan: Plan, batch: Batch, next_ts: int, limit: int, states: Sequence[int]
     ) -> PartialColumns:
         """Return the ``limit`` last partial matches in a batch that this engine has at a time."""
         natives, executor = self._other_engine(plan)
-        if natives.session is not None:
-            natives.session.push(batch)
-            natives.session.advance(next_ts - 1)
-        executor.push(batch)
-        executor.advance(next_ts - 1)
+        matches_of(executor, natives.push(batch))
+        matches_of(executor, natives.advance(next_ts - 1))
         return executor.partial_matches(limit, states, apart=True)
 
-    def _other_engine(self, plan: Plan) -> tuple[NativeExecutors, Executor]:
+    def _other_engine(self, plan: Plan) -> tuple[NativeExecutors, AnyExecutor]:
         """Return a new engine that makes all matches of a plan."""
         natives = NativeExecutors(self.engine, "matches", execution=Execution(ordered=False))
         executor = natives.executor_of(plan)
@@ -225,13 +212,12 @@ class NativeExecutors:
         return plan.finer
 
     def _choose_engine(self, plan: Plan, output: str) -> EngineChoice:
-        """Return the engine that runs a plan."""
-        if output != TALLIED:
-            return choose_engine(plan, self.engine, output)
-        choice = choose_engine(plan, self.engine)
-        return choose_engine(plan, self.engine, "points") if choice.base == "merged" else choice  # the same work
+        """Return the engine that runs a plan, with its tables after those of the native plans so far."""
+        return choose_engine(plan, self.engine, output, self.lowered)
 
-    def _native_executor(self, plan: Plan, engine: str, *, inner: bool) -> NativeExecutor:
+    def _native_executor(self, plan: Plan, choice: EngineChoice, engine: str, *, inner: bool) -> NativeExecutor:
+        assert choice.lowered is not None
+        self.lowered = tables_for(engine, choice.lowered)
         number = len(self.plans)
         self.plans.append(plan)
         self.engines.append(engine)
@@ -261,7 +247,7 @@ class NativeExecutors:
             self.efforts[number] = limits.effort(number, plan)
         if recovery is not None:
             self.recoveries[number] = recovery
-        return self._native_executor(plan, engine, inner=inner)
+        return self._native_executor(plan, choice, engine, inner=inner)
 
     def start(self) -> None:
         """Start the session, once all plans are known."""
@@ -280,6 +266,7 @@ class NativeExecutors:
                 pace,
                 memory,
                 self.recoveries,
+                lowered=self.lowered,
                 revisable=self.revisable,
                 lanes=lanes,
                 threads=self.threads,
@@ -288,6 +275,23 @@ class NativeExecutors:
             for number in range(len(self.plans)):
                 if self.tallies(number):
                     self.session.tally(number, self.tally)
+
+    def push(self, batch: Batch) -> StreamStep:
+        """Push events in stream order to the session, and return this step."""
+        return EventsCame(() if self.session is None else self.session.push(batch), batch)
+
+    def advance(self, clock: int) -> StreamStep:
+        """Advance the time of the session, and return this step."""
+        return TimePassed(() if self.session is None else self.session.advance(clock), clock)
+
+    def finish(self) -> StreamStep:
+        """End the stream of the session, and return this step."""
+        return StreamEnded(() if self.session is None else self.session.finish())
+
+    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int, n_fresh: int) -> StreamStep:
+        """Push events to the session that may be older than others were, and return this step."""
+        native = () if self.session is None else self.session.revise(removed, batch, n_rematched, n_fresh)
+        return EventsRevised(native, removed, batch, n_rematched)
 
     def _lanes(self) -> int:
         """Return in how many lanes the plans run."""
@@ -380,14 +384,11 @@ class NativeExecutor:
         before, self.n_given = self.n_given, self.session.total(self.number)
         return self.n_given - before
 
-    def push(self, batch: Batch) -> Sequence[Found]:  # noqa: ARG002 - the session has it
-        return self.finish()
-
-    def advance(self, clock: int) -> Sequence[Found]:  # noqa: ARG002
-        return self.finish()
-
-    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int) -> Sequence[Found]:  # noqa: ARG002
-        return self.finish()
+    def matches(self, step: StreamStep) -> Sequence[Found]:
+        if self.engine in BY_POINTS:
+            return []  # take_counted() returns match points
+        matches, chain = step.native[self.number], self.natives.chains.get(self.number)
+        return matches if chain is None else chain.matches(matches)
 
     def change(self, plan: Plan) -> None:
         self.session.change(self.number, plan)
@@ -399,12 +400,6 @@ class NativeExecutor:
 
     def check(self, plan: Plan) -> None:
         self.session.check(plan)
-
-    def finish(self) -> Sequence[Found]:
-        if self.engine in BY_POINTS:
-            return []  # take_counted() returns match points
-        matches, chain = self.session.take(self.number), self.natives.chains.get(self.number)
-        return matches if chain is None else chain.matches(matches)
 
     def earliest_open_end(self) -> int | None:
         plan, clock = self.natives.plans[self.number], self.session.clock
@@ -449,8 +444,8 @@ class NativeExecutor:
 
 
 @dataclass
-class ReferenceExecutor:
-    """A plan on the reference engine, over the stream itself."""
+class RuntimeExecutor:
+    """A plan on the reference engine, whatever its events are."""
 
     plan: Plan
     runtime: ReferenceRuntime = field(init=False)
@@ -458,24 +453,12 @@ class ReferenceExecutor:
     def __post_init__(self) -> None:
         self.runtime = ReferenceRuntime(self.plan)
 
-    def push(self, batch: Batch) -> list[Found]:
-        return self.runtime.push(batch.events)
-
-    def advance(self, clock: int) -> list[Found]:
-        return self.runtime.advance(clock)
-
-    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int) -> list[Found]:
-        return self.runtime.revise(None if removed is None else removed.events, batch.events, n_rematched)
-
     def change(self, plan: Plan) -> None:
         self.plan = plan
         self.runtime.change(plan)
 
     def check(self, plan: Plan) -> None:
         """Do nothing: the engine runs every plan."""
-
-    def finish(self) -> list[Found]:
-        return self.runtime.finish()
 
     def take_counted(self) -> None:
         return None
@@ -505,21 +488,34 @@ class ReferenceExecutor:
 
 
 @dataclass
-class ComposedExecutor(ReferenceExecutor):
+class ReferenceExecutor(RuntimeExecutor):
+    """A plan on the reference engine, over the stream itself."""
+
+    def push(self, batch: Batch) -> list[Found]:
+        return self.runtime.push(batch.events)
+
+    def advance(self, clock: int) -> list[Found]:
+        return self.runtime.advance(clock)
+
+    def finish(self) -> list[Found]:
+        return self.runtime.finish()
+
+    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int) -> list[Found]:
+        return self.runtime.revise(None if removed is None else removed.events, batch.events, n_rematched)
+
+
+@dataclass
+class ComposedExecutor(RuntimeExecutor):
     """A plan over the matches of other plans; it gets them in order, once no earlier one can come."""
 
-    inner: list[Executor] = field(default_factory=list)
+    inner: list[AnyExecutor] = field(default_factory=list)
     pending: list[tuple[int, Found]] = field(default_factory=list)
     n_given: int = 0
 
-    def push(self, batch: Batch) -> list[Found]:
-        return self._take([(i, f) for i, executor in enumerate(self.inner) for f in executor.push(batch)])
-
-    def advance(self, clock: int) -> list[Found]:
-        return self._take([(i, f) for i, executor in enumerate(self.inner) for f in executor.advance(clock)])
-
-    def finish(self) -> list[Found]:
-        self.pending += [(i, f) for i, executor in enumerate(self.inner) for f in executor.finish()]
+    def matches(self, step: StreamStep) -> list[Found]:
+        self.pending += [(i, match) for i, executor in enumerate(self.inner) for match in matches_of(executor, step)]
+        if not isinstance(step, StreamEnded):
+            return self._match_certain()
         matches = self.runtime.push(self._events(self.pending))
         self.pending = []
         return matches + self.runtime.finish()
@@ -530,8 +526,8 @@ class ComposedExecutor(ReferenceExecutor):
     def live(self) -> int:
         return self.runtime.live + sum(executor.live() for executor in self.inner)
 
-    def _take(self, new_matches: list[tuple[int, Found]]) -> list[Found]:
-        self.pending += new_matches
+    def _match_certain(self) -> list[Found]:
+        """Match those pending matches before which none can come any more."""
         lows = [executor.earliest_open_end() for executor in self.inner]
         if any(low is None for low in lows):
             return []
@@ -572,3 +568,13 @@ class ComposedExecutor(ReferenceExecutor):
             executor.load(dumped)
         self.n_given = int(data["given"])
         self.pending = [(int(i), record_of(self.plan.sources[int(i)][0], record)) for i, *record in data["held"]]
+
+
+AnyExecutor: TypeAlias = NativeExecutor | FinerExecutor | ComposedExecutor | ReadingExecutor
+
+
+def matches_of(executor: AnyExecutor, step: StreamStep) -> Sequence[Found]:
+    """Return the matches of a plan that a step makes certain."""
+    if isinstance(executor, NativeExecutor | FinerExecutor | ComposedExecutor):
+        return executor.matches(step)
+    return step.read_by(executor)

@@ -24,12 +24,13 @@ from acep.plan.choice import decides_at_once
 from acep.plan.compile import Plan
 from acep.reference.single_events import SingleEvents, matches_one_event
 from acep.reference.state import dump_runtime, load_runtime
+from acep.runtime.steps import EventsCame, StreamEnded, StreamStep, TimePassed
 from acep.storage.plain_data import from_json, to_plain
 
 if TYPE_CHECKING:
     from acep.matches.partials.partial_columns import PartialColumns
 
-__all__ = ["FinerExecutor", "null_rows", "plain_record", "record_of"]
+__all__ = ["FinerExecutor", "join_matches", "null_rows", "plain_record", "record_of"]
 
 RECORD = 8
 """The first fields of a match, which plain data hold."""
@@ -38,9 +39,7 @@ RECORD = 8
 class InnerExecutor(Protocol):
     """The executor of the finer plan, on the native core."""
 
-    def push(self, batch: Batch) -> Sequence[Found]: ...
-    def advance(self, clock: int) -> Sequence[Found]: ...
-    def finish(self) -> Sequence[Found]: ...
+    def matches(self, step: StreamStep) -> Sequence[Found]: ...
     def take_counted(self) -> Counted | int | None: ...
     @property
     def counts_only(self) -> bool: ...
@@ -78,50 +77,45 @@ class FinerExecutor:
         alone."""
         return not self.waits and self.singles is None
 
-    def push(self, batch: Batch) -> Sequence[Found]:
-        """Return the matches that are certain after more events."""
-        matches = self.inner.push(batch)
-        if len(batch):
-            self.clock = int(batch.ts[-1])
+    def matches(self, step: StreamStep) -> Sequence[Found]:
+        """Return the matches that a step makes certain; a stream that is revised runs no finer plan."""
+        match step:
+            case EventsCame(batch=batch):
+                self.clock = int(batch.ts[-1]) if len(batch) else self.clock
+            case TimePassed(clock=clock):
+                self.clock = clock + 1 if self.clock is None or clock >= self.clock else self.clock
+            case StreamEnded():
+                self.clock, self.waits = None, False
+            case _:
+                raise AssertionError(step)
+        matches = self.inner.matches(step)
         if self.singles is None:
             return self.release_matches(matches)
-        rows = null_rows(self.plan, batch)
-        return self._with_singles(matches, self.singles.push(_rows(batch, rows).events) if len(rows) else [])
-
-    def advance(self, clock: int) -> Sequence[Found]:
-        """Return the matches that are certain if no event with ``ts <= clock`` comes any more."""
-        if self.clock is None or clock >= self.clock:
-            self.clock = clock + 1
-        matches = self.inner.advance(clock)
-        if self.singles is None:
-            return self.release_matches(matches)
-        return self._with_singles(matches, self.singles.advance(clock))
-
-    def finish(self) -> Sequence[Found]:
-        """Return all matches that are left."""
-        self.clock = None
-        matches, self.waits = self.inner.finish(), False
-        return (
-            self.release_matches(matches)
-            if self.singles is None
-            else self._with_singles(matches, self.singles.finish())
-        )
-
-    def _with_singles(self, matches: Sequence[Found], singles: list[Found]) -> Sequence[Found]:
+        singles = self._matches_of_one_event(self.singles, step)
         if self.inner.counts_only:
             self.alone += singles
             return []
         return self.release_matches([*matches, *singles] if singles else matches)
 
+    def _matches_of_one_event(self, singles: SingleEvents, step: StreamStep) -> list[Found]:
+        """Return the matches of one event whose value is null that a step makes certain."""
+        match step:
+            case EventsCame(batch=batch):
+                rows = null_rows(self.plan, batch)
+                return singles.push(_rows(batch, rows).events) if len(rows) else []
+            case TimePassed(clock=clock):
+                return singles.advance(clock)
+        return singles.finish()
+
     def release_matches(self, matches: Sequence[Found]) -> Sequence[Found]:
         """Return matches of the finer plan as those of the plan, once none can end before them."""
         if not self.waits:
             if self.waiting:
-                matches = _join_parts([*self.waiting, matches])
+                matches = join_matches([*self.waiting, matches])
                 self.waiting = []
             return self.chain.matches(matches) if len(matches) else []
         low = self.earliest_open_end()
-        matches = _join_parts([*self.waiting, matches])
+        matches = join_matches([*self.waiting, matches])
         if not len(matches) or low is None:
             self.waiting = [matches] if len(matches) else []
             return []
@@ -182,10 +176,6 @@ class FinerExecutor:
         """Return partial matches, with the keys of the plan."""
         return self.inner.partial_matches(limit, states, apart=apart).with_keys(len(self.plan.keys))
 
-    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int) -> Sequence[Found]:
-        """Raise: a stream that is revised runs no finer plan."""
-        raise AssertionError(removed, batch, n_rematched)
-
     def change(self, plan: Plan) -> None:
         """Raise: a plan that changes has no finer one."""
         raise AssertionError(plan)
@@ -240,7 +230,8 @@ def null_rows(plan: Plan, batch: Batch) -> Any:
     return np.flatnonzero(null)
 
 
-def _join_parts(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
+def join_matches(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
+    """Return the matches of one plan from several steps, one after the other."""
     filled = [part for part in parts if len(part)]
     columns = [part for part in filled if isinstance(part, FoundColumns)]
     if len(columns) == len(filled):

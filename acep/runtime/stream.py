@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from traceback import clear_frames
@@ -23,8 +23,9 @@ from acep.native.compiled import native_sort
 from acep.plan.compile import Plan
 from acep.plan.lanes import MOST_LANES
 from acep.runtime.execution import IN_ONE_THREAD, Execution
-from acep.runtime.executors import Executor, NativeExecutor, NativeExecutors, ReferenceExecutor
+from acep.runtime.executors import AnyExecutor, NativeExecutor, NativeExecutors, RuntimeExecutor, matches_of
 from acep.runtime.finer_partitions import FinerExecutor
+from acep.runtime.steps import StreamStep
 from acep.shedding.limits import Limits
 from acep.storage.snapshot import seal, unseal
 
@@ -72,7 +73,7 @@ class Stream:
         """
         self.plans = tuple(plans)
         self._natives = NativeExecutors(engine, output, limits, finer=finer, execution=execution)
-        self._executors: list[Executor] = []
+        self._executors: list[AnyExecutor] = []
         for name, plan in zip(names or [""] * len(self.plans), self.plans, strict=True):
             with naming_query(name):
                 self._executors.append(self._natives.executor_of(plan))
@@ -101,7 +102,7 @@ class Stream:
         if natives.threads == 1:
             return 1, ""
         if natives.session is None:
-            is_reference = all(isinstance(executor, ReferenceExecutor) for executor in self._executors)
+            is_reference = all(isinstance(executor, RuntimeExecutor) for executor in self._executors)
             return 1, f"the {'reference' if is_reference else 'ordered'} engine runs in one thread"
         threads, why = min(natives.threads, natives.session.shares), natives.fewer_threads
         if natives.session.sliced and threads < natives.threads:
@@ -167,19 +168,18 @@ class Stream:
             self._check_order(batch)
             shed_before = self.counts.shed if self._tells_shed else 0
             self._events += len(batch)
-            if self._session is not None:
-                self._call_session(self._session.push, batch)
-            matches = [in_output_order(executor.push(batch)) for executor in self._executors]
+            self._halfway = INTERRUPTED
+            step = self._natives.push(batch)
+            self._halfway = ""
+            matches = self._matches_of(step)
             if self._tells_shed and (shed := self.counts.shed - shed_before):
                 message = "%d partial matches and events were shed in a batch of %d events"
                 logs.debug(__name__, message, shed, len(batch))
             return matches
 
-    def _call_session(self, act: Callable[..., None], *arguments: Any) -> None:
-        """Call a function of the native session. If it is interrupted, it is unknown how far it came."""
-        self._halfway = INTERRUPTED
-        act(*arguments)
-        self._halfway = ""
+    def _matches_of(self, step: StreamStep) -> list[Sequence[Found]]:
+        """Return the matches of each plan that a step makes certain, in output order."""
+        return [in_output_order(matches_of(executor, step)) for executor in self._executors]
 
     @property
     def _tells_shed(self) -> bool:
@@ -273,9 +273,7 @@ class Stream:
             remainder = batch.take(slice(begin, None))
             part = remainder.take(next(remainder.cuts(size)))
             begin += len(part)
-            if self._session is not None:
-                self._session.push(part)
-            matches = [in_output_order(executor.push(part)) for executor in self._executors]
+            matches = self._matches_of(self._natives.push(part))
             yield from _split_blocks(matches, block_size)
             if not paced:
                 n_fitting = block_size * len(part) // (2 * max([1, *map(len, matches)]))
@@ -343,18 +341,18 @@ class Stream:
         if self._newest is None or clock >= self._newest[0]:
             self._newest = (clock + 1, None)
         with self._guard_call():
-            if self._session is not None:
-                self._call_session(self._session.advance, clock)
-            return [in_output_order(executor.advance(clock)) for executor in self._executors]
+            self._halfway = INTERRUPTED
+            step = self._natives.advance(clock)
+            self._halfway = ""
+            return self._matches_of(step)
 
     def revise(self, removed: Batch | None, batch: Batch, n_rematched: int, n_fresh: int = 0) -> list[Sequence[Found]]:
         """Push events that may be older than others were, and return the matches, in no order. The partitions of the
         events ``removed`` and of the first ``n_rematched`` of the batch are forgotten before; ``n_fresh`` of these
         come for the first time. Only for a stream that is ``revisable``."""
         with self._guard_call():
-            if self._session is not None:
-                self._session.revise(removed, batch, n_rematched, n_fresh)
-            return [executor.revise(removed, batch, n_rematched) for executor in self._executors]
+            step = self._natives.revise(removed, batch, n_rematched, n_fresh)
+            return [matches_of(executor, step) for executor in self._executors]
 
     def leave_out(self, n_rematched: int, n_fresh: int) -> bool:
         """Return whether to shed ``n_fresh`` late events, since matching ``n_rematched`` for them would cost more than
@@ -365,9 +363,10 @@ class Stream:
         """End the stream and return the remaining matches."""
         self._finished = True
         with self._guard_call():
-            if self._session is not None:
-                self._call_session(self._session.finish)
-            return [in_output_order(executor.finish()) for executor in self._executors]
+            self._halfway = INTERRUPTED
+            step = self._natives.finish()
+            self._halfway = ""
+            return self._matches_of(step)
 
     def take_counted(self, plan: int) -> Counted | int | None:
         """Return what plan number ``plan`` has counted since the last call: the number of matches, or rows of match

@@ -19,7 +19,6 @@ from acep.learning.shedding_table import SheddingTable, ThresholdTrial
 from acep.learning.trajectories.match_vectors import Floats
 from acep.learning.trajectories.trajectories import Made, Trajectories, roots
 from acep.matches.counted import Counted
-from acep.matches.found_columns import FoundColumns
 from acep.native.session import NativeSession
 from acep.plan.choice import base_engine
 from acep.plan.compile import Plan
@@ -96,11 +95,11 @@ def _session(plan: Plan, engine: str, controller: SheddingController) -> NativeS
     return session
 
 
-def _take_points(session: NativeSession) -> Counted | FoundColumns:
-    """Return the match points found since the last call."""
-    taken = session.take_tally(0, "points") if session.tallies else session.take(0)
-    assert not isinstance(taken, int)
-    return taken
+def _take_points(session: NativeSession) -> Counted:
+    """Return the match points since the last call."""
+    points = session.take_tally(0, "points") if session.tallies else session.take_points(0)
+    assert isinstance(points, Counted)
+    return points
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from acep.matches.found_columns import FoundColumns
 from acep.matches.records import Found
 from acep.native.compiled import choose_engine
 from acep.pattern.tree import Query
+from acep.plan.choice import TALLIED
 from acep.plan.compile import Plan
 from acep.runtime.bounded_run import BoundedRun, cost_of
-from acep.runtime.executors import TALLIED
 from acep.runtime.options import StreamOptions
 from acep.tables.table_stream import TableStream
 from acep.training.match_points import Ints, Partitions, points_of, recall_of

@@ -77,11 +77,7 @@ def run_recovery(
     rows, cpu = [np.zeros((0, 4), np.int64)], 0.0
     for batch in [*halves.test, None]:
         start = time.process_time()
-        if batch is None:
-            session.finish()
-        else:
-            session.push(batch)
-        match_columns = session.take(0)
+        match_columns = (session.finish() if batch is None else session.push(batch))[0]
         cpu += time.process_time() - start
         rows.append(_points(match_columns, halves.partitions))
     all_rows = np.concatenate(rows)

@@ -119,8 +119,7 @@ def survey_half(workload: Overload, events: pa.Table, keep: float) -> tuple[Half
     for first in range(0, events.num_rows, BATCH):
         batch = batch_of(events.slice(first, BATCH), plan.schema, plan.columns, base=first)
         start = time.process_time()
-        session.push(batch)
-        match_columns = session.take(0)
+        match_columns = session.push(batch)[0]
         cpu += time.process_time() - start
         matches += len(match_columns)
         reserved = max(reserved, session.bytes)

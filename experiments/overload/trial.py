@@ -20,7 +20,7 @@ from acep.learning.policies.baselines import RULES
 from acep.learning.policy import Policy
 from acep.learning.policy_context import PolicyContext
 from acep.native.session import NativeSession
-from acep.plan.choice import choose, with_partial_matches
+from acep.plan.choice import BY_POINTS, base_engine, choose, with_partial_matches
 from acep.plan.compile import Plan
 from acep.shedding.controller import SheddingController
 from acep.shedding.history_file import learned_by
@@ -154,7 +154,8 @@ def batches(plan: Plan, events: pa.Table, size: int = BATCH) -> list[Batch]:
 
 def run(halves: Stream, engine: str, controller: SheddingController | None = None) -> Run:
     """Run once over the test half; ``controller``: the policy and its allowance, none for an exact run."""
-    return _run(_session(halves.plan, engine, controller), halves, controller)
+    by_points = base_engine(engine) in BY_POINTS
+    return _run(_session(halves.plan, engine, controller), halves, controller, by_points=by_points)
 
 
 def _session(plan: Plan, engine: str, controller: SheddingController | None) -> NativeSession:
@@ -163,20 +164,17 @@ def _session(plan: Plan, engine: str, controller: SheddingController | None) -> 
     return session
 
 
-def _run(session: NativeSession, halves: Stream, controller: SheddingController | None) -> Run:
+def _run(session: NativeSession, halves: Stream, controller: SheddingController | None, *, by_points: bool) -> Run:
     rows: list[Ints] = [np.zeros((0, 3), np.int64)]
     matches, cpu = 0, 0.0
     for part in [*halves.test, None]:
         start = time.process_time()
-        if part is None:
-            session.finish()
-        else:
-            session.push(part)
-        match_columns = session.take(0)
+        new_matches = (session.finish() if part is None else session.push(part))[0]
+        found = session.take_points(0) if by_points else new_matches
         cpu += time.process_time() - start
-        matches += len(match_columns)
-        if len(match_columns):
-            rows.append(points_of(match_columns, halves.partitions))
+        matches += len(found)
+        if len(found):
+            rows.append(points_of(found, halves.partitions))
     points = np.unique(np.concatenate(rows), axis=0)
     _, first = np.unique(points[:, :2], axis=0, return_index=True)
     counts = session.counts(0)

@@ -43,10 +43,8 @@ def test_tables_are_refused_or_run(engine_and_plan: tuple[str, Plan], cases: Cas
     def attempt(rng: Random) -> None:
         session = session_of(plan, engine)
         spoil_tables(session, rng)
-        session.push(stream(rng, 40))
-        take(session)
-        session.finish()
-        empty(session)
+        take(session, session.push(stream(rng, 40)))
+        empty(session, session.finish())
 
     refused_or_run(cases, 400, attempt)
 
@@ -59,8 +57,7 @@ def test_states_are_refused_or_run(engine_and_plan: tuple[str, Plan], cases: Cas
         session.push(stream(rng, 40))
         other._session.load(spoilt(session._session.dump(), rng))
         other.push(stream(rng, 40, 60))
-        other.finish()
-        empty(other)
+        empty(other, other.finish())
 
     refused_or_run(cases, 400, attempt)
 
@@ -77,8 +74,7 @@ def test_changes_to_tables_that_make_no_sense_are_refused_or_run(cases: CaseCoun
         programs, classes, width, _ = session._core_arguments
         session._session.change(0, programs, classes, width, arrays)
         session.push(stream(rng, 40, 60))
-        session.finish()
-        empty(session)
+        empty(session, session.finish())
 
     refused_or_run(cases, 400, attempt)
 
@@ -108,7 +104,6 @@ def test_arcs_and_times_that_make_no_sense_are_refused_or_run(cases: CaseCounts)
             words[rng.randrange(len(words))] = rng.choice((*ODD, arcs, arcs + 2))
         session._session.renew(0, words if rng.random() < 0.9 else words[1:], 50)
         session.push(stream(rng, 40, 60))
-        session.finish()
-        empty(session)
+        empty(session, session.finish())
 
     refused_or_run(cases, 400, attempt)

@@ -29,6 +29,7 @@ from experiments.overload.survival import count_wanted, find_surviving, keep_sha
 from experiments.overload.trial import stream
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import OVERLOADS, choose_workloads
+from tests.native.harness import push_all
 
 pytestmark = pytest.mark.long
 
@@ -63,13 +64,10 @@ def test_a_prefix_means_to_the_node_engine_what_it_means_to_the_reference(worklo
     events = workload.halves()[1].slice(0, 600)
     batch = batch_of(events, workload.plan.schema, workload.plan.columns)
     session = NativeSession([workload.plan], [workload.choice.engine])
-    session.push(batch)
-    session.finish()
+    (matches,) = push_all(session, [batch])
     core = ReferenceRuntime(workload.plan)
     expected = [*core.push(batch.events), *core.finish()]
-    assert sorted((one.bindings, one.error) for one in session.take(0)) == sorted(
-        (one.bindings, one.error) for one in expected
-    )
+    assert sorted((one.bindings, one.error) for one in matches) == sorted((one.bindings, one.error) for one in expected)
 
 
 def test_there_are_workloads_over_all_streams() -> None:
@@ -207,8 +205,7 @@ def test_what_survives_is_what_an_engine_finds_that_drops_at_random() -> None:
     exact = ReferenceRuntime(plan).push(events_of(events, plan.schema, plan.columns))
     session = NativeSession([plan], ["nodes"])
     session.ignore_future()
-    session.push(batch_of(events, plan.schema, plan.columns))
-    columns = session.take(0)
+    (columns,) = session.push(batch_of(events, plan.schema, plan.columns))
     assert sorted(one.bindings for one in columns) == sorted(one.bindings for one in exact)
     left = sorted(one.bindings for one, alive in zip(columns, find_surviving(columns, 0.5, 1)[0], strict=True) if alive)
     core = ReferenceRuntime(plan)

@@ -15,6 +15,7 @@ from acep.events.batch import Batch
 from acep.events.tables import batch_of, schema_of
 from acep.learning.policy import Policy
 from acep.matches.counted import Row
+from acep.matches.found_columns import FoundColumns, concatenate
 from acep.matches.records import Found, output_order
 from acep.native.lanes import Lanes
 from acep.native.session import NativeSession
@@ -44,6 +45,7 @@ __all__ = [
     "pieces",
     "plan_of",
     "planned",
+    "push_all",
     "reference",
     "restarted",
     "session_of",
@@ -138,18 +140,25 @@ def restarted(session: NativeSession, begin: Callable[[], NativeSession]) -> Nat
     return fresh
 
 
-def take(session: NativeSession, number: int = 0, *, last: bool = True) -> list[Any]:
-    """Return all that an engine found since the last call: matches, or rows of points or counts. Only with ``last``:
-    bundles that may still grow, the total of the engine ``count``, and the matches of the engine ``compressed``."""
+def take(session: NativeSession, returned: Sequence[FoundColumns], number: int = 0, *, last: bool = True) -> list[Any]:
+    """Return all that an engine found in a step: its matches of those that the step ``returned``, or rows of points or
+    counts since the last call. Only with ``last``: bundles that may still grow, the total of the engine ``count``, and
+    the matches of the engine ``compressed``."""
     engine = base_engine(session._engine_tables[number][0])
     if engine in ("nodes", "merged"):
-        return list(session.take(number))
+        return list(returned[number])
     if engine in BY_POINTS:
         return list(session.take_points(number).rows())
     if engine == "compressed":
         return enumerated(session, session.take_compressed(number), number=number) if last else []
     rows = list(session.take_counts(number, last=last).rows())
     return [session.total(number)] if engine == "count" and last else rows
+
+
+def push_all(session: NativeSession, batches: Iterable[Batch]) -> list[FoundColumns]:
+    """Push all batches, end the stream, and return the matches of each plan."""
+    steps = [*map(session.push, batches), session.finish()]
+    return [concatenate(parts) for parts in zip(*steps, strict=True)]
 
 
 def enumerated(session: NativeSession, matches: Any, size: int = 64, number: int = 0) -> list[Found]:
@@ -169,12 +178,10 @@ class Run:
         self.kind = base_engine(self.session._engine_tables[0][0])
 
     def push(self, batch: Batch, *, last: bool = False) -> None:
-        self.session.push(batch)
-        self.found += take(self.session, last=last)
+        self.found += take(self.session, self.session.push(batch), last=last)
 
     def finish(self) -> Run:
-        self.session.finish()
-        self.found += take(self.session)
+        self.found += take(self.session, self.session.finish())
         return self
 
     def restart(self) -> None:
@@ -254,8 +261,9 @@ def compare(
             session._session.few = 0
         return session
 
-    def collect(due: list[Found], last: bool) -> None:
-        new = [take(session, number, last=last) for number in range(len(engines))]
+    def collect(due: list[Found], steps: list[list[FoundColumns]], last: bool) -> None:
+        returned = [concatenate(parts) for parts in zip(*steps, strict=True)]
+        new = [take(session, returned, number, last=last) for number in range(len(engines))]
         due = due if truth == "reference" else new[0]
         expected.extend(due)
         at_once: dict[str, list[str]] = {}
@@ -276,17 +284,16 @@ def compare(
     parts = pieces(batch, rng.choice((1, 2, 5, 7, max(len(batch), 1))))
     for number, part in enumerate(parts):
         session.is_last = expects_end and part is parts[-1]
-        session.push(part)
+        steps = [session.push(part)]
         due = core.push(part.events) if truth == "reference" else []
         clock = int(parts[number + 1].ts[0]) - 1 if part is not parts[-1] else -(2**63)
         if clock >= part.ts[-1] and rng.random() < 0.3:
             due += core.advance(clock)
-            session.advance(clock)
-        collect(due, last=False)
+            steps.append(session.advance(clock))
+        collect(due, steps, last=False)
         if rng.random() < 0.2:
             session = restarted(session, begin)
-    session.finish()
-    collect(core.finish(), last=True)
+    collect(core.finish(), [session.finish()], last=True)
     rows = [Row(m.key, m.end, m.end, m.bundle, m.error, 1) for m in expected]
     for engine, one in zip(engines, found, strict=True):
         kind = base_engine(engine)

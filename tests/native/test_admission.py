@@ -156,8 +156,8 @@ def results(sample: float, seeds: tuple[int, int], saved: bool) -> tuple[list[in
             core.allow(0, 15.0, 100.0)
         if saved:
             core.dump()
-        session.push(part)
-        counts, matches = session.shed_counts(0), session.take(0)
+        (matches,) = session.push(part)
+        counts = session.shed_counts(0)
         assert not counts["calm"]
         computed.append(counts.pop("weighed"))
         del counts["logged"]

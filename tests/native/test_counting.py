@@ -60,8 +60,7 @@ def test_counts_are_small_numbers_again_after_a_burst() -> None:
     table = letters("a" * 100 + "ab" * 3000, ts=[0] * 100 + list(range(1000, 7000)))
     plan = plan_of(f"PATTERN SEQ(a+ x[], b y) WHERE {ANY} WITHIN 20", table)
     session = session_of(plan, "ends")
-    session.push(whole(plan, table))
-    assert take(session, last=False)[-1].matches == 2**10 - 1
+    assert take(session, session.push(whole(plan, table)), last=False)[-1].matches == 2**10 - 1
     assert session.take_counts(0, last=True).matches.dtype == np.int64
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from functools import cache
@@ -16,6 +16,7 @@ import pytest
 import acep
 from acep.events.batch import Batch, batch_of_events
 from acep.events.records import Events
+from acep.matches.found_columns import FoundColumns
 from acep.native import _native
 from acep.native.session import NativeSession
 from acep.plan.choice import base_engine
@@ -90,13 +91,13 @@ def efforts_of(engine: str) -> dict[int, Any]:
     return {0: PartitionSampler(0, 0.3)} if engine in UNITS else {}
 
 
-def empty(session: NativeSession) -> None:
-    """Take all that an engine has to give."""
+def empty(session: NativeSession, returned: Sequence[FoundColumns]) -> None:
+    """Take all that an engine has to give after a step, which returned matches."""
     if base_engine(session._engine_tables[0][0]) == "compressed":
         graph = session.take_compressed(0)
         assert len(graph.sample(3, 1)["start"]) == (3 if graph.count() else 0)
         graph.cursor(graph.count() // 2).next(50)
-    take(session)
+    take(session, returned)
 
 
 @each_plan
@@ -105,10 +106,8 @@ def test_tables_that_make_no_sense_are_refused_or_run(engine: str, text: str, ca
         session = session_of(plan(text, rng.randrange(3)), engine)
         spoil_tables(session, rng)
         # A spoilt window may come out longer than it was. With 40 events there are millions of matches then.
-        session.push(stream(rng, 25))
-        take(session)
-        session.finish()
-        empty(session)
+        take(session, session.push(stream(rng, 25)))
+        empty(session, session.finish())
 
     refused_or_run(cases, 200, attempt)
 
@@ -125,10 +124,11 @@ def test_states_that_make_no_sense_are_refused_or_run(engine: str, text: str, ca
             session._session.more(0, 7)
         other._session.load(spoilt(session._session.dump(), rng))
         other.push(stream(rng, 40, 60))
-        other.finish()
+        returned = other.finish()
         if lazy:
             other._session.more(0, 10_000)
-        empty(other)
+            returned = [other.columns(0, other._session.take(0))]
+        empty(other, returned)
 
     refused_or_run(cases, 200, attempt)
 
@@ -161,7 +161,7 @@ def calls(session: NativeSession, rng: Random) -> tuple[Callable[[], object], ..
         lambda: core.more(0, 5),
         lambda: core.take_compressed(0, False),
         session.finish,
-        lambda: empty(session),
+        lambda: empty(session, session.advance(odd)),
         lambda: core.load(core.dump()),
         lambda: core.push(ts[:0], types[:0], None, None, [(words[:0], None) for words, _ in columns]),
     )

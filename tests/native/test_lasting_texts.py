@@ -21,14 +21,13 @@ def test_texts_are_kept_for_the_plan_that_needs_them() -> None:
     session = NativeSession(plans, ["nodes", "nodes"])
     windowed, held, at = 0, [], 0
     for number in range(60):
-        session.push(batch_of(_batch(at, size, last=number == 59), schema, ("visit", "name"), base=at))
-        windowed += len(session.take(0))
+        matches, found = session.push(batch_of(_batch(at, size, last=number == 59), schema, ("visit", "name"), base=at))
+        windowed += len(matches)
         held.append(len(session._codes))
         at += size
     assert windowed == at // 2 - 2  # the first and the last pair are other events
     # Half of the events make a visit of a name of its own; only so many may wait to be forgotten.
     assert max(held) < 2 * FEW < at // 2
-    found = session.take(1)
     assert [column.to_list() for column in found.values] == [["the first"], ["the last"]]
 
 

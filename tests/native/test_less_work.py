@@ -104,8 +104,7 @@ def work(text: str, table: pa.Table, engine: str = "nodes") -> tuple[int, int, i
     plan = plan_of(text, table)
     session = session_of(plan, engine)
     session.is_last = True
-    session.push(whole(plan, table))
-    size = len(take(session))
+    size = len(take(session, session.push(whole(plan, table))))
     counts = session.counts(0)
     return counts.nodes, counts.touches, size
 

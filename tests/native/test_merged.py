@@ -26,7 +26,6 @@ from tests.native.harness import (
     session_of,
     shown,
     stream,
-    take,
     whole,
 )
 from tests.native.merged_cases import merged_case
@@ -67,14 +66,13 @@ def test_matches_that_are_made_step_by_step_are_the_same(most: int, cases: CaseC
         core, matches = session._session, []
         core.set_lazy(0, True)
         for number, part in enumerate(pieces(batch, 5)):
-            session.push(part)
-            assert not take(session)
+            assert not session.push(part)[0]
             if (number + case.seed) % 3:  # at times it lags behind
                 assert core.more(0, most) <= most
-                matches += take(session)
+                matches += session.columns(0, core.take(0))
         while core.more(0, most) == most:
-            matches += take(session)
-        matches += take(session)
+            matches += session.columns(0, core.take(0))
+        matches += session.columns(0, core.take(0))
         seen["matches"] += bool(matches)
         return shown(matches)
 
@@ -99,10 +97,10 @@ def test_matching_goes_on_from_its_state(engine: str, cases: CaseCounts) -> None
             core.set_lazy(0, True)
         fresh = core.dump()
         for part in pieces(batch, 3):
-            session.push(part)
+            matches += session.push(part)[0]
             if lazy:
                 core.more(0, 2)  # in the midst of them
-            matches += take(session, last=False)
+                matches += session.columns(0, core.take(0))
             state = core.dump()
             core.load(fresh)
             core.load(state)
@@ -110,8 +108,9 @@ def test_matching_goes_on_from_its_state(engine: str, cases: CaseCounts) -> None
             core.load(second_state)
             assert core.dump() == second_state
         while lazy and core.more(0, 5):
-            matches += take(session)
-        matches += take(session)
+            matches += session.columns(0, core.take(0))
+        if engine == "compressed":
+            matches += enumerated(session, session.take_compressed(0))
         seen["matches"] += bool(matches)
         return shown(matches)
 
@@ -217,8 +216,8 @@ def test_matches_that_were_taken_stay_when_the_stream_goes_on() -> None:
 def test_nothing_is_left_after_the_last_time() -> None:
     session, graph = compressed(PAIRS, "A")
     assert graph.count() == 0
-    session.push(whole(session.plans[0], letters("B", ts=[1])))
-    assert take(session) == list(session.take(0)) == []
+    (matches,) = session.push(whole(session.plans[0], letters("B", ts=[1])))
+    assert enumerated(session, session.take_compressed(0)) == list(matches) == []
 
 
 # Refusals

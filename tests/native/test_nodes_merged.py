@@ -93,9 +93,9 @@ def test_partial_matches_are_as_many_as_registers_that_differ() -> None:
     b_state = 2
     assert session.live_in(0, [b_state]) == 20
     before = session.counts(0).touches
-    session.push(batch.take(slice(110, 111)))
+    (matches,) = session.push(batch.take(slice(110, 111)))
     assert session.counts(0).touches - before == 1
-    assert len(session.take(0)) == 3 * 50
+    assert len(matches) == 3 * 50
     assert touches(plan, batch) >= 60 * 50
 
 
@@ -122,8 +122,7 @@ def test_merging_is_tried_again_after_a_time_without_like_partial_matches() -> N
     session = session_of(plan, "nodes")
     touches, matches = [0], 0
     for part in pieces(whole(plan, table), 6_000):
-        session.push(part)
-        matches += len(session.take(0))
+        matches += len(session.push(part)[0])
         touches.append(session.counts(0).touches)
     assert matches == counting.count_any_sequences(table, "AB", within, "key")
     assert touches[-1] - touches[-2] < (touches[2] - touches[1]) / 3

@@ -20,13 +20,14 @@ from acep.events.batch import Batch
 from acep.events.tables import to_table
 from acep.learning.estimation.recall import Estimate, SampledUnits, distinct
 from acep.native.session import NativeSession
+from acep.plan.choice import BY_POINTS, base_engine
 from acep.plan.compile import Plan
 from acep.shedding.controller import SheddingController
 from acep.shedding.policy_context import no_recall
 from acep.shedding.shadow_sampler import ShadowSampler
 from tests.binomial import not_less
 from tests.case_counts import CaseCounts
-from tests.native.harness import ANY, controlled, plan_of, session_of, whole
+from tests.native.harness import ANY, controlled, plan_of, push_all, session_of, whole
 
 pytest.importorskip("acep.native._native")
 
@@ -74,9 +75,11 @@ class Known:
 
 def run(session: NativeSession, batch: Batch) -> dict[Point, int]:
     """The match points of a stream, each with the first point of its bundle."""
-    session.push(batch)
-    session.finish()
-    return {(row.key, row.last): row.bundle for row in session.take_points(0).rows()}
+    (matches,) = push_all(session, [batch])
+    if base_engine(session._engine_tables[0][0]) in BY_POINTS:
+        return {(row.key, row.last): row.bundle for row in session.take_points(0).rows()}
+    keys = zip(*(column.to_list() for column in matches.keys), strict=True)
+    return dict(zip(zip(keys, matches.end.tolist(), strict=True), matches.bundle.tolist(), strict=True))
 
 
 def stream(seed: int, events: int = EVENTS) -> pa.Table:

@@ -13,7 +13,7 @@ import pytest
 import acep
 from acep.native.session import NEVER, NativeSession
 from acep.shedding.limits import CREDIT
-from tests.native.harness import ANY, controlled, pieces, plan_of, session_of, stream, take, whole
+from tests.native.harness import ANY, controlled, pieces, plan_of, push_all, session_of, stream, whole
 
 pytest.importorskip("acep.native._native")
 
@@ -37,13 +37,12 @@ def table(events: int = EVENTS, seed: int = 3) -> pa.Table:
 
 def run(session: NativeSession, batch: Any, size: int) -> tuple[Counter[Any], tuple[int, int]]:
     """The matches of a session in batches of a size, and the partial matches and touches that it takes."""
-    parts = pieces(batch, size)
-    for part in parts:
-        session.is_last = part is parts[-1]
-        session.push(part)
-    session.finish()
+    *parts, last_part = pieces(batch, size)
+    matches = [match for part in parts for match in session.push(part)[0]]
+    session.is_last = True
+    matches += push_all(session, [last_part])[0]
     nodes, touches, _ = session._session.work(0)
-    return Counter((one.key, one.trail) for one in take(session)), (nodes, touches)
+    return Counter((match.key, match.trail) for match in matches), (nodes, touches)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -115,10 +114,8 @@ def test_it_rests_again_once_the_allowance_suffices_again() -> None:
     session, exact = controlled(plan, "nodes", "newest", 12.0, estimate=1 / 8), session_of(plan, "nodes")
     rests, kept = [], []
     for part in pieces(batch, 500):
-        for one in (session, exact):
-            one.push(part)
+        found, expected = (Counter((m.key, m.trail) for m in one.push(part)[0]) for one in (session, exact))
         rests.append(session._session.rests(0))
-        expected, found = (Counter((m.key, m.trail) for m in take(one)) for one in (exact, session))
         assert found <= expected
         kept.append(found == expected)
     assert rests[:5] == [True] * 5
@@ -143,10 +140,8 @@ def test_a_restart_makes_no_difference_whether_it_rests_or_not(future: bool) -> 
 
     steady, stopped, states = begin(), begin(), set[bool]()
     for number, part in enumerate(pieces(whole(plan, events), 700)):
-        for session in (steady, stopped):
-            session.push(part)
+        assert list(map(repr, steady.push(part)[0])) == list(map(repr, stopped.push(part)[0]))
         states.add(steady._session.rests(0))
-        assert list(map(repr, take(steady))) == list(map(repr, take(stopped)))
         if number % 2:
             state, stopped = stopped.dump(), begin()
             stopped.load(state)

@@ -12,7 +12,7 @@ from acep.arrivals.ordered_rows import BUCKETS
 from acep.events.batch import Batch
 from acep.native.session import NativeSession
 from tests.case_counts import CaseCounts
-from tests.native.harness import ANY, NEXT, plan_of, session_of, shown, stream, take, whole
+from tests.native.harness import ANY, NEXT, plan_of, push_all, session_of, shown, stream, whole
 from tests.native.test_order import random_trails
 
 native = pytest.importorskip("acep.native._native")
@@ -43,11 +43,10 @@ def late(session: NativeSession, batch: Batch, rng: Random) -> tuple[list[str], 
     plan, size = session.plans[0], len(batch)
     gone = np.array(sorted(rng.sample(range(size), 3)))
     session.push(rows(batch, np.setdiff1d(np.arange(size), gone)))
-    take(session)
     keys = batch.columns["k"].values if plan.keys else np.zeros(size, np.int64)
     again = np.flatnonzero(np.isin(keys, keys[gone]) | plan.strict)
-    session.revise(None, rows(batch, again), len(again))
-    return shown(take(session, last=False)), set(keys[again].tolist())
+    (found,) = session.revise(None, rows(batch, again), len(again))
+    return shown(found), set(keys[again].tolist())
 
 
 @pytest.mark.parametrize(("text", "engine"), [*((text, "nodes") for text in TEXTS), (MERGED, "merged")])
@@ -57,15 +56,11 @@ def test_partitions_matched_again_are_as_if_all_had_come_in_order(text: str, eng
         plan = plan_of(f"PATTERN {text}", table)
         batch, session, straight = whole(plan, table), session_of(plan, engine), session_of(plan, engine)
         found, keys = late(session, batch, rng)
-        straight.push(batch)
-        exact = take(straight, last=False)
+        (exact,) = straight.push(batch)
         assert found == shown(one for one in exact if not plan.keys or one.key[0] in keys)
         more = stream(40, seed + 1000, k=3, x=4)
         after = whole(plan, more.set_column(0, "ts", [range(100, 140)]))
-        for one in (session, straight):
-            one.push(after)
-            one.finish()
-        assert shown(take(session)) == shown(take(straight))
+        assert shown(push_all(session, [after])[0]) == shown(push_all(straight, [after])[0])
 
 
 def test_a_partition_whose_events_are_all_gone_holds_nothing() -> None:
@@ -73,12 +68,10 @@ def test_a_partition_whose_events_are_all_gone_holds_nothing() -> None:
     plan = plan_of(f"PATTERN {TEXTS[0]}", table)
     batch, session = whole(plan, table), session_of(plan, "nodes")
     session.push(batch)
-    take(session)
     assert session.live(0) > 0
-    session.revise(batch, rows(batch, np.zeros(0, np.intp)), 0)
+    assert not session.revise(batch, rows(batch, np.zeros(0, np.intp)), 0)[0]
     assert session.live(0) == 0
-    session.finish()
-    assert take(session) == []
+    assert not session.finish()[0]
 
 
 def test_equal_matches_have_equal_hashes_and_others_do_not(cases: CaseCounts) -> None:

@@ -18,7 +18,7 @@ from acep.plan.assume import assumed_plan
 from acep.plan.choice import choose
 from tests.case_counts import CaseCounts
 from tests.complaints import case_text, fail_if_wrong_on_rows
-from tests.native.harness import ANY, compare, letters, plan_of, session_of, take, whole
+from tests.native.harness import ANY, compare, letters, plan_of, push_all, session_of, take, whole
 
 pytest.importorskip("acep.native._native")
 
@@ -141,9 +141,8 @@ def work_of(text: str, table: pa.Table, ways: tuple[int, int] = (0, 0), engine: 
     plan = plan_of(text, table)
     session = session_of(plan, engine)
     session._session.take_ways(*ways)
-    session.push(whole(plan, table))
-    session.finish()
-    return take(session), session.counts(0).touches
+    found = take(session, push_all(session, [whole(plan, table)]))
+    return found, session.counts(0).touches
 
 
 def test_where_last_events_are_rare_little_is_looked_at() -> None:
@@ -219,6 +218,6 @@ def test_steps_past_other_rows_are_limited(conditions: str) -> None:
     table = letters(kinds, x=[1] * len(kinds), y=np.random.default_rng(1).random(len(kinds)))
     plan = plan_of(f"PATTERN SEQ(A a, B b, C c) WHERE {ANY}(a, b, c) {{ {conditions} }} WITHIN 1000000", table)
     session = session_of(plan, "search", "dominance")
-    session.push(whole(plan, table))
-    assert take(session, 0) == take(session, 1)
+    returned = session.push(whole(plan, table))
+    assert take(session, returned, 0) == take(session, returned, 1)
     assert session.counts(0).touches < 1_000_000

@@ -18,7 +18,7 @@ from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import SheddingTable
 from acep.learning.trajectories.log import Log
 from acep.plan.compile import Plan
-from tests.native.harness import controlled, letters, plan_of, planned, session_of, stream, take, whole
+from tests.native.harness import controlled, letters, plan_of, planned, push_all, session_of, stream, whole
 
 pytest.importorskip("acep.native._native")
 
@@ -178,10 +178,9 @@ def run(plan: Plan, batch: Batch, rate: float | None, policy: Asked | None) -> t
     """Touches, nodes, and what was found."""
     session = session_of(plan, "nodes") if policy is None else controlled(plan, "nodes", policy, rate)
     session.ignore_future()
-    session.push(batch)
-    session.finish()
+    (matches,) = push_all(session, [batch])
     nodes, touches, _ = session._session.work(0)
-    return touches, nodes, Counter((one.key, one.trail) for one in take(session))
+    return touches, nodes, Counter((match.key, match.trail) for match in matches)
 
 
 def test_a_sufficient_allowance_costs_nothing_and_nothing_is_explored_or_learned() -> None:

@@ -16,7 +16,7 @@ from acep.plan.compile import Plan
 from acep.plan.lower.tables import NotNativeError
 from acep.plan.prefilter import lines, necessary, prefilter_gain, reason_against
 from tests.case_counts import CaseCounts
-from tests.native.harness import letters, pieces, plan_of, restarted, session_of, shown, stream, take, whole
+from tests.native.harness import letters, pieces, plan_of, push_all, restarted, session_of, shown, stream, take, whole
 from tests.native.spoilt import refused_or_run, spoil_tables
 from tests.thinned import thinned
 
@@ -27,10 +27,9 @@ def both(plan: Plan, table: pa.Table, engine: str = "nodes") -> tuple[NativeSess
     """A session after a stream on an engine (0) and on the same behind match windows (1), which find the same: how many
     events came, and how many passed the windows."""
     session = session_of(plan, engine, f"windows+{engine}")
-    session.push(whole(plan, table))
-    session.finish()
-    found = take(session, 0)
-    assert shown(found) == shown(take(session, 1))
+    returned = push_all(session, [whole(plan, table)])
+    found = take(session, returned, 0)
+    assert shown(found) == shown(take(session, returned, 1))
     assert engine == "nodes" or found not in ([], [0])
     return session, *session.count_windowed(1)
 
@@ -113,8 +112,7 @@ def test_events_pass_unfiltered_where_match_windows_do_not_pay(text: str, stops:
 
     session, shares, before = begin(), [], (0, 0)
     for part in pieces(whole(plan, table), 20_000):
-        session.push(part)
-        first, second = (sort_matches(session.take(number)) for number in range(2))
+        first, second = map(sort_matches, session.push(part))
         for name in ("start", "end", "ids", "offsets"):
             assert np.array_equal(getattr(first, name), getattr(second, name))
         came, passed = session.count_windowed(1)

@@ -15,6 +15,8 @@ from acep.native import compiled
 from acep.plan import choice
 from acep.plan.assume import assumed_plan
 from acep.plan.choice import COUNTED, WINDOWS, choose
+from acep.plan.compile import Plan
+from acep.plan.lower.tables import TableLowering
 from acep.plan.prefilter import LARGE_SET, PrefilterGain, necessary, prefilter_gain, reason_against
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_wrong
@@ -27,6 +29,22 @@ PRUNED = ("nodes", "nodes", "dominance", "nodes", "nodes")
 WINDOWED = tuple(WINDOWS + name for name in PRUNED)
 SEARCHED = ("windows+nodes", "windows+nodes", "search", "windows+nodes", "windows+nodes")
 """The engines where matches have few forms, and a run may pass over any event."""
+
+
+EVENTS = {"ts": [1, 2, 3], "type": ["A", "B", "B"], "x": [1, 2, 0], "s": ["u", "v", "u"]}
+
+
+@pytest.fixture
+def lowered_plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """The plans that are lowered from now on."""
+    plans, begin = list[Plan](), TableLowering.__init__
+
+    def count(lowering: TableLowering, plan: Plan, *arguments: Any) -> None:
+        plans.append(plan)
+        begin(lowering, plan, *arguments)
+
+    monkeypatch.setattr(TableLowering, "__init__", count)
+    return plans
 
 
 @pytest.mark.parametrize(
@@ -162,6 +180,37 @@ def test_match_windows_never_change_what_is_found(cases: CaseCounts, monkeypatch
     for seed in range(tries):
         fail_if_wrong(random_case(seed), complaint_of)
     cases.expect(seen, "windows", least=tries // 20 + 1)
+
+
+@pytest.mark.skipif(compiled.why_not() is not None, reason="there is no native core")
+@pytest.mark.parametrize("output", ["matches", "count", "points", "bundles", "exists", "batches"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN SEQ(A a, B b) WITHIN 9",
+        "PATTERN SEQ(A a, B b) WHERE a.s = 'u' AND a.x < b.x WITHIN 9",
+        "PATTERN SEQ(A a, B b) WHERE a.s = b.s WITHIN 9",
+        "PATTERN SEQ(A a, B b) WHERE a.s IN ('v', 'u') WITHIN 9 OUTPUT NON OVERLAP",
+    ],
+)
+def test_a_plan_is_lowered_once(text: str, output: Any, lowered_plans: list[Plan]) -> None:
+    result = acep.match(EVENTS, text, output=output)
+    assert output != "batches" or list(result)
+    assert len(lowered_plans) == 1
+
+
+@pytest.mark.skipif(compiled.why_not() is not None, reason="there is no native core")
+def test_plans_of_one_stream_are_lowered_once_each(lowered_plans: list[Plan]) -> None:
+    texts = {
+        "equal": "PATTERN SEQ(A a, B b) WHERE a.s = 'u' AND b.s IN ('w', 'v', 'u') WITHIN 9",
+        "rising": "PATTERN SEQ(A a, B b) WHERE a.s IN ('z', 'u') AND a.x < b.x WITHIN 9",
+        "other": "PATTERN SEQ(A a, B b) WHERE b.s != 'v' WITHIN 9",
+    }
+    alone = {name: list(acep.match(EVENTS, text, engine="reference")) for name, text in texts.items()}
+    assert not lowered_plans
+    assert {name: list(matches) for name, matches in acep.match(EVENTS, texts, engine="native").items()} == alone
+    assert len(lowered_plans) == len({id(plan) for plan in lowered_plans}) == 3
+    assert all(alone.values())
 
 
 @pytest.mark.skipif(compiled.why_not() is not None, reason="there is no native core")

@@ -7,7 +7,7 @@ A plan that the native core cannot run raises :class:`NotNativeError` with the r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Literal
 
@@ -27,7 +27,7 @@ from acep.plan.monotone import Demand
 from acep.plan.rising import having_rises
 from acep.plan.schema import Kind
 
-__all__ = ["EventClass", "NotNativeError", "PlanTables", "SharedTables", "lower"]
+__all__ = ["EventClass", "NotNativeError", "PlanTables", "SharedTables", "TableLowering"]
 
 STRATEGIES = (
     Strategy.SKIP_TILL_ANY_MATCH,
@@ -64,22 +64,13 @@ class PlanTables:
     takes: tuple[tuple[tuple[int, int], ...], ...]
 
 
-def lower(
-    plan: Plan, shared: SharedTables, code_of_text: Callable[[str], int], *, dominance: bool = False
-) -> PlanTables:
-    """Return the tables of a plan, and add the parts shared with other plans to ``shared``.
+class TableLowering:
+    """The lowering of a plan, which adds the parts shared with other plans to ``shared``. ``code_of_text`` returns the
+    code of a text that occurs in a predicate.
 
-    ``code_of_text`` returns the code of a text that occurs in a predicate. ``dominance`` adds the demand on each slot
-    (``demands``: a relation and a bound).
-
-    Raise :class:`NotNativeError` if the native core cannot run the plan.
+    Raises :class:`NotNativeError`, also in :meth:`tables`, if the native core cannot run the plan.
     """
-    lowering = _TableLowering(plan, shared, code_of_text)
-    tables = lowering.tables()
-    return replace(tables, arrays=tables.arrays | lowering.demands()) if dominance else tables
 
-
-class _TableLowering:
     def __init__(self, plan: Plan, shared: SharedTables, code_of_text: Callable[[str], int]) -> None:
         _check(plan)
         self.plan = plan
@@ -206,6 +197,7 @@ class _TableLowering:
         return [self.checks[key]]
 
     def tables(self) -> PlanTables:
+        """Return the tables of the plan; to be called once."""
         plan, shared = self.plan, self.shared
         for state, steps in zip(plan.arcs.states, self.program.steps, strict=True):
             self._state(state, steps)
