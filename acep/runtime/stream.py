@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from acep.matches.partials.partial_columns import PartialColumns
     from acep.native.session import NativeSession
 
-__all__ = ["EVENTS", "SEVERAL", "Stream", "merge_matches"]
+__all__ = ["EVENTS", "SEVERAL", "Stream", "check_plans", "merge_matches"]
 
 
 FIRST = 256  # events in the first part of a batch; later parts have as many as their matches permit
@@ -45,6 +45,21 @@ UNREAD = "not all blocks of an earlier batch were read"
 GIVEN_UP = ("shed", "skipped", "withheld")
 """The counts of what was given up for want of budget."""
 SEVERAL = "each query has a recall of its own, in the report of its matches"
+
+
+def check_plans(
+    plans: Sequence[Plan], engine: str, output: str, limits: Limits | None = None, *, names: Sequence[str] = ()
+) -> None:
+    """Raise :class:`EngineError` for a plan that a stream cannot run; ``names`` are those of the plans, for errors."""
+    _executors_of(NativeExecutors(engine, output, limits), plans, names)
+
+
+def _executors_of(natives: NativeExecutors, plans: Sequence[Plan], names: Sequence[str]) -> list[AnyExecutor]:
+    executors = []
+    for name, plan in zip(names or [""] * len(plans), plans, strict=True):
+        with naming_query(name):
+            executors.append(natives.executor_of(plan))
+    return executors
 
 
 class Stream:
@@ -73,10 +88,7 @@ class Stream:
         """
         self.plans = tuple(plans)
         self._natives = NativeExecutors(engine, output, limits, finer=finer, execution=execution)
-        self._executors: list[AnyExecutor] = []
-        for name, plan in zip(names or [""] * len(self.plans), self.plans, strict=True):
-            with naming_query(name):
-                self._executors.append(self._natives.executor_of(plan))
+        self._executors = _executors_of(self._natives, self.plans, names)
         self._natives.start()
         self._newest: tuple[int, int | None] | None = None
         self._events = 0

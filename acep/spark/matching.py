@@ -9,7 +9,7 @@ from acep.errors import QueryError, warn_caller
 from acep.events.tables import to_table
 from acep.matches.flat import check_flat
 from acep.native.compiled import warn_if_missing
-from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
+from acep.runtime.options import RevisedKeywords, lists_options
 from acep.spark.chunks import for_spark
 from acep.spark.fields import path_of
 from acep.spark.flat_results import flatten_result
@@ -126,7 +126,6 @@ def match(
     frame = frame_of(df)
     if buckets is None and not frame.isStreaming:
         buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or BUCKETS)
-    budget = StreamOptions.from_keywords("match", options, RevisedKeywords).budget
     job, result = make_spark_job(
         frame.schema,
         query,
@@ -138,39 +137,40 @@ def match(
         **options,
     )
     warn_of(job)
-    if not frame.isStreaming and latest is not None:
-        raise QueryError("latest= is of a stream, and this is no stream", hint="leave it out", code="option_invalid")
-    if not frame.isStreaming and late:
-        raise QueryError("late= is of a stream, and this is no stream", hint="leave it out", code="option_invalid")
-    if not frame.isStreaming and job.revised:
-        raise QueryError(
-            "speculation= and op= are of a stream, and this is no stream", hint="leave them out", code="option_invalid"
-        )
-    if not frame.isStreaming and budget is not None and budget.latency is not None:
-        raise QueryError(
-            "latency= is the time of a micro-batch, and this is no stream", hint="work= or cpu=", code="option_invalid"
-        )
-    if not frame.isStreaming and versions is not None:
-        raise QueryError("versions= is of a stream, and this is no stream", hint="leave it out", code="option_invalid")
+    if not frame.isStreaming:
+        _refuse_options_of_streams(job, latest=latest, late=late, versions=versions, state=state)
     check_workers(frame.sparkSession, job.engine)
-    if frame.isStreaming:
-        newer = None if versions is None else query_rows(frame.sparkSession, versions)
+    if not frame.isStreaming:
+        matches = run_batch(frame, job, result, observation)
+    else:
         if observation is not None:
             raise QueryError(
                 "observation= is of a batch",
                 hint="a stream tells by its progress (acep.spark.metrics)",
                 code="option_invalid",
             )
+        newer = None if versions is None else query_rows(frame.sparkSession, versions)
         choice = choose_state(frame, state, watermark)
-        if choice.in_spark:
-            matches = run_stream(frame, job, result, watermark, choice, newer)
-        else:
-            matches = run_stream_in_files(frame, job, result, watermark, choice, newer)
-    elif state is not None:
-        raise QueryError("state= is of a stream, and this is no stream", hint="leave it out", code="option_invalid")
-    else:
-        matches = run_batch(frame, job, result, observation)
+        run = run_stream if choice.in_spark else run_stream_in_files
+        matches = run(frame, job, result, watermark, choice, newer)
     return flatten_result(matches, job) if flat else matches
+
+
+def _refuse_options_of_streams(job: Job, **options: Any) -> None:
+    """Raise :class:`QueryError` for options of streams that were given for a batch."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise QueryError(
+                f"{name}= is of a stream, and this is no stream", hint="leave it out", code="option_invalid"
+            )
+    if job.revised:
+        raise QueryError(
+            "speculation= and op= are of a stream, and this is no stream", hint="leave them out", code="option_invalid"
+        )
+    if job.budget is not None and job.budget.latency is not None:
+        raise QueryError(
+            "latency= is the time of a micro-batch, and this is no stream", hint="work= or cpu=", code="option_invalid"
+        )
 
 
 def punctuation(df: Any, *, ts: str = "ts") -> DataFrame:

@@ -23,7 +23,7 @@ from acep.plan.versions import QueryVersion
 from acep.reference.single_events import matches_one_event
 from acep.revision.revised_stream import RevisedStream
 from acep.runtime.options import StreamOptions
-from acep.runtime.stream import Stream
+from acep.runtime.stream import check_plans
 from acep.shedding.history_file import read_history, read_learned
 from acep.shedding.limits import Limits, want_a_bound
 from acep.storage.sizes import size_in_bytes
@@ -193,6 +193,55 @@ class Job:
         return replace(self, fingerprint=hashlib.sha256(text.encode()).hexdigest())
 
 
+def _check_buckets(buckets: Any) -> None:
+    """Raise :class:`DataError` for a number of buckets that is none."""
+    if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
+        raise DataError(f"buckets={buckets!r} is not a positive number", code="option_invalid")
+
+
+def _bound_of(options: StreamOptions, *, dynamic: bool) -> Budget | None:
+    """Return the budget of the options if it bounds something. Raise :class:`QueryError` for a budget or a policy that
+    buckets cannot have."""
+    budget, policy = options.budget, options.policy
+    if not isinstance(policy, str):
+        raise QueryError(
+            "a policy goes by its name where there are buckets",
+            hint=f"one of {', '.join(POLICIES)}",
+            code="option_invalid",
+        )
+    policy_of(policy)
+    if budget is None or not budget.limited:
+        want_a_bound(policy, options.history)
+        return None
+    if budget.recover:
+        raise QueryError(
+            "recover= is not for streams in buckets", hint="leave recover out of the Budget", code="option_invalid"
+        )
+    if dynamic:
+        raise QueryError(
+            "queries that change keep to no budget of work, time or memory",
+            hint="leave versions= out",
+            code="option_invalid",
+        )
+    return budget
+
+
+def _histories_of(history: Any) -> tuple[bytes, ...]:
+    """Return the contents of one history or several; none for ``None``."""
+    is_list = isinstance(history, Sequence) and not isinstance(history, str | bytes)
+    return () if history is None else tuple(map(read_history, history if is_list else [history]))
+
+
+def _check_late(schema: InputSchema, output: str) -> None:
+    """Raise :class:`QueryError` if late events cannot be rows of the result."""
+    if schema.id is None or output != "matches":
+        raise QueryError(
+            "late events are rows beside matches, by their ids",
+            hint='output="matches", and name id=',
+            code="option_invalid",
+        )
+
+
 def _check_revised(options: StreamOptions, schema: InputSchema, output: str, budget: Budget | None) -> None:
     """Raise :class:`QueryError` or :class:`DataError` for options that exclude ``speculation`` and ``op``."""
     if schema.id is None:
@@ -354,62 +403,32 @@ def make_job(
 
     Raises :class:`QueryError` or :class:`DataError`, and :class:`EngineError` where ``engine`` cannot run a query.
     """
-    budget, policy, history, engine = options.budget, options.policy, options.history, options.engine
     _check_output(output)
-    if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
-        raise DataError(f"buckets={buckets!r} is not a positive number", code="option_invalid")
-    if not isinstance(policy, str):
-        raise QueryError(
-            "a policy goes by its name where there are buckets",
-            hint=f"one of {', '.join(POLICIES)}",
-            code="option_invalid",
-        )
-    policy_of(policy)
-    bound = budget if budget is not None and budget.limited else None
-    if bound is not None and bound.recover:
-        raise QueryError(
-            "recover= is not for streams in buckets", hint="leave recover out of the Budget", code="option_invalid"
-        )
+    _check_buckets(buckets)
+    bound = _bound_of(options, dynamic=dynamic)
     asked = read_queries(query)
-    queries = tuple(tolerant(asked_query, budget) for asked_query in asked.queries)
+    queries = tuple(tolerant(asked_query, options.budget) for asked_query in asked.queries)
     if dynamic:
         queries = tuple(map(as_dynamic, queries))
     columns = tuple(name for name in all_columns(schema) if name != options.op) if dynamic else None
     plans = _plans(queries, schema, columns, asked.names)
-    is_list = isinstance(history, Sequence) and not isinstance(history, str | bytes)
-    histories = () if history is None else tuple(map(read_history, history if is_list else [history]))
-    if bound is None:
-        want_a_bound(policy, history)
+    histories = _histories_of(options.history)
     ahead = span_ticks("speculation", options.speculation, schema)
     revised = options.op is not None or ahead != 0
-    passes: tuple[Pass, ...] = (Pass(tuple(range(len(plans))), (), 0, 1),)
-    if spread:
-        passes = passes_of(plans, buckets or BUCKETS, single=revised or output == "count")
-    if dynamic and bound is not None:
-        raise QueryError(
-            "queries that change keep to no budget of work, time or memory",
-            hint="leave versions= out",
-            code="option_invalid",
-        )
+    single_pass = (Pass(tuple(range(len(plans))), (), 0, 1),)
+    is_single = revised or output == "count"
+    passes = passes_of(plans, buckets or BUCKETS, single=is_single) if spread else single_pass
     bound = None if bound is None else _share_budget(bound, sum(part.size for part in passes))
-    limits = None if bound is None else _limits(bound, policy, options.seed, histories)
-    BatchPace.from_budget(bound, 1, schema.tick_ns)  # raises for a bound of time that cannot be enforced
+    if late:
+        _check_late(schema, output)
     if revised:
         _check_revised(options, schema, output, bound)
-        RevisedStream(plans, engine, limits)  # raises for a query whose matches cannot be revised
-    if late and (schema.id is None or output != "matches"):
-        raise QueryError(
-            "late events are rows beside matches, by their ids",
-            hint='output="matches", and name id=',
-            code="option_invalid",
-        )
-    if engine == "native" or limits is not None or dynamic:
-        Stream(plans, engine, output, limits, names=asked.names)  # raises for a query that the engine cannot run
+    columns_sent = columns_read(plans, schema) | set(ties) | ({options.op} if options.op else set())
     job = Job(
         names=asked.names,
         queries=queries,
         schema=schema,
-        columns=tuple(sorted(columns_read(plans, schema) | set(ties) | ({options.op} if options.op else set()))),
+        columns=tuple(sorted(columns_sent)),
         dynamic=dynamic,
         passes=passes,
         output=output,
@@ -417,9 +436,9 @@ def make_job(
         tick_ms=tick_ms_of(schema),
         end=end,
         several=asked.is_several,
-        engine=engine,
+        engine=options.engine,
         budget=bound,
-        policy=policy,
+        policy=options.policy,
         seed=options.seed,
         histories=histories,
         latest=latest_of(latest, schema),
@@ -428,4 +447,14 @@ def make_job(
         late=late,
         duplicates=None if options.id is None else options.duplicates,
     )
+    _check_engine(job, plans)
     return job.with_fingerprint()
+
+
+def _check_engine(job: Job, plans: tuple[Plan, ...]) -> None:
+    """Raise :class:`QueryError` or :class:`EngineError` for plans that the engine of a job cannot run."""
+    BatchPace.from_budget(job.budget, 1, job.schema.tick_ns)  # raises for a bound of time that cannot be enforced
+    if job.revised:
+        RevisedStream(plans, job.engine, job.limits)  # raises for a query whose matches cannot be revised
+    if job.engine == "native" or job.limits is not None or job.dynamic:
+        check_plans(plans, job.engine, job.output, job.limits, names=job.names)
