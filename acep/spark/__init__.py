@@ -8,8 +8,9 @@ from acep.spark.clauses.table_functions import register_clause
 from acep.spark.failures import error_in
 from acep.spark.foreach.foreach_batch import for_each_batch
 from acep.spark.match_events import events
-from acep.spark.matching import match, punctuation
+from acep.spark.matching import match
 from acep.spark.metrics import listener
+from acep.spark.punctuations import punctuation
 from acep.spark.session import get_session
 
 __all__ = [

@@ -84,7 +84,7 @@ class PartitionRows:
         began = time.time()
         rows = remove_metadata(restore_names(self.job, batches))
         self.in_memory = _sort_rows(self.job, rows.drop_columns([NOW]) if NOW in rows.column_names else rows)
-        ticks = (newest_tick(self.job, part.ticks, self.now) for part in self.in_memory.values())
+        ticks = (newest_tick(self.job, part.ticks, self.now, part.rows) for part in self.in_memory.values())
         self.newest = max((tick for tick in (self.newest, *ticks) if tick is not None), default=None)
         self.spans.append([began, time.time()])
 
@@ -137,8 +137,8 @@ def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked
 def count_rows(job: SentJob, rows: pa.Table) -> dict[str, int | None]:
     """Count the rows of a micro-batch as Spark's observation does, if all of them travel, each event to one bucket.
 
-    A row that ends the stream travels to all buckets. One whose key is null has no bucket: it is no event of any
-    partition, but its time counts.
+    A row that ends the stream travels to all buckets. One whose key is null, or a punctuation, has no bucket: it is no
+    event of any partition, but its time counts.
     """
     ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
     timed = ticks[ticks < job.end]

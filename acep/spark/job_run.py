@@ -28,7 +28,15 @@ from acep.spark.spark_state_worker import (
     step,
     unpack,
 )
-from acep.spark.times import DELAY_KEY, delay_of, end_column, event_time, latest_tick, ticks_of_row
+from acep.spark.times import (
+    DELAY_KEY,
+    delay_of,
+    end_column,
+    event_time,
+    is_punctuation,
+    latest_tick,
+    ticks_of_row,
+)
 from acep.spark.types import spark_schema
 from acep.streaming.job import EXACT, Pass, columns_read
 from acep.streaming.step import BUCKET
@@ -66,16 +74,17 @@ RETAINED, DEFAULT_RETAINED = "spark.sql.streaming.minBatchesToRetain", 100
 
 
 def _bucket(frame: DataFrame, job: SentJob, part: Pass) -> Column:
-    """Return the number of a row's bucket; null if a partition attribute is null or NaN, as such rows never match. One
-    that takes an event back gets a number, so that the workers refuse it."""
+    """Return the number of a row's bucket; null if a partition attribute is null or NaN, as such rows never match, and
+    for a punctuation. One that takes an event back gets a number, so that the workers refuse it."""
     from pyspark.sql import functions as sf
 
     if not part.keys:
-        return sf.lit(part.first).cast("int")
+        first, is_no_event = sf.lit(part.first).cast("int"), is_punctuation(frame.schema, job.schema)
+        return first if is_no_event is None else sf.when(~is_no_event, first)
     if job.clause is not None:  # null keys are a partition
         keys = [key_column(frame, key) for key in part.keys]
         return (sf.pmod(sf.xxhash64(*keys), sf.lit(part.size)) + sf.lit(part.first)).cast("int")
-    missing = _lacks_key(frame, part)
+    missing = _is_outside(frame, job, part)
     number = sf.pmod(sf.xxhash64(*[sf.col(quote_name(key)) for key in part.keys]), sf.lit(part.size)) + sf.lit(
         part.first
     )
@@ -83,11 +92,12 @@ def _bucket(frame: DataFrame, job: SentJob, part: Pass) -> Column:
     return bucket if job.op is None else bucket.when(sf.col(quote_name(job.op)) < 0, sf.lit(part.first))
 
 
-def _lacks_key(frame: DataFrame, part: Pass) -> Column:
-    """Return whether a partition attribute is null or NaN."""
+def _is_outside(frame: DataFrame, job: SentJob, part: Pass) -> Column:
+    """Return whether a row is a punctuation, or a partition attribute is null or NaN."""
     from pyspark.sql import functions as sf
 
-    missing = sf.lit(False)
+    is_no_event = is_punctuation(frame.schema, job.schema)
+    missing = sf.lit(False) if is_no_event is None else is_no_event
     for key in part.keys:
         column = sf.col(quote_name(key))
         missing = missing | column.isNull()
@@ -100,7 +110,7 @@ def has_bucket(frame: DataFrame, job: SentJob, part: Pass) -> Column:
     """Return whether a row with a time has a bucket in a pass, as :func:`bucket_numbers` would say."""
     from pyspark.sql import functions as sf
 
-    has_keys = ~_lacks_key(frame, part)
+    has_keys = ~_is_outside(frame, job, part)
     return has_keys if job.op is None else has_keys | sf.coalesce(sf.col(quote_name(job.op)) < 0, sf.lit(False))
 
 
@@ -297,6 +307,8 @@ def _set_watermark(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[Data
                 is_near = (ticks_of_row(ts, time_type, job.schema) <= bound) | (
                     sf.col(quote_name(ts)) >= end_column(time_type)
                 )
+                is_no_event = is_punctuation(frame.schema, job.schema)
+                is_near = is_near if is_no_event is None else is_near | is_no_event
                 time = sf.when(is_near, time).otherwise(sf.timestamp_micros(sf.lit(0)))
             frame = frame.withColumn(TIME, time).withWatermark(TIME, delay)
     return frame, int(frame.schema[name].metadata[DELAY_KEY])
@@ -357,15 +369,17 @@ def _batch_time() -> Column:
 
 
 def event_ticks(frame: DataFrame, job: SentJob) -> Column:
-    """Return the time of a row in ticks, null for one that is no event: it ends the stream, or is too far ahead."""
+    """Return the time of a row in ticks, null for one whose time does not count: it ends the stream, or is too far
+    ahead."""
     from pyspark.sql import functions as sf
 
     time_type = frame.schema[job.schema.ts].dataType
     ticks = ticks_of_row(job.schema.ts, time_type, job.schema)
-    is_event = ~(sf.col(quote_name(job.schema.ts)) >= end_column(time_type))
+    counts = ~(sf.col(quote_name(job.schema.ts)) >= end_column(time_type))
     if (latest := latest_tick(job)) is not None:
-        is_event &= ticks <= latest
-    return sf.when(is_event, ticks)
+        is_no_event = is_punctuation(frame.schema, job.schema)
+        counts &= (ticks <= latest) if is_no_event is None else (ticks <= latest) | is_no_event
+    return sf.when(counts, ticks)
 
 
 def sent_columns(frame: DataFrame, job: SentJob, codes: Column) -> list[Column]:

@@ -95,13 +95,13 @@ def _check_matches(matches: DataFrame, id_name: str | None) -> None:
         raise QueryError(
             "the matches were made without id=, so their ids are numbers in a partition, which no DataFrame has",
             hint="name a column of ids in both: acep.spark.match(..., id=) and acep.spark.events(..., id=)",
-            code="option_missing",
+            code="option_invalid",
         )
     if id_name is None:
         raise QueryError(
             "events() needs id=, the column of ids of the events",
             hint="the one that acep.spark.match(..., id=) had",
-            code="option_missing",
+            code="option_invalid",
         )
 
 

@@ -132,7 +132,7 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch], *, announces: bool) ->
         if announces and rows.num_rows:
             ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
             now = rows.column(NOW)[0].as_py() if NOW in rows.column_names else None
-            tick = newest_tick(job, ticks, now)
+            tick = newest_tick(job, ticks, now, rows)
             newest = newest if tick is None else max(newest, tick)
         if job.clause is not None and job.clause.has_computed_buckets:
             rows = with_computed_buckets(job, rows, f"{BUCKET}0")

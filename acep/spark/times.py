@@ -14,11 +14,12 @@ from acep.errors import DataError
 from acep.events.tables import InputSchema
 from acep.spark.fields import quote_name
 from acep.streaming.job import Job
+from acep.streaming.punctuation_rows import PUNCTUATION
 from acep.streaming.times import END_MS, check_delay_text, delay_ms_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructType
 
 __all__ = [
     "DELAY_KEY",
@@ -27,8 +28,10 @@ __all__ = [
     "end_of_stream",
     "event_time",
     "first_end_tick",
+    "is_punctuation",
     "latest_tick",
     "ticks_of_row",
+    "time_at_tick",
 ]
 
 # Spark marks an event time column by this key in the column's metadata.
@@ -79,6 +82,21 @@ def end_column(column_type: DataType) -> Column:
     return sf.lit(str(end) if column_type.typeName() == "timestamp_ntz" else end).cast(column_type)
 
 
+def time_at_tick(tick: int, column_type: DataType) -> Column:
+    """Return a time, given in ticks, as a column of this type, independent of the session's time zone."""
+    from pyspark.sql import functions as sf
+
+    kind = column_type.typeName()
+    if kind == "date":
+        return sf.date_from_unix_date(sf.lit(tick))
+    if kind == "timestamp":
+        return sf.timestamp_micros(sf.lit(tick))
+    if kind == "timestamp_ntz":
+        text = str(dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=tick))
+        return sf.lit(text).cast(column_type)
+    return sf.lit(tick).cast(column_type)
+
+
 def event_time(name: str, column_type: DataType, schema: InputSchema) -> Column:
     """Return a timestamp column for the watermark, from the time column of this name."""
     from pyspark.sql import functions as sf
@@ -119,6 +137,16 @@ def ticks_of_row(name: str, column_type: DataType, schema: InputSchema) -> Colum
     if kind in ("timestamp", "timestamp_ntz"):
         return sf.unix_micros(event_time(name, column_type, schema))
     return sf.col(quote_name(name)).cast("long")
+
+
+def is_punctuation(columns: StructType, schema: InputSchema) -> Column | None:
+    """Return whether a row with these columns is a punctuation: its time counts, and it is no event. ``None``: there is
+    no column of types, or it holds nulls only."""
+    from pyspark.sql import functions as sf
+
+    if schema.type is None or columns[schema.type].dataType.typeName() not in ("string", "char", "varchar"):
+        return None
+    return sf.coalesce(sf.col(quote_name(schema.type)) == sf.lit(PUNCTUATION), sf.lit(False))
 
 
 def latest_tick(job: Job) -> Column | None:

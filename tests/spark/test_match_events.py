@@ -83,7 +83,7 @@ def test_a_batch_gives_the_rows_of_one_process(spark: Any, cases: CaseCounts) ->
         assert list(together[0]) == ["match", "query", "variable", "position", *table.column_names]
         for name, query in QUERIES.items():
             expected = one_process(table, query)
-            assert len(expected) > 3, name
+            assert expected, name
             assert as_one_process(row for row in together if row["query"] == name) == expected
         name = random.Random(seed).choice([*QUERIES])
         alone = as_dicts(acep.spark.events(quiet_match(frame, QUERIES[name]), frame, id=ROW))
@@ -101,11 +101,7 @@ def test_a_match_has_the_same_id_on_each_route_and_in_each_run(spark: Any, tmp_p
     stream = Folder(spark, TABLE, 20)
     found = quiet_match(stream.frame(), QUERY, watermark="1 second", buckets=2, state=str(tmp_path / "state"))
     rows, _ = stream.run(acep.spark.events(found, frame, id=ROW))
-    in_order = {
-        match: sorted(rows_of, key=lambda row: (row["ts"], row["position"]))
-        for match, rows_of in by_match(rows).items()
-    }
-    assert in_order == expected
+    assert in_order(rows) == expected
 
 
 @pytest.mark.parametrize("route", ["store", "each"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from acep.spark.job import SentJob
 from acep.spark.job_run import bucket_numbers, codes_of, has_bucket, sent_columns
-from acep.spark.newest_time import ANNOUNCES, with_announcements
+from acep.spark.newest_time import ANNOUNCES, with_announcements, with_punctuations
 from acep.spark.times import ticks_of_row
 
 if TYPE_CHECKING:
@@ -47,12 +47,18 @@ class UnshedColumns:
 
 
 def unshed_columns(
-    frame: DataFrame, job: SentJob, event: Column, usable: Column | None, announced_to: int = 0
+    frame: DataFrame,
+    job: SentJob,
+    event: Column,
+    usable: Column | None,
+    announced_to: int = 0,
+    is_no_event: Column | None = None,
 ) -> UnshedColumns:
     """Build the expressions over rows with the columns of ``frame``.
 
     ``event`` tells whether a row is an event, and ``usable`` whether some query can use it (``None``: each event). Rows
-    that have the newest time go to so many partitions: ``announced_to`` (0: none does).
+    that have the newest time go to so many partitions: ``announced_to`` (0: none does). ``is_no_event`` tells whether a
+    row is a punctuation, if these travel by themselves.
     """
     from pyspark.sql import functions as sf
 
@@ -69,6 +75,8 @@ def unshed_columns(
     if announced_to:
         codes = with_announcements(codes, announced_to, travels)
         travels = None if travels is None else travels | sf.col(ANNOUNCES)
+    if is_no_event is not None:
+        codes = with_punctuations(codes, is_no_event)
     sent = tuple(sent_columns(frame, job, codes))
     if usable is None:
         return UnshedColumns(observed, ticks, nought, (), None, sent)
