@@ -9,7 +9,7 @@ from acep.events.tables import InputSchema
 from acep.spark.fields import all_columns, input_schema, path_of
 from acep.spark.matching import frame_of
 from acep.spark.session import get_session, needs_pyspark
-from acep.spark.times import DELAY_KEY, delay_of, end_column, first_end_tick, time_at_tick
+from acep.spark.times import DELAY_KEY, end_column, first_end_tick, step_of, time_at_tick
 from acep.streaming.latest_time import tick_of_moment
 from acep.streaming.punctuation_rows import PUNCTUATION
 from acep.streaming.times import delay_ms_of, tick_ms_of, tick_that_decides
@@ -61,12 +61,14 @@ def punctuation(
 
     end_column(time_field.dataType)  # raises for a type without times
     schema = input_schema(all_columns(frame.schema), ts=ts, type=None, unit=unit)
-    tick = _tick_until(until, _delay_ms(frame, time_field, watermark, schema), schema)
+    tick = _tick_until(until, _delay_ms(time_field, watermark, schema), schema)
+    step = step_of(time_field.dataType, schema)
+    tick = -(-tick // step) * step
     if tick >= first_end_tick(time_field.dataType, schema):
         raise DataError(
             f"until={until!r} is so late that the row would end the stream", hint=MOMENT, code="option_invalid"
         )
-    values = {path: time_at_tick(tick, time_field.dataType)}
+    values = {path: time_at_tick(tick, time_field.dataType, schema)}
     if type is not None:
         type_path, type_field = _type_field(frame, type)
         values[type_path] = sf.lit(PUNCTUATION).cast(type_field.dataType)
@@ -88,10 +90,8 @@ def _tick_until(until: Any, delay_ms: int, schema: InputSchema) -> int:
     return tick_that_decides(tick, delay_ms, tick_ms_of(schema))
 
 
-def _delay_ms(frame: DataFrame, time_field: StructField, watermark: Any, schema: InputSchema) -> int:
+def _delay_ms(time_field: StructField, watermark: Any, schema: InputSchema) -> int:
     """Return the delay of the watermark in milliseconds. Raises :class:`DataError` for none or two."""
-    from pyspark.sql import functions as sf
-
     own = (time_field.metadata or {}).get(DELAY_KEY)
     if watermark is None and own is None:
         raise DataError(
@@ -103,11 +103,7 @@ def _delay_ms(frame: DataFrame, time_field: StructField, watermark: Any, schema:
         return int(own)
     if own is not None:
         raise DataError(f"`{schema.ts}` has a watermark already", hint="leave watermark= out", code="option_invalid")
-    if not isinstance(watermark, str):
-        return delay_ms_of(watermark, schema)
-    # A text is read as by match: by Spark.
-    rows = get_session(frame).range(1).select(sf.current_timestamp().alias("at"))
-    return int(rows.withWatermark("at", delay_of(watermark, schema)).schema["at"].metadata[DELAY_KEY])
+    return delay_ms_of(watermark, schema)
 
 
 def _type_field(frame: DataFrame, name: str) -> tuple[tuple[str, ...], StructField]:

@@ -30,6 +30,7 @@ __all__ = [
     "first_end_tick",
     "is_punctuation",
     "latest_tick",
+    "step_of",
     "ticks_of_row",
     "time_at_tick",
 ]
@@ -42,6 +43,7 @@ END = dt.datetime(9999, 12, 31)
 FAR_MS = 9 * 10**15
 WIDEST = 4 * 10**15
 
+DAY_NS = 86_400 * 10**9
 INTEGERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 
 
@@ -82,13 +84,26 @@ def end_column(column_type: DataType) -> Column:
     return sf.lit(str(end) if column_type.typeName() == "timestamp_ntz" else end).cast(column_type)
 
 
-def time_at_tick(tick: int, column_type: DataType) -> Column:
+def step_of(column_type: DataType, schema: InputSchema) -> int:
+    """Return how many ticks there are from one value of a time column to the next: a day for dates.
+
+    >>> from pyspark.sql.types import DateType
+    >>> step_of(DateType(), InputSchema((), tick_ns=Fraction(10**9)))
+    86400
+    """
+    if column_type.typeName() != "date":
+        return 1
+    assert schema.tick_ns is not None
+    return int(DAY_NS / schema.tick_ns)
+
+
+def time_at_tick(tick: int, column_type: DataType, schema: InputSchema) -> Column:
     """Return a time, given in ticks, as a column of this type, independent of the session's time zone."""
     from pyspark.sql import functions as sf
 
     kind = column_type.typeName()
     if kind == "date":
-        return sf.date_from_unix_date(sf.lit(tick))
+        return sf.date_from_unix_date(sf.lit(tick // step_of(column_type, schema)))
     if kind == "timestamp":
         return sf.timestamp_micros(sf.lit(tick))
     if kind == "timestamp_ntz":
@@ -133,7 +148,7 @@ def ticks_of_row(name: str, column_type: DataType, schema: InputSchema) -> Colum
 
     kind = column_type.typeName()
     if kind == "date":
-        return sf.unix_date(sf.col(quote_name(name))).cast("long")
+        return sf.unix_date(sf.col(quote_name(name))).cast("long") * sf.lit(step_of(column_type, schema))
     if kind in ("timestamp", "timestamp_ntz"):
         return sf.unix_micros(event_time(name, column_type, schema))
     return sf.col(quote_name(name)).cast("long")
