@@ -156,16 +156,16 @@ class Follower:
             logs.info(__name__, "micro-batch %d takes in version %d of the query", batch, version.number)
         now = pending.began if self._job.clocked else None
         micro_batch = replace(micro_batch, now=now)
-        part = _bucket_rows(self._job, arrived, pending, now)
+        rows, part = arrived.rows, _bucket_rows(self._job, arrived, pending, now)
         results, metrics = step_bucket(micro_batch, 0, part, Stopwatch())
         if results:
             self.outbox.write(batch, pa.concat_tables(results), is_retry=is_retry, exact=not self._job.measured)
         newest = pending.versions[-1].number if pending.versions else self._done.get("version", 0)
-        self._done = {"rows": first + arrived.rows.num_rows, "told": metrics, "names": json.dumps(self._job.names)}
+        self._done = {"rows": first + rows.num_rows, "told": metrics, "names": json.dumps(self._job.names)}
         self._done |= {"results": self.outbox.last} | ({"version": newest} if newest else {})
         self.journal.finish(self._done)
         seconds = time.time() - began
-        progress = progress_in([self._done], batch=batch, events=arrived.rows.num_rows, seconds=seconds, began=began)
+        progress = progress_in([self._done], batch=batch, events=rows.num_rows, seconds=seconds, began=began)
         # There is one bucket, which has all rows.
         return progress and replace(progress, fullest=0.0, spent=replace(progress.spent, outside="files"))
 

@@ -18,7 +18,7 @@ __all__ = ["events"]
 
 MATCH, QUERY, OP, VARIABLE, POSITION = "match", "query", "op", "variable", "position"
 PREFIX = "match_"
-BOUND, OWN = "__acep_bound", "__acep_own"  # the ids by which matches and rows are joined
+BOUND, ROW_ID = "__acep_bound", "__acep_row"  # the ids by which matches and rows are joined
 INTEGERS = ("byte", "short", "integer", "long")
 TEXTS = ("string", "char", "varchar")
 DIGITS = 16  # of a hash of 64 bits, in hexadecimal
@@ -68,9 +68,9 @@ def events(matches: DataFrame, df: Any, *, id: str | None = None, ts: str = "ts"
     _check_types(matches, id, id_field.dataType)
     names = _names_beside(matches.columns, frame.columns)
     bound = _bound_ids(matches, names)
-    own = field_column(frame.schema, id)
-    rows = frame.withColumn(OWN, own if id_field.dataType.typeName() in TEXTS else own.cast("long"))
-    joined = bound.join(rows, sf.col(BOUND) == sf.col(OWN)).drop(BOUND, OWN)
+    row_id = field_column(frame.schema, id)
+    rows = frame.withColumn(ROW_ID, row_id if id_field.dataType.typeName() in TEXTS else row_id.cast("long"))
+    joined = bound.join(rows, sf.col(BOUND) == sf.col(ROW_ID)).drop(BOUND, ROW_ID)
     if matches.isStreaming:
         return joined
     order = [names[name] for name in (MATCH, QUERY, OP) if name in names]

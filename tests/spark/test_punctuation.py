@@ -45,13 +45,12 @@ LATE = (DAY + dt.timedelta(hours=2, minutes=30), "b", "p", 99)
 
 
 def exact(rows: list[Row], queries: dict[str, Any]) -> list[str]:
-    names = ("ts", "type", "k", "n")
+    names, texts = ("ts", "type", "k", "n"), []
     table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
-    return sorted(
-        str({name: list(ids) for name, ids in found.bindings.items()})
-        for query in queries.values()
-        for found in acep.match(table, query, id="n", seq="n")
-    )
+    for query in queries.values():
+        bindings = [found.bindings for found in acep.match(table, query, id="n", seq="n")]
+        texts += [str({name: list(ids) for name, ids in one.items()}) for one in bindings]
+    return sorted(texts)
 
 
 class Nightly:
