@@ -127,15 +127,9 @@ class Follower:
         if self._recent is not None:
             self._recent.forget(micro_batch.final, self._job.greatest_tick(started if self._job.clocked else None))
         end_marker = self.inbox.end_marker if pending is None else pending.end_marker
+        schema, roles = self._schema, self._job.schema
         arrived = self.inbox.read(
-            files,
-            self._schema,
-            self._job.schema,
-            first,
-            self.bad,
-            self._recent,
-            end_marker=end_marker,
-            check=self._check,
+            files, schema, roles, first, self.bad, self._recent, end_marker=end_marker, check=self._check
         )
         for file in files:
             check_same(self.inbox.folder, file, way_out)

@@ -93,14 +93,14 @@ def _tick_until(until: Any, delay_ms: int, schema: InputSchema) -> int:
 def _delay_ms(time_field: StructField, watermark: Any, schema: InputSchema) -> int:
     """Return the delay of the watermark in milliseconds. Raises :class:`DataError` for none or two."""
     own_delay = (time_field.metadata or {}).get(DELAY_KEY)
-    if watermark is None and own_delay is None:
+    if watermark is None and own_delay is not None:
+        return int(own_delay)
+    if watermark is None:
         raise DataError(
             "until= needs the delay of the watermark",
             hint='give what match has: watermark="10 minutes"',
             code="option_invalid",
         )
-    if watermark is None:
-        return int(own_delay)
     if own_delay is not None:
         raise DataError(f"`{schema.ts}` has a watermark already", hint="leave watermark= out", code="option_invalid")
     return delay_ms_of(watermark, schema)

@@ -115,7 +115,7 @@ def test_micro_batches_are_joined(spark: Any, route: str, tmp_path: Path) -> Non
             assert_in_order(batch)
         rows.extend(batch)
 
-    options = {"watermark": "1 second", "buckets": 2, "seq": ORDER, "id": ROW}
+    options: dict[str, Any] = {"watermark": "1 second", "buckets": 2, "seq": ORDER, "id": ROW}
     if route == "store":
         writer = quiet_match(stream.frame(), QUERY, **options).writeStream.foreachBatch(sink)
     else:

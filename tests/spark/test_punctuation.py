@@ -58,7 +58,7 @@ class Nightly:
 
     def __init__(self, spark: Any, folder: Path, route: str, queries: dict[str, Any], **options: Any) -> None:
         self.spark, self.folder, self.route, self.queries = spark, folder, route, queries
-        self.options = {"id": "n", "seq": "n", "watermark": "10 minutes", "buckets": 2} | options
+        self.options: dict[str, Any] = {"id": "n", "seq": "n", "watermark": "10 minutes", "buckets": 2} | options
         self.columns = COLUMNS
         self.given: list[str] = []
         self.told: list[Progress] = []
@@ -79,7 +79,9 @@ class Nightly:
         return sorted(self.given)
 
     def _writer(self, stream: Any) -> Any:
-        options = self.options | ({} if self.route == "store" else {"state": str(self.folder / "state")})
+        options: dict[str, Any] = self.options | (
+            {} if self.route == "store" else {"state": str(self.folder / "state")}
+        )
         if self.route in ("store", "files"):
             return match(stream, self.queries, **options).writeStream.foreachBatch(self._take)
         step = for_each_batch(
