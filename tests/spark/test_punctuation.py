@@ -79,9 +79,9 @@ class Nightly:
         return sorted(self.given)
 
     def _writer(self, stream: Any) -> Any:
-        options: dict[str, Any] = self.options | (
-            {} if self.route == "store" else {"state": str(self.folder / "state")}
-        )
+        options = dict[str, Any](self.options)
+        if self.route != "store":
+            options["state"] = str(self.folder / "state")
         if self.route in ("store", "files"):
             return match(stream, self.queries, **options).writeStream.foreachBatch(self._take)
         step = for_each_batch(
@@ -220,12 +220,10 @@ def test_it_moves_the_time_of_a_folder_that_is_followed(spark: Any, form: str, t
         events = spark.createDataFrame(rows, "ts long, type string, k string, n long")
         for frame in (events, punctuation(events, until=until, watermark=3)):
             frame.coalesce(1).write.mode("append").format(form).option("header", True).save(str(tmp_path / "in"))
-        places = {"state": tmp_path / "state", "into": tmp_path / "found"}
-        options = {"format": "jsonl"} if form == "json" else {}
+        options: dict[str, Any] = {"state": tmp_path / "state", "into": tmp_path / "found"}
+        options |= {"format": "jsonl"} if form == "json" else {}
         with fast_disk():
-            done = acep.follow(
-                tmp_path / "in", text, once=True, watermark=3, id="n", seq="n", latest=10, **places, **options
-            )
+            done = acep.follow(tmp_path / "in", text, once=True, watermark=3, id="n", seq="n", latest=10, **options)
         assert not done.ended
         given.append((done.report.events, done.report.matches, done.report.late, done.report.ahead))
     assert given == [(3, 1, 0, 0), (5, 2, 1, 0)]

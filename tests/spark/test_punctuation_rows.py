@@ -68,7 +68,7 @@ def certain_matches(rows: Rows, query: Any, decided: int, waits: int, *, numbere
     final = sorted((row for row in rows if row["ts"] <= decided), key=lambda row: (row["ts"], row["n"]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        matches = as_rows(acep.match(table_of(final), query, seq="sent", **({} if numbered else {"id": "n"})))
+        matches = as_rows(acep.match(table_of(final), query, seq="sent", id=None if numbered else "n"))
     return [row for row in matches if not waits or row["start"] + waits <= decided]
 
 
