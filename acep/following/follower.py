@@ -30,7 +30,7 @@ from acep.events.files.options import BadLines
 from acep.following.checked_values import check_values
 from acep.following.folder_files import FolderFile, check_same, find_new, identify
 from acep.following.follow_result import Followed
-from acep.following.inbox import ROW, Inbox
+from acep.following.inbox import ROW, Arrived, Inbox
 from acep.following.journal import BACK, KEEP, Journal, Planned
 from acep.following.outbox import Outbox
 from acep.following.recent_ids import RecentIds
@@ -127,13 +127,14 @@ class Follower:
         if self._recent is not None:
             self._recent.forget(micro_batch.final, self._job.greatest_tick(started if self._job.clocked else None))
         end_marker = self.inbox.end_marker if pending is None else pending.end_marker
-        rows, duplicates, ends = self.inbox.read(
-            files, self._schema, first, self.bad, self._recent, end_marker=end_marker, check=self._check
+        schema, roles = self._schema, self._job.schema
+        arrived = self.inbox.read(
+            files, schema, roles, first, self.bad, self._recent, end_marker=end_marker, check=self._check
         )
         for file in files:
             check_same(self.inbox.folder, file, way_out)
         if pending is None:
-            last = ends or (end and not self._find_new(self.inbox.list_files().files, files))
+            last = arrived.ends or (end and not self._find_new(self.inbox.list_files().files, files))
             newer = self._versions_for(micro_batch)
             own_plan = Planned(batch, files, last, started, newer, end_marker)
             pending = self.journal.plan(own_plan)
@@ -149,7 +150,7 @@ class Follower:
             logs.info(__name__, "micro-batch %d takes in version %d of the query", batch, version.number)
         now = pending.began if self._job.clocked else None
         micro_batch = replace(micro_batch, now=now)
-        part = replace(_sort_rows(self._job, rows, pending, now, ends=ends), duplicates=duplicates)
+        rows, part = arrived.rows, _bucket_rows(self._job, arrived, pending, now)
         results, metrics = step_bucket(micro_batch, 0, part, Stopwatch())
         if results:
             self.outbox.write(batch, pa.concat_tables(results), is_retry=is_retry, exact=not self._job.measured)
@@ -278,17 +279,20 @@ def _error_for_files(error: SnapshotError, batch: int) -> SnapshotError:
     )
 
 
-def _sort_rows(job: Job, rows: pa.Table, planned: Planned, now: int | None, *, ends: bool) -> BucketRows:
-    """Return the rows of a micro-batch in the order of time, for the only bucket. ``ends``: a row ends the stream."""
-    ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
+def _bucket_rows(job: Job, arrived: Arrived, planned: Planned, now: int | None) -> BucketRows:
+    """Return the rows of a micro-batch in the order of time, for the only bucket."""
+    rows, ts, tick_ns = arrived.rows, job.schema.ts, job.schema.tick_ns or 1
+    ticks, moves = (ticks_of(ts, table.column(ts), tick_ns)[0] for table in (rows, arrived.punctuations))
+    newest = [newest_tick(job, ticks, now), newest_tick(job, moves, now, arrived.punctuations)]
     if len(ticks) and (np.diff(ticks) < 0).any():
         order = np.argsort(ticks, kind="stable")
         rows, ticks = rows.take(pa.array(order)), ticks[order]
     identities = [*(astuple(file) for file in planned.files), *(version.data() for version in planned.versions)]
     return BucketRows(
         pa.table({name: column_at(rows, name) for name in job.columns}),
-        newest_tick(job, ticks, now),
+        max((tick for tick in newest if tick is not None), default=None),
         f"{len(ticks)} {hashlib.blake2b(json.dumps(identities).encode(), digest_size=16).hexdigest()}",
-        ended=planned.end or ends,
+        ended=planned.end or arrived.ends,
         versions=planned.versions,
+        duplicates=arrived.duplicates,
     )

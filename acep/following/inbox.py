@@ -25,18 +25,31 @@ from acep.events.files.stream import open_events
 from acep.events.files.survey import drop_rows
 from acep.events.files.whole_numbers import cast_that_holds
 from acep.events.nested import is_list
+from acep.events.tables import InputSchema
 from acep.events.times import quote_scalar, value_of
 from acep.following.end_rows import end_markers
 from acep.following.folder_files import FolderFile, Listing, list_arrivals
 from acep.following.recent_ids import RecentIds
+from acep.streaming.punctuation_rows import are_punctuations
 
-__all__ = ["ROW", "Inbox"]
+__all__ = ["ROW", "Arrived", "Inbox"]
 
 # A column with the number of the row in the whole stream. Ties of time are broken by columns in the order of their
 # names, and a blank sorts before the usual first characters of names.
 ROW = " row"
 
 PlaceOf = Callable[[int], str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Arrived:
+    """What files bring: the ``rows`` of events, how many with recent ids were left out (``duplicates``), the
+    ``punctuations``, of which only the time counts, and whether a row ends the stream (``ends``)."""
+
+    rows: pa.Table
+    duplicates: int
+    punctuations: pa.Table
+    ends: bool
 
 
 class Inbox:
@@ -97,28 +110,31 @@ class Inbox:
         self,
         files: tuple[FolderFile, ...],
         schema: pa.Schema,
+        roles: InputSchema,
         first: int,
         bad_lines: BadLines,
         recent: RecentIds | None = None,
         *,
         end_marker: bool,
         check: Callable[[pa.Table, Path], None],
-    ) -> tuple[pa.Table, int, bool]:
-        """Read files, with the rows numbered from ``first``, and ``check`` those of each. Return the rows of events,
-        how many rows with ids that are ``recent`` were left out, and whether a row ends the stream, which only
-        ``end_marker`` permits.
+    ) -> Arrived:
+        """Read files with the columns ``schema``, of which ``roles`` says what they are. Events are numbered from
+        ``first``, and ``check`` is called with those of each file. Events with ids that are ``recent`` are left out.
+        Only with ``end_marker`` a row may end the stream.
 
         Warns (:class:`DataWarning`) of a row that would end the stream if it were permitted.
 
         Raises :class:`DataError` for a row with a recent id, if it is refused, and for more bad lines than may be
         skipped.
         """
-        tables, unread, size, ends = [], BadLines(), 0, False
+        tables, punctuations, unread, size, ends = [], [], BadLines(), 0, False
         for file in files:
             path = self.folder / file.name
-            rows, place_of, ends_here = _read_rows(path, self.options, schema, unread, end_marker=end_marker)
+            rows, place_of, ends_here = _read_rows(path, self.options, schema, roles, unread, end_marker=end_marker)
+            rows, place_of, moves = _split(rows, place_of, roles)
             check(rows, path)
             ends = ends or ends_here
+            punctuations.append(moves)
             size += rows.num_rows
             drop = self.options.drop_duplicates
             tables.append(rows if recent is None else recent.leave_out_repeats(rows, place_of, drop=drop))
@@ -127,7 +143,8 @@ class Inbox:
             bad_lines.add(unread.first, unread.count, unread.values)
         rows = pa.concat_tables(tables) if tables else schema.empty_table()
         numbered = rows.append_column(ROW, pa.array(np.arange(first, first + rows.num_rows)))
-        return numbered, size - rows.num_rows, ends
+        moves = pa.concat_tables(punctuations) if punctuations else schema.empty_table()
+        return Arrived(numbered, size - rows.num_rows, moves, ends)
 
 
 def _settle_schema(paths: Sequence[Path], options: Options) -> pa.Schema | None:
@@ -161,10 +178,11 @@ def _finer_type(column_type: pa.DataType) -> pa.DataType:
 
 
 def _read_rows(
-    path: Path, options: Options, schema: pa.Schema, bad_lines: BadLines, *, end_marker: bool
+    path: Path, options: Options, schema: pa.Schema, roles: InputSchema, bad_lines: BadLines, *, end_marker: bool
 ) -> tuple[pa.Table, PlaceOf, bool]:
-    """Read the events of a file with the columns of the stream, with what gives the words for the place of one, and
-    whether a row ends the stream, which only ``end_marker`` permits. Skipped lines are counted in ``bad_lines``.
+    """Read the events and punctuations of a file with the columns of the stream, with what gives the words for the
+    place of one, and whether a row ends the stream, which only ``end_marker`` permits. Skipped lines are counted in
+    ``bad_lines``.
 
     Raises :class:`DataError` for a file that cannot be read, a column that it lacks, a value that does not fit, or a
     null in a column that says when an event was, or which.
@@ -207,8 +225,8 @@ def _read_rows(
 
         events_of_file = drop_rows(table, np.flatnonzero(marks).tolist())
         rows = _in_schema(events_of_file, schema, path, form, place_of, options)
-        for name in besides:
-            nulls = np.flatnonzero(rows.column(name).is_null())
+        for name in besides:  # a punctuation has nothing but its time
+            nulls = np.flatnonzero(rows.column(name).is_null().to_numpy() & ~are_punctuations(rows, roles))
             if not len(nulls):
                 continue
             complaint = f"{place_of(int(nulls[0]))}: `{name}` is null"
@@ -218,6 +236,17 @@ def _read_rows(
             bad_lines.add(complaint, len(nulls))
             rows, row_indices = drop_rows(rows, nulls.tolist()), np.delete(row_indices, nulls)
     return rows, place_of, end_marker and bool(marks.any())
+
+
+def _split(rows: pa.Table, place_of: PlaceOf, roles: InputSchema) -> tuple[pa.Table, PlaceOf, pa.Table]:
+    """Split the rows of a file into events and punctuations; return both, and what gives the words for the place of an
+    event."""
+    is_punctuation = are_punctuations(rows, roles)
+    if not is_punctuation.any():
+        return rows, place_of, rows.slice(0, 0)
+    row_indices = np.flatnonzero(~is_punctuation)
+    events, moves = rows.filter(pa.array(~is_punctuation)), rows.filter(pa.array(is_punctuation))
+    return events, lambda row: place_of(int(row_indices[row])), moves
 
 
 def _end_marks(

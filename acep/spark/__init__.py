@@ -8,10 +8,12 @@ from acep.spark.clauses.table_functions import register_clause
 from acep.spark.failures import error_in
 from acep.spark.foreach.foreach_batch import for_each_batch
 from acep.spark.listening import listener
-from acep.spark.matching import match, punctuation
+from acep.spark.match_events import events
+from acep.spark.matching import match
+from acep.spark.punctuations import punctuation
 from acep.spark.session import get_session
 
 __all__ = [
-    "error_in", "for_each_batch", "get_session", "listener", "match", "match_recognize", "punctuation",
+    "error_in", "events", "for_each_batch", "get_session", "listener", "match", "match_recognize", "punctuation",
     "register_clause", "sql",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from acep.errors import DataError
 from acep.events.columns import ticks_of
 from acep.spark.job import SentJob
 from acep.spark.spark_state_worker import NOW, VERSION, restore_names
+from acep.streaming.punctuation_rows import are_punctuations
 from acep.streaming.query_versions import NewVersion, versions_in_rows
 from acep.streaming.step import BUCKET, newest_tick, remove_metadata
 
@@ -86,7 +87,7 @@ class PartitionRows:
         began = time.time()
         rows = remove_metadata(restore_names(self.job, batches))
         self.in_memory = _sort_rows(self.job, rows.drop_columns([NOW]) if NOW in rows.column_names else rows)
-        ticks = (newest_tick(self.job, part.ticks, self.now) for part in self.in_memory.values())
+        ticks = (newest_tick(self.job, part.ticks, self.now, part.rows) for part in self.in_memory.values())
         self.newest = max((tick for tick in (self.newest, *ticks) if tick is not None), default=None)
         self.spans.append([began, time.time()])
 
@@ -152,14 +153,15 @@ def rows_of_partition(
 def count_rows(job: SentJob, rows: pa.Table) -> dict[str, int | None]:
     """Count the rows of a micro-batch as Spark's observation does, if all of them travel, each event to one bucket.
 
-    A row that ends the stream travels to all buckets. One whose key is null has no bucket: it is no event of any
-    partition, but its time counts.
+    A row that ends the stream travels to all buckets. One whose key is null, or a punctuation, has no bucket: it is no
+    event of any partition, but its time counts.
     """
     ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
     timed = ticks[ticks < job.end]
     ends = (len(ticks) - len(timed)) // job.buckets
-    null_keys = rows.column(BUCKET).null_count
-    n_events = len(timed) - null_keys
+    null_buckets = rows.column(BUCKET).null_count
+    null_keys = null_buckets and null_buckets - int(are_punctuations(rows, job.schema).sum())
+    n_events = len(timed) - null_buckets
     seen = int(timed.max()) if len(timed) else None
     counts = dict.fromkeys(("events", "needed", "carried"), n_events)
     return counts | {"rows": len(timed) + ends, "null_keys": null_keys, "seen": seen}

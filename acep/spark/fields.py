@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructField, StructType
 
-__all__ = ["all_columns", "input_schema", "key_column", "path_of", "quote_name", "why_refused", "with_fields"]
+__all__ = [
+    "all_columns",
+    "field_column",
+    "input_schema",
+    "key_column",
+    "path_of",
+    "quote_name",
+    "why_refused",
+    "with_fields",
+]
 
 CHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"  # metadata key with which Spark marks a string column as CHAR(n)
 TWICE = "is the name of two fields; rename one of them"
@@ -164,8 +173,6 @@ def _check_case(columns: StructType, path: tuple[str, ...]) -> None:
 def with_fields(frame: DataFrame, names: Iterable[str]) -> DataFrame:
     """Add the wanted struct fields and parts of lists to the DataFrame as columns, and strip trailing blanks from CHAR
     columns, which SQL ignores. Raises :class:`DataError` for a name that Spark cannot tell from another one."""
-    from pyspark.sql import functions as sf
-
     added: dict[str, Column] = {}
     any_case = str(frame.sparkSession.conf.get("spark.sql.caseSensitive") or "false").lower() != "true"
     for name in names:
@@ -175,11 +182,23 @@ def with_fields(frame: DataFrame, names: Iterable[str]) -> DataFrame:
         path, field = path_of(frame.schema, name)
         if any_case:
             _check_case(frame.schema, path)
-        char = field.dataType.typeName() == "char" or str(field.metadata.get(CHAR_KEY, "")).startswith("char(")
-        if char or len(path) > 1:
-            column = sf.col(".".join(map(quote_name, path)))
-            added[name] = sf.rtrim(column) if char else column
+        if _is_char(field) or len(path) > 1:
+            added[name] = field_column(frame.schema, name)
     return frame.withColumns(added) if added else frame
+
+
+def field_column(columns: StructType, name: str) -> Column:
+    """Return a column or a struct field of a DataFrame with these columns; CHAR without the trailing blanks, which SQL
+    ignores. Raises :class:`DataError` if there is none."""
+    from pyspark.sql import functions as sf
+
+    path, field = path_of(columns, name)
+    column = sf.col(".".join(map(quote_name, path)))
+    return sf.rtrim(column) if _is_char(field) else column
+
+
+def _is_char(field: StructField) -> bool:
+    return field.dataType.typeName() == "char" or str(field.metadata.get(CHAR_KEY, "")).startswith("char(")
 
 
 def key_column(rows: DataFrame, name: str) -> Column:

@@ -18,7 +18,7 @@ from acep.spark.job import SentJob
 from acep.spark.needed_filter import filter_column
 from acep.spark.query_start import STEP_IN_FILES
 from acep.spark.spark_state_worker import NOW, VERSION, add_buckets, match_partition
-from acep.spark.times import end_column, latest_tick, ticks_of_row
+from acep.spark.times import end_column, is_punctuation, latest_tick, ticks_of_row
 from acep.streaming.job import EXACT, Pass, columns_read
 from acep.streaming.step import BUCKET
 from acep.streaming.totals import METRICS_COLUMN
@@ -34,6 +34,7 @@ __all__ = [
     "codes_of",
     "event_ticks",
     "has_bucket",
+    "has_null_key",
     "marks_of",
     "observed_columns",
     "plan_function",
@@ -51,21 +52,28 @@ __all__ = [
 
 
 def bucket_number(frame: DataFrame, job: SentJob, part: Pass) -> Column:
-    """Return the number of a row's bucket; null if a partition attribute is null or NaN, as such rows never match. One
-    that takes an event back gets a number, so that the workers refuse it."""
+    """Return the number of a row's bucket; null if a partition attribute is null or NaN, as such rows never match, and
+    for a punctuation. One that takes an event back gets a number, so that the workers refuse it."""
     from pyspark.sql import functions as sf
 
     if not part.keys:
-        return sf.lit(part.first).cast("int")
+        first, is_no_event = sf.lit(part.first).cast("int"), is_punctuation(frame.schema, job.schema)
+        return first if is_no_event is None else sf.when(~is_no_event, first)
     if job.clause is not None:  # null keys are a partition
         keys = [key_column(frame, key) for key in part.keys]
         return (sf.pmod(sf.xxhash64(*keys), sf.lit(part.size)) + sf.lit(part.first)).cast("int")
-    missing = _lacks_key(frame, part)
+    missing = _is_outside(frame, job, part)
     number = sf.pmod(sf.xxhash64(*[sf.col(quote_name(key)) for key in part.keys]), sf.lit(part.size)) + sf.lit(
         part.first
     )
     bucket = sf.when(~missing, number.cast("int"))
     return bucket if job.op is None else bucket.when(sf.col(quote_name(job.op)) < 0, sf.lit(part.first))
+
+
+def _is_outside(frame: DataFrame, job: SentJob, part: Pass) -> Column:
+    """Return whether a row is a punctuation, or a partition attribute is null or NaN."""
+    is_no_event, lacks_key = is_punctuation(frame.schema, job.schema), _lacks_key(frame, part)
+    return lacks_key if is_no_event is None else is_no_event | lacks_key
 
 
 def _lacks_key(frame: DataFrame, part: Pass) -> Column:
@@ -81,11 +89,17 @@ def _lacks_key(frame: DataFrame, part: Pass) -> Column:
     return missing
 
 
+def has_null_key(frame: DataFrame, job: SentJob) -> Column:
+    """Return whether a row is no punctuation, and a partition attribute of the first pass is null or NaN."""
+    is_no_event, lacks_key = is_punctuation(frame.schema, job.schema), _lacks_key(frame, job.passes[0])
+    return lacks_key if is_no_event is None else ~is_no_event & lacks_key
+
+
 def has_bucket(frame: DataFrame, job: SentJob, part: Pass) -> Column:
     """Return whether a row with a time has a bucket in a pass, as :func:`bucket_numbers` would say."""
     from pyspark.sql import functions as sf
 
-    has_keys = ~_lacks_key(frame, part)
+    has_keys = ~_is_outside(frame, job, part)
     return has_keys if job.op is None else has_keys | sf.coalesce(sf.col(quote_name(job.op)) < 0, sf.lit(False))
 
 
@@ -230,15 +244,17 @@ def batch_time() -> Column:
 
 
 def event_ticks(frame: DataFrame, job: SentJob) -> Column:
-    """Return the time of a row in ticks, null for one that is no event: it ends the stream, or is too far ahead."""
+    """Return the time of a row in ticks, null for one whose time does not count: it ends the stream, or is too far
+    ahead."""
     from pyspark.sql import functions as sf
 
     time_type = frame.schema[job.schema.ts].dataType
     ticks = ticks_of_row(job.schema.ts, time_type, job.schema)
-    is_event = ~(sf.col(quote_name(job.schema.ts)) >= end_column(time_type))
+    counts = ~(sf.col(quote_name(job.schema.ts)) >= end_column(time_type))
     if (latest := latest_tick(job)) is not None:
-        is_event &= ticks <= latest
-    return sf.when(is_event, ticks)
+        is_no_event = is_punctuation(frame.schema, job.schema)
+        counts &= (ticks <= latest) if is_no_event is None else (ticks <= latest) | is_no_event
+    return sf.when(counts, ticks)
 
 
 def sent_columns(frame: DataFrame, job: SentJob, codes: Column) -> list[Column]:

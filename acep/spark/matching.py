@@ -11,7 +11,6 @@ from acep.matches.flat import check_flat
 from acep.native.compiled import warn_if_missing
 from acep.runtime.options import RevisedKeywords, lists_options
 from acep.spark.chunks import for_spark
-from acep.spark.fields import path_of
 from acep.spark.flat_results import flatten_result
 from acep.spark.interpreter import check_workers
 from acep.spark.job import make_spark_job
@@ -20,15 +19,13 @@ from acep.spark.query_rows import query_rows
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
 from acep.spark.state_choice import choose_state
 from acep.spark.stream_run import run_stream, run_stream_in_files
-from acep.spark.times import end_column
 from acep.spark.types import spark_schema
 from acep.streaming.job import BUCKETS, Job
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Observation
-    from pyspark.sql.types import StructField
+    from pyspark.sql import DataFrame, Observation
 
-__all__ = ["frame_of", "match", "punctuation", "warn_of"]
+__all__ = ["frame_of", "match", "warn_of"]
 
 
 @lists_options(RevisedKeywords)
@@ -171,34 +168,6 @@ def _refuse_options_of_streams(job: Job, **options: Any) -> None:
         raise QueryError(
             "latency= is the time of a micro-batch, and this is no stream", hint="work= or cpu=", code="option_invalid"
         )
-
-
-def punctuation(df: Any, *, ts: str = "ts") -> DataFrame:
-    """Create a DataFrame of one row that ends a stream with the columns of ``df``. Written to the source of the stream,
-    it makes the watermark pass all events, so that all remaining matches are final.
-
-    The row is no event. Its ``ts`` is 9999-12-31, or the greatest integer of the column's type; all other columns are
-    null. After it every event is late. ``ts`` may be a field of a struct (``dev.at``). Raises :class:`DataError` if it
-    is no column of times or integers.
-    """
-    from pyspark.sql import functions as sf
-    from pyspark.sql.types import StructType
-
-    frame = frame_of(df)
-    path, time_field = path_of(frame.schema, ts)
-    end = end_column(time_field.dataType)
-
-    def part(field: StructField, below: tuple[str, ...] | None) -> Column:
-        if below and isinstance(field.dataType, StructType):
-            inner = [
-                part(inner_field, below[1:] if inner_field.name == below[0] else None)
-                for inner_field in field.dataType.fields
-            ]
-            return sf.struct(*inner).alias(field.name)
-        return (sf.lit(None).cast(field.dataType) if below is None else end).alias(field.name)
-
-    fields = frame.schema.fields
-    return get_session(frame).range(1).select([part(f, path[1:] if f.name == path[0] else None) for f in fields])
 
 
 def frame_of(df: Any) -> DataFrame:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["ANNOUNCES", "NEVER", "announce_newest", "mark_newest", "with_announcements"]
+__all__ = ["ANNOUNCES", "NEVER", "announce_newest", "mark_newest", "with_announcements", "with_punctuations"]
 
 ANNOUNCES = "__announces"
 """The column that tells whether a row goes to all partitions."""
@@ -72,3 +72,11 @@ def with_announcements(codes: Column, partitions: int, is_needed: Column | None 
     if is_needed is not None:
         marked_codes = sf.when(is_needed, marked_codes).otherwise(to_all)
     return sf.when(sf.col(ANNOUNCES), marked_codes).otherwise(codes)
+
+
+def with_punctuations(codes: Column, is_no_event: Column) -> Column:
+    """Return the codes of a row, an array, for a single partition: a punctuation, which has no bucket, brings its time
+    to the bucket 0."""
+    from pyspark.sql import functions as sf
+
+    return sf.when(is_no_event, sf.array(sf.lit(-1))).otherwise(codes)

@@ -22,6 +22,7 @@ from acep.spark.newest_time import NEVER
 from acep.streaming.buckets import Bucket
 from acep.streaming.computed_buckets import bucket_codes
 from acep.streaming.live_buckets import keep_live, live_key_of, take_live
+from acep.streaming.punctuation_rows import are_punctuations
 from acep.streaming.query_versions import versions_in_rows
 from acep.streaming.step import (
     BUCKET,
@@ -134,11 +135,12 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch], *, announces: bool) ->
         if announces and rows.num_rows:
             ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
             now = rows.column(NOW)[0].as_py() if NOW in rows.column_names else None
-            tick = newest_tick(job, ticks, now)
+            tick = newest_tick(job, ticks, now, rows)
             newest = newest if tick is None else max(newest, tick)
         if job.clause is not None and job.clause.has_computed_buckets:
             rows = with_computed_buckets(job, rows, f"{BUCKET}0")
-        null_keys += rows.column(f"{BUCKET}0").null_count
+        if null_count := rows.column(f"{BUCKET}0").null_count:
+            null_keys += null_count - int(are_punctuations(rows, job.schema).sum())
         for part in range(len(job.passes)):
             column = f"{BUCKET}{part}"
             for bucket, bucket_rows in split_by_bucket(rows, column):

@@ -23,11 +23,11 @@ from acep.spark.job_run import (
     travelling_columns,
     with_versions,
 )
-from acep.spark.newest_time import announce_newest, with_announcements
+from acep.spark.newest_time import announce_newest, with_announcements, with_punctuations
 from acep.spark.query_start import STEP_IN_SPARK, can_announce, prepare_queries
 from acep.spark.spark_state_worker import STEPPED, pack, packed_schema, step, unpack
 from acep.spark.state_choice import StateChoice
-from acep.spark.times import DELAY_KEY, end_column, event_time, latest_tick, ticks_of_row
+from acep.spark.times import DELAY_KEY, end_column, event_time, is_punctuation, latest_tick, ticks_of_row
 from acep.spark.types import spark_schema
 from acep.streaming.step import BUCKET
 from acep.streaming.times import delay_ms_of
@@ -147,6 +147,8 @@ def _with_watermark(frame: DataFrame, job: SentJob, delay_ms: int) -> DataFrame:
     time = event_time(ts, time_type, job.schema)
     if (bound := latest_tick(job)) is not None:  # later times do not move the watermark
         is_near = (ticks_of_row(ts, time_type, job.schema) <= bound) | (sf.col(quote_name(ts)) >= end_column(time_type))
+        is_no_event = is_punctuation(frame.schema, job.schema)
+        is_near = is_near if is_no_event is None else is_near | is_no_event
         time = sf.when(is_near, time).otherwise(sf.timestamp_micros(sf.lit(0)))
     return frame.withColumn(TIME, time).withWatermark(TIME, delay)
 
@@ -172,8 +174,12 @@ def run_stream_in_files(
         prepare_queries(frame.sparkSession)
     place = place_of(frame.sparkSession, job, choice.folder, delay_ms)
     first, *others = bucket_numbers(frame, job)
-    codes = codes_of(frame, job, [sf.coalesce(first, sf.lit(null_key_code(job))), *others])
-    if place.partitions > 1:  # a single one gets all rows
+    first, is_no_event = sf.coalesce(first, sf.lit(null_key_code(job))), is_punctuation(frame.schema, job.schema)
+    first = first if is_no_event is None else sf.when(~is_no_event, first)
+    codes = codes_of(frame, job, [first, *others])
+    if place.partitions == 1:  # it gets all rows, and so the newest one
+        codes = codes if is_no_event is None else with_punctuations(codes, is_no_event)
+    else:
         codes = with_announcements(codes, place.partitions)
         frame = announce_newest(frame, event_ticks(frame, job))
     result_and_metrics = process_in_files(frame, job, result, place, sent_columns(frame, job, codes), newer=newer)

@@ -14,11 +14,12 @@ from acep.errors import DataError
 from acep.events.tables import InputSchema
 from acep.spark.fields import quote_name
 from acep.streaming.job import Job
+from acep.streaming.punctuation_rows import PUNCTUATION
 from acep.streaming.times import END_MS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructType
 
 __all__ = [
     "DELAY_KEY",
@@ -26,8 +27,11 @@ __all__ = [
     "end_of_stream",
     "event_time",
     "first_end_tick",
+    "is_punctuation",
     "latest_tick",
+    "step_of",
     "ticks_of_row",
+    "time_at_tick",
 ]
 
 # Spark marks an event time column by this key in the column's metadata.
@@ -38,6 +42,7 @@ END = dt.datetime(9999, 12, 31)
 FAR_MS = 9 * 10**15
 WIDEST = 4 * 10**15
 
+DAY_NS = 86_400 * 10**9
 INTEGERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 
 
@@ -78,6 +83,34 @@ def end_column(column_type: DataType) -> Column:
     return sf.lit(str(end) if column_type.typeName() == "timestamp_ntz" else end).cast(column_type)
 
 
+def step_of(column_type: DataType, schema: InputSchema) -> int:
+    """Return how many ticks there are from one value of a time column to the next: a day for dates.
+
+    >>> from pyspark.sql.types import DateType
+    >>> step_of(DateType(), InputSchema((), tick_ns=Fraction(10**9)))
+    86400
+    """
+    if column_type.typeName() != "date":
+        return 1
+    assert schema.tick_ns is not None
+    return int(DAY_NS / schema.tick_ns)
+
+
+def time_at_tick(tick: int, column_type: DataType, schema: InputSchema) -> Column:
+    """Return a time, given in ticks, as a column of this type, independent of the session's time zone."""
+    from pyspark.sql import functions as sf
+
+    kind = column_type.typeName()
+    if kind == "date":
+        return sf.date_from_unix_date(sf.lit(tick // step_of(column_type, schema)))
+    if kind == "timestamp":
+        return sf.timestamp_micros(sf.lit(tick))
+    if kind == "timestamp_ntz":
+        text = str(dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=tick))
+        return sf.lit(text).cast(column_type)
+    return sf.lit(tick).cast(column_type)
+
+
 def event_time(name: str, column_type: DataType, schema: InputSchema) -> Column:
     """Return a timestamp column for the watermark, from the time column of this name."""
     from pyspark.sql import functions as sf
@@ -114,10 +147,20 @@ def ticks_of_row(name: str, column_type: DataType, schema: InputSchema) -> Colum
 
     kind = column_type.typeName()
     if kind == "date":
-        return sf.unix_date(sf.col(quote_name(name))).cast("long")
+        return sf.unix_date(sf.col(quote_name(name))).cast("long") * sf.lit(step_of(column_type, schema))
     if kind in ("timestamp", "timestamp_ntz"):
         return sf.unix_micros(event_time(name, column_type, schema))
     return sf.col(quote_name(name)).cast("long")
+
+
+def is_punctuation(columns: StructType, schema: InputSchema) -> Column | None:
+    """Return whether a row with these columns is a punctuation: its time counts, and it is no event. ``None``: there is
+    no column of types, or it holds nulls only."""
+    from pyspark.sql import functions as sf
+
+    if schema.type is None or columns[schema.type].dataType.typeName() not in ("string", "char", "varchar"):
+        return None
+    return sf.coalesce(sf.col(quote_name(schema.type)) == sf.lit(PUNCTUATION), sf.lit(False))
 
 
 def latest_tick(job: Job) -> Column | None:

@@ -18,9 +18,23 @@ from acep.streaming.job import EXACT, Job
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["BINARY_COLLATION", "arrow_schema", "arrow_type", "result_type", "spark_schema"]
+__all__ = [
+    "BINARY_COLLATION",
+    "BINDINGS",
+    "COMPOSED",
+    "NUMBERED",
+    "arrow_schema",
+    "arrow_type",
+    "result_type",
+    "spark_schema",
+]
 
 BINARY_COLLATION = "UTF8_BINARY"
+
+BINDINGS = "bindings"
+"""The column of a result with the ids that variables bind."""
+NUMBERED, COMPOSED = "acep.numbered", "acep.composed"
+"""The metadata of :data:`BINDINGS`: its ids are numbers in a partition, or matches of inner queries."""
 
 PLAIN = {
     "boolean": pa.bool_(),
@@ -183,14 +197,18 @@ def result_type(job: Job, plans: Sequence[Plan], columns: StructType) -> StructT
         text_ids = job.schema.id is not None and job.schema.kind(job.schema.id) is Kind.STRING
         ids = st.StringType() if text_ids else st.LongType()
         fields += [("start", time), ("end", time), ("error", error)]
-        fields += [("bindings", st.MapType(st.StringType(), st.ArrayType(ids))), ("bundle", time)]
+        fields += [(BINDINGS, st.MapType(st.StringType(), st.ArrayType(ids))), ("bundle", time)]
         if values:
             fields.append(("values", _struct(list(values.items()))))
         if job.revised:
             fields += [("op", st.LongType()), ("id", st.StringType())]
         if job.late:
             fields += [("kind", st.StringType()), ("event", ids)]
-    return _struct([*fields, (EXACT, st.BooleanType())] if job.budget is not None else fields)
+    result = _struct([*fields, (EXACT, st.BooleanType())] if job.budget is not None else fields)
+    if BINDINGS in result.names:
+        is_true = {NUMBERED: job.schema.id is None, COMPOSED: any(plan.sources for plan in plans)}
+        result[BINDINGS].metadata = {name: True for name, is_so in is_true.items() if is_so}
+    return result
 
 
 def _struct(fields: list[tuple[str, Any]]) -> StructType:

@@ -12,7 +12,7 @@ from acep.errors import DataError
 from acep.events.tables import InputSchema
 from acep.streaming.times import delay_ms_of
 
-__all__ = ["Latest", "latest_of"]
+__all__ = ["Latest", "latest_of", "tick_of_moment"]
 
 _MOMENT = re.compile(r"\s*\d{4}-")
 _MOST_MS = 100 * 366 * 86_400_000  # a hundred years: a bound in nanoseconds still fits in 64 bits
@@ -54,24 +54,9 @@ def latest_of(latest: Any, schema: InputSchema) -> Latest | None:
     """
     if latest is None:
         return None
-    if isinstance(latest, int) and not isinstance(latest, bool):
-        if schema.instants:
-            raise DataError(
-                f"latest={latest} is a number, and `{schema.ts}` is a timestamp",
-                hint='write latest="1 hour"',
-                code="option_invalid",
-            )
-        return Latest(tick=latest)
-    moment = latest
-    if isinstance(latest, str) and _MOMENT.match(latest):
-        try:
-            moment = dt.datetime.fromisoformat(latest.strip())
-        except ValueError:
-            raise DataError(
-                f"latest={latest!r} is no time", hint='write latest="2030-01-01 12:00:00"', code="option_invalid"
-            ) from None
-    if isinstance(moment, dt.date):
-        return Latest(tick=_tick_at(moment, schema))
+    tick = tick_of_moment(latest, schema, "latest", 'write latest="1 hour"')
+    if tick is not None:
+        return Latest(tick=tick)
     if not isinstance(latest, str | dt.timedelta):
         raise DataError(
             f"latest= takes a span, a time or a number of ticks, not {type(latest).__name__}", code="option_invalid"
@@ -88,11 +73,37 @@ def latest_of(latest: Any, schema: InputSchema) -> Latest | None:
     return Latest(ahead=ahead)
 
 
-def _tick_at(moment: dt.date, schema: InputSchema) -> int:
+def tick_of_moment(moment: Any, schema: InputSchema, option: str, hint: str) -> int | None:
+    """Return the last tick that is not after a fixed time: ticks of an integer ``ts``, or a date, a datetime or a text
+    of one, in UTC unless it has a time zone. ``None``: it is no such time. Error messages use the name ``option``.
+
+    Raises :class:`DataError` for a number where times are timestamps (with this ``hint``), a text that is no time, and
+    a time where ticks have no unit.
+
+    >>> tick_of_moment("2030-01-01", InputSchema((), tick_ns=Fraction(10**9), instants=True), "until", "")
+    1893456000
+    """
+    if isinstance(moment, int) and not isinstance(moment, bool):
+        if schema.instants:
+            raise DataError(
+                f"{option}={moment} is a number, and `{schema.ts}` is a timestamp", hint=hint, code="option_invalid"
+            )
+        return moment
+    if isinstance(moment, str) and _MOMENT.match(moment):
+        try:
+            moment = dt.datetime.fromisoformat(moment.strip())
+        except ValueError:
+            raise DataError(
+                f"{option}={moment!r} is no time", hint=f'write {option}="2030-01-01 12:00:00"', code="option_invalid"
+            ) from None
+    return _tick_at(moment, schema, option) if isinstance(moment, dt.date) else None
+
+
+def _tick_at(moment: dt.date, schema: InputSchema, option: str) -> int:
     """Return the last tick that is not after a moment."""
     if schema.tick_ns is None:
         raise DataError(
-            f"latest={moment} is a time, and the ticks of `{schema.ts}` have no unit",
+            f"{option}={moment} is a time, and the ticks of `{schema.ts}` have no unit",
             hint="unit=",
             code="option_invalid",
         )

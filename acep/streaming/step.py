@@ -20,6 +20,7 @@ from acep.streaming.clause_buckets import ClauseBucket
 from acep.streaming.job import Job
 from acep.streaming.live_buckets import keep_live, live_key_of, take_live
 from acep.streaming.progress import moment_text, mostly_late, mostly_late_text
+from acep.streaming.punctuation_rows import are_punctuations
 from acep.streaming.query_versions import NewVersion
 from acep.streaming.revised_rows import RevisedRows
 from acep.streaming.time_spent import Stopwatch
@@ -67,12 +68,18 @@ def events_only(job: Job, rows: pa.Table) -> pa.Table:
     return rows if events.all() else rows.filter(pa.array(events))
 
 
-def newest_tick(job: Job, ticks: npt.NDArray[np.int64], now: int | None) -> int | None:
+def newest_tick(job: Job, ticks: npt.NDArray[np.int64], now: int | None, rows: pa.Table | None = None) -> int | None:
     """Return the newest of the times of rows, in ticks, in a micro-batch that began at ``now``, in milliseconds (needed
     if the job has a bound by the clock). The end of the stream and times too far ahead do not count; ``None``: there is
-    no other."""
+    no other. Of ``rows``, those with these times, a punctuation is never too far ahead."""
     latest = job.greatest_tick(now)
-    counted = ticks[ticks < job.end] if latest is None else ticks[(ticks < job.end) & (ticks <= latest)]
+    counts = ticks < job.end
+    if latest is not None:
+        is_near = ticks <= latest
+        if rows is not None and not is_near.all():
+            is_near |= are_punctuations(rows, job.schema)
+        counts &= is_near
+    counted = ticks[counts]
     return int(counted.max()) if len(counted) else None
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "first_open_tick",
     "first_tick_after",
     "tick_ms_of",
+    "tick_that_decides",
     "watermark_of",
 ]
 
@@ -64,6 +65,19 @@ def first_tick_after(greatest_ms: int, tick_ms: tuple[int, int]) -> int:
     (2, 1501000)
     """
     return -(-(greatest_ms + 1) * tick_ms[1] // tick_ms[0])
+
+
+def tick_that_decides(tick: int, delay_ms: int, tick_ms: tuple[int, int]) -> int:
+    """Return the least newest time, in ticks, that makes all events up to ``tick`` final, by a watermark of this delay.
+    It counts whole milliseconds, so all events of the millisecond of ``tick`` become final.
+
+    >>> tick_that_decides(7, 2000, (1000, 1)), tick_that_decides(1_500_999, 0, (1, 1000))
+    (10, 1501000)
+    >>> first_open_tick(watermark_of(10, 2000, (1000, 1)), (1000, 1))
+    8
+    """
+    passed_ms = tick * tick_ms[0] // tick_ms[1] + 1
+    return -(-(passed_ms + delay_ms) * tick_ms[1] // tick_ms[0])
 
 
 def begin_after(greatest: int | None, tick_ms: tuple[int, int]) -> int | None:

@@ -28,6 +28,7 @@ from acep.spark.job import SentJob, make_spark_job
 from acep.spark.spark_state_worker import VERSION, match_partition, pack, step, unpack
 from acep.streaming import live_buckets
 from acep.streaming.job import EXACT
+from acep.streaming.punctuation_rows import are_punctuations
 from acep.streaming.step import BUCKET
 from acep.streaming.times import watermark_of
 from acep.streaming.totals import METRICS_COLUMN
@@ -105,12 +106,13 @@ def spread(job: SentJob, table: pa.Table) -> pa.Table:
     }
     table = pa.table(columns)
     out = table.select(job.columns)
+    marks = are_punctuations(table, job.schema)
     for i, part in enumerate(job.passes):
         keys = [table.column(key).to_pylist() for key in part.keys]
         numbers = []
         for row in range(table.num_rows):
             key = tuple(column[row] for column in keys)
-            missing = any(v is None or v != v for v in key)
+            missing = marks[row] or any(v is None or v != v for v in key)
             numbers.append(None if missing else part.first + hash(tuple(map(_steady, key))) % part.size)
         out = out.append_column(f"{BUCKET}{i}", pa.array(numbers, pa.int32()))
     return out

@@ -23,6 +23,7 @@ from acep.spark.newest_time import NEVER, mark_newest
 from acep.spark.times import end_of_stream
 from acep.streaming import live_buckets
 from acep.streaming.job import Job
+from acep.streaming.punctuation_rows import are_punctuations
 from acep.streaming.step import BUCKET, newest_tick
 from acep.streaming.totals import METRICS_COLUMN
 from tests.spark.by_hand import COUNTED, spread, with_versions
@@ -68,7 +69,7 @@ class FileStream:
         rows = coded(self.job, table, announced_to, needed=self.needed, rng=self.rng)
         if self.way == "driver":
             ticks, _ = ticks_of(self.job.schema.ts, table.column(self.job.schema.ts), self.job.schema.tick_ns or 1)
-            self.place = replace(self.place, newest=newest_tick(self.job, ticks, 0))
+            self.place = replace(self.place, newest=newest_tick(self.job, ticks, 0, table))
         if self.job.dynamic:
             rows = with_versions(rows, [text for text in versions for _ in range(self.place.partitions)])
             to = [*range(self.place.partitions)] * len(versions)
@@ -183,8 +184,8 @@ def coded(
         parts.append(rows.append_column(BUCKET, codes).filter(codes.is_valid()))
     ticks, _ = ticks_of(job.schema.ts, table.column(job.schema.ts), job.schema.tick_ns or 1)
     latest = job.greatest_tick(0)
-    is_event = (ticks < job.end) & (ticks <= (job.end if latest is None else latest))
-    ticks = np.where(is_event, ticks, NEVER)
+    is_near = (ticks <= (job.end if latest is None else latest)) | are_punctuations(table, job.schema)
+    ticks = np.where((ticks < job.end) & is_near, ticks, NEVER)
     cut = table.num_rows if rng is None else rng.randint(0, table.num_rows)
     for task in (range(cut), range(cut, table.num_rows)):
         batches = [np.array(task[start : start + 3], np.int64) for start in range(0, len(task), 3)]

@@ -68,6 +68,11 @@ def batch(events: Any, exact: list[dict[str, Any]]) -> float | None:
         events, QUERY, seq="ts", id="ts", buckets=2, observation=seen, budget=acep.Budget(work=10_000)
     )
     assert len(found.collect()) == len(exact)
+    bound = acep.spark.events(acep.spark.match(events, QUERY, seq="ts", id="ts"), events, id="ts").collect()
+    pairs = sorted((row.variable, row.ts) for row in bound)
+    assert pairs == sorted((name, i) for row in exact for name, ids in row["bindings"].items() for i in ids)
+    (beat,) = acep.spark.punctuation(events, until=59, watermark=200).collect()
+    assert (beat.ts, beat.type, beat.k) == (260, "acep.punctuation", None)
     return report_of(seen).recall
 
 

@@ -388,7 +388,7 @@ def call_of(
     keyless = not any(part.keys for part in job.passes)
     gets_all = place.partitions == 1 and keyless and uses is None and admission is None
     announced_to = 0 if on_driver or gets_all else place.partitions
-    columns = row_columns(wide, job, uses, announced_to, exploring)
+    columns = row_columns(wide, job, uses, announced_to, exploring, gets_all=gets_all and not on_driver)
     names = wide.withColumn(ANNOUNCES, sf.lit(False))
     marks = marks_of(names, job, place, columns.unshed.sent) if place.partitions > 1 else None
     return BatchCall(ids, job, result, place, versions, log, admission, bound, paced, columns, marks, latest, on_driver)

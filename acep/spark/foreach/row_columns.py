@@ -15,10 +15,10 @@ from acep.overload.sampled_recall import POINTS
 from acep.spark.fields import quote_name
 from acep.spark.foreach.unshed import UnshedColumns, add_columns, unshed_columns, varying_column
 from acep.spark.job import SentJob
-from acep.spark.job_run import bucket_numbers, codes_of, observed_columns, sent_columns
+from acep.spark.job_run import bucket_numbers, codes_of, has_null_key, observed_columns, sent_columns
 from acep.spark.needed_filter import filter_column
-from acep.spark.newest_time import ANNOUNCES, with_announcements
-from acep.spark.times import end_column, ticks_of_row
+from acep.spark.newest_time import ANNOUNCES, with_announcements, with_punctuations
+from acep.spark.times import end_column, is_punctuation, ticks_of_row
 from acep.streaming.totals import METRICS_COLUMN
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ class RowColumns:
         if decision.latest is not None:
             latest = varying_column([decision.latest], sf.col(TICKS))(decision.latest)
             is_near = sf.coalesce(sf.col(TICKS) <= latest, sf.lit(True))
+            is_no_event = is_punctuation(rows.schema, job.schema)
+            is_near = is_near if is_no_event is None else is_near | is_no_event
             near_columns = {name: sf.col(name) & is_near for name in (EVENT, NEEDED)}
             rows = rows.withColumns(near_columns | {TICKS: sf.when(is_near, sf.col(TICKS)), AHEAD: ~is_near})
         pieces = [] if admission is None or admission.admits_all else admission.pieces(decision.carried.seen)
@@ -113,11 +115,13 @@ def row_columns(
     uses: Sequence[Use] | None,
     announced_to: int,
     exploring: Exploring | None = None,
+    *,
+    gets_all: bool = False,
 ) -> RowColumns:
     """Build the expressions over rows with the columns of ``frame``, including struct fields.
 
     ``uses`` are the uses that queries have for events; ``None`` if every event is needed. Rows that have the newest
-    time go to so many partitions: ``announced_to`` (0: none does).
+    time go to so many partitions: ``announced_to`` (0: none does). ``gets_all``: the only partition gets all rows.
     """
     from pyspark.sql import functions as sf
 
@@ -141,18 +145,21 @@ def row_columns(
         add_columns(event_counts).alias("events"),
         add_columns(needed_counts).alias("needed"),
         add_columns(carried_counts).alias("carried"),
-        sf.count(sf.when(sf.col(EVENT) & number[0].isNull(), 1)).alias("null_keys"),
+        sf.count(sf.when(sf.col(EVENT) & has_null_key(frame, job), 1)).alias("null_keys"),
         sf.max(TICKS).alias("seen"),
     )
     travels = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()
     codes = codes_of(frame, job, going)
     if announced_to:
         travels, codes = travels | sf.col(ANNOUNCES), with_announcements(codes, announced_to)
+    is_no_event = is_punctuation(frame.schema, job.schema) if gets_all else None
+    if is_no_event is not None:
+        travels, codes = travels | is_no_event, with_punctuations(codes, is_no_event)
     sent = sent_columns(frame, job, codes)
     points = sf.col(METRICS_COLUMN).startswith(POINTS)
     metrics = observed_columns(job.names, sf.when(~points, sf.col(METRICS_COLUMN)))
     counted = observed_columns(job.names, sf.when(points, sf.col(METRICS_COLUMN)))
-    unshed = unshed_columns(frame, job, event, usable, announced_to)
+    unshed = unshed_columns(frame, job, event, usable, announced_to, is_no_event)
     columns = (tuple(read), observed, len(numbers), travels, tuple(sent), tuple(metrics), tuple(counted), unshed)
     return RowColumns(*columns, usable is None, announced_to, exploring)
 

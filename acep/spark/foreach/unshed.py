@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from acep.spark.job import SentJob
-from acep.spark.job_run import bucket_numbers, codes_of, has_bucket, sent_columns
-from acep.spark.newest_time import ANNOUNCES, with_announcements
+from acep.spark.job_run import bucket_numbers, codes_of, has_bucket, has_null_key, sent_columns
+from acep.spark.newest_time import ANNOUNCES, with_announcements, with_punctuations
 from acep.spark.times import ticks_of_row
 
 if TYPE_CHECKING:
@@ -47,12 +47,18 @@ class UnshedColumns:
 
 
 def unshed_columns(
-    frame: DataFrame, job: SentJob, event: Column, usable: Column | None, announced_to: int = 0
+    frame: DataFrame,
+    job: SentJob,
+    event: Column,
+    usable: Column | None,
+    announced_to: int = 0,
+    is_no_event: Column | None = None,
 ) -> UnshedColumns:
     """Build the expressions over rows with the columns of ``frame``.
 
     ``event`` tells whether a row is an event, and ``usable`` whether some query can use it (``None``: each event). Rows
-    that have the newest time go to so many partitions: ``announced_to`` (0: none does).
+    that have the newest time go to so many partitions: ``announced_to`` (0: none does). ``is_no_event`` tells whether a
+    row is a punctuation, if these travel by themselves.
     """
     from pyspark.sql import functions as sf
 
@@ -62,7 +68,7 @@ def unshed_columns(
     observed = (
         sf.count(sf.lit(1)).alias("rows"),
         add_columns([sf.count_if(in_bucket) for in_bucket in in_buckets]).alias("events"),
-        sf.count_if(event & ~in_buckets[0]).alias("null_keys"),
+        sf.count_if(event & has_null_key(frame, job)).alias("null_keys"),
         sf.max(ticks).alias("seen"),
     )
     codes = codes_of(frame, job, bucket_numbers(frame, job))
@@ -70,6 +76,8 @@ def unshed_columns(
     if announced_to:
         codes = with_announcements(codes, announced_to, travels)
         travels = None if travels is None else travels | sf.col(ANNOUNCES)
+    if is_no_event is not None:
+        codes = with_punctuations(codes, is_no_event)
     sent = tuple(sent_columns(frame, job, codes))
     if usable is None:
         return UnshedColumns(observed, ticks, nought, (), None, sent)
