@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
+from acep.bucket_state.checkpoints import STATE_FOLDER
 from acep.errors import EngineError, SnapshotError
 from acep.spark.listening import progress_of_event
 from acep.spark.session import SIZES, UNBOUNDED
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
 __all__ = [
-    "FOLDER",
     "PLAN_NODE",
     "Checkpoint",
     "can_announce",
@@ -31,8 +31,6 @@ __all__ = [
     "refuse_spark_state",
 ]
 
-FOLDER = "acep"
-"""The folder in a checkpoint in which acep keeps state."""
 PROPERTY = "acep.checkpoint"
 PLAN_NODE = "acep_match_with_state_in_files"
 """The name of a step of acep whose state is in files, in plans of Spark."""
@@ -51,7 +49,7 @@ class Checkpoint:
     @property
     def state_folder(self) -> str:
         """The folder for the state of acep."""
-        return f"{self.root}/{FOLDER}"
+        return f"{self.root}/{STATE_FOLDER}"
 
 
 def can_announce(spark: SparkSession) -> bool:
@@ -147,5 +145,5 @@ def _checkpoint_at(root: str) -> Checkpoint:
     if (uri := urlparse(root)).scheme not in ("file", ""):
         return Checkpoint(root, has_spark_state=False)
     folder = Path(unquote(uri.path))
-    has_state = (folder / "state").is_dir() and not (folder / FOLDER).is_dir()
+    has_state = (folder / "state").is_dir() and not (folder / STATE_FOLDER).is_dir()
     return Checkpoint(str(folder), has_spark_state=has_state)
