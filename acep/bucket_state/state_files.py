@@ -254,5 +254,5 @@ def _hint_to_go_back(batch: int) -> str:
         "use the state= folder and the query that the checkpoint was made with, and read the whole result of each"
         " micro-batch, which show(), take() and limit() may not; if the checkpoint was rolled back too far, or state"
         f" was lost, roll it back to the beginning of micro-batch {batch} or before, or begin a new checkpoint"
-        " (docs/howto/spark_recipes.md)"
+        " (acep state --go-back, docs/howto/spark_recipes.md)"
     )
