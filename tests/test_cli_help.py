@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
+from acep.bucket_state.state_files import StateFiles
 from acep.cli import main
 from acep.cli.help_examples import EXAMPLES
 
@@ -27,6 +30,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("events.csv").write_text(f"ts,type,user\n{ROWS}")
     Path("inbox/1.csv").write_text(f"ts,type,user\n{ROWS}")
     Path("logs/1.csv").write_text(f"time,type,user\n{ROWS}")
+    write_checkpoint(Path("checkpoint"))
+
+
+def write_checkpoint(folder: Path) -> None:
+    """Write a checkpoint of two micro-batches, with state of one bucket."""
+    query, run = str(UUID(int=1)), str(UUID(int=2))
+    for name in ("offsets", "commits"):
+        (folder / name).mkdir(parents=True)
+        for number in (0, 1):
+            (folder / name / str(number)).touch()
+    (folder / "metadata").write_text(json.dumps({"id": query}))
+    for number in (0, 1):
+        files = StateFiles(str(folder.absolute() / "acep"), query=query, call="c0", run=run, buckets=1, keep=9)
+        files.begin_batch(number)
+        files.write(number, 0, number, "0" * 32, b"state")
 
 
 def shown(capsys: pytest.CaptureFixture[str], *args: str) -> str:

@@ -17,7 +17,16 @@ from pyarrow import fs
 
 from acep.errors import DataError
 
-__all__ = ["Folder", "LocalFolder", "RemoteFolder", "folder_of", "give_name", "state_folder"]
+__all__ = [
+    "Folder",
+    "LocalFolder",
+    "RemoteFolder",
+    "absolute_place",
+    "folder_of",
+    "give_name",
+    "place_below",
+    "state_folder",
+]
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _MOVES = ("hdfs",)  # a file is visible there while it is written, so it is written under another name and moved
@@ -287,6 +296,27 @@ def _filesystem(uri: str) -> tuple[Any, str]:
     return tuple(fs.FileSystem.from_uri(uri))
 
 
+def absolute_place(text: str) -> str:
+    """Return a path as an absolute one, and a URI as it is.
+
+    >>> absolute_place("s3://bucket/state"), absolute_place("/tmp/state")
+    ('s3://bucket/state', '/tmp/state')
+    """
+    return text if _URI.match(text) else str(Path(text).expanduser().absolute())
+
+
+def place_below(place: str, name: str) -> str:
+    """Return the absolute path or URI of a folder below another one.
+
+    >>> place_below("s3://bucket/run?region=eu", "acep")
+    's3://bucket/run/acep?region=eu'
+    """
+    if not _URI.match(place):
+        return f"{place.rstrip('/')}/{name}"
+    path, mark, options = place.partition("?")
+    return f"{path.rstrip('/')}/{name}{mark}{options}"
+
+
 def state_folder(path: str | os.PathLike[str]) -> str:
     """Return the absolute path or the URI of a state folder, after a test write and removal of a file.
 
@@ -302,8 +332,7 @@ def state_folder(path: str | os.PathLike[str]) -> str:
         )
     if not isinstance(text, str):
         raise DataError("state= takes a folder as text, not as bytes", code="option_invalid")
-    if not _URI.match(text):
-        text = str(Path(text).expanduser().absolute())
+    text = absolute_place(text)
     folder, probe = folder_of(text), temporary_name()
     folder.write(probe, b"")
     folder.remove_file(probe)

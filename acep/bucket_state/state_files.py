@@ -7,7 +7,14 @@ Spark.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
+from acep.bucket_state.call_description import (
+    CallDescription,
+    list_differences,
+    read_description,
+    write_description,
+)
 from acep.bucket_state.file_names import NUMBER, OF_ALL, Damage, StateFile, pack_state, state_files_among, unpack_state
 from acep.bucket_state.folders import folder_of
 from acep.bucket_state.runs import UUID, Runs
@@ -23,11 +30,22 @@ _BATCH = re.compile(NUMBER)
 class StateFiles:
     """The state files of one call of match in one run of a streaming query. Call :meth:`begin_batch` first."""
 
-    def __init__(self, folder: str, *, query: str, call: str, run: str, buckets: int, keep: int) -> None:
+    def __init__(
+        self,
+        folder: str,
+        *,
+        query: str,
+        call: str,
+        run: str,
+        buckets: int,
+        keep: int,
+        describe: Callable[[], CallDescription] | None = None,
+    ) -> None:
         """Open the state files of a call below ``folder``, an absolute path or a URI of Arrow's file systems.
 
         ``query`` and ``run`` are Spark's ids of the query and of its run, ``call`` is hexadecimal. There are
-        ``buckets`` buckets, and a stream can restart at each of the last ``keep`` micro-batches.
+        ``buckets`` buckets, and a stream can restart at each of the last ``keep`` micro-batches. ``describe`` returns
+        what is written beside the state about the call, and with what errors compare it.
 
         Raises :class:`DataError` if one of them cannot be part of a file name, or the folder cannot be used.
         """
@@ -41,6 +59,7 @@ class StateFiles:
         self._folder = folder_of(folder)
         self._call = f"{query}/{call}"
         self._runs = Runs(self._folder, self._call, run)
+        self._describe = describe
         self._order: int | None = None
 
     def begin_batch(self, batch: int) -> dict[int, StateFile]:
@@ -63,6 +82,8 @@ class StateFiles:
         if not self._runs.has_begun:
             self._refuse_later(batch)
             self._order = self._runs.begin()
+            if self._describe is not None:
+                write_description(self._folder, self._call, self._describe())
         # Prefer a state file of this run, then that of the newest run, whose results were used.
         return {
             state_file.bucket: state_file
@@ -187,17 +208,31 @@ class StateFiles:
     def _missing_error(self, batch: int) -> SnapshotError:
         query, _, call = self._call.partition("/")
         other_calls = [name for name in self._folder.names(query) if name != call and _CALL.fullmatch(name)]
-        changed = not self._batches() and any(
-            f"{batch - 1}" in self._folder.names(f"{query}/{other_call}") for other_call in other_calls
-        )
+        candidates = [
+            f"{query}/{name}" for name in other_calls if f"{batch - 1}" in self._folder.names(f"{query}/{name}")
+        ]
+        changed = bool(candidates) and not self._batches()
         return SnapshotError(
             f"the stream goes on with micro-batch {batch}, but {self._shown_path(self._call)} has not the state of all"
             f" {self.buckets} buckets after micro-batch {batch - 1}"
-            + ("; there is that of another query, or of other options" if changed else ""),
+            + (
+                f"; there is that of another query, or of other options{self._difference(candidates)}"
+                if changed
+                else ""
+            ),
             hint="go on with the query and the options that the checkpoint was made with, or begin a new checkpoint"
             if changed
             else _hint_to_go_back(batch - 1),
         )
+
+    def _difference(self, calls: list[str]) -> str:
+        """Say how other calls differ from this one, as far as there are descriptions of them."""
+        if self._describe is None:
+            return ""
+        current = self._describe()
+        stored = (read_description(self._folder, call) for call in calls)
+        texts = sorted({list_differences(description, current) for description in stored if description is not None})
+        return f": {'; or '.join(filter(None, texts))}" if any(texts) else ""
 
     def _other_rows_error(self, batch: int) -> SnapshotError:
         return SnapshotError(
@@ -219,5 +254,5 @@ def _hint_to_go_back(batch: int) -> str:
         "use the state= folder and the query that the checkpoint was made with, and read the whole result of each"
         " micro-batch, which show(), take() and limit() may not; if the checkpoint was rolled back too far, or state"
         f" was lost, roll it back to the beginning of micro-batch {batch} or before, or begin a new checkpoint"
-        " (docs/howto/spark_recipes.md)"
+        " (acep state --go-back, docs/howto/spark_recipes.md)"
     )

@@ -1,5 +1,5 @@
 """Run the command line: ``acep match``, ``follow``, ``explain``, ``lint``, ``why``, ``tune``, ``replay``, ``learn``,
-``sql``, ``completion`` and ``history`` (docs/reference/command_line.md).
+``sql``, ``state``, ``completion`` and ``history`` (docs/reference/command_line.md).
 
 Only argparse is imported here; each command imports its modules when it runs.
 """
@@ -108,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_tune_command(commands)
     _add_learn_command(commands)
     _add_sql_command(commands)
+    _add_state_options(_command_parser(commands, "state", "show the state of a stream, and take a stopped one back"))
     completion = _command_parser(commands, "completion", "print a script that completes command lines in a shell")
     completion.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
     completion.set_defaults(parser=parser)
@@ -323,6 +324,21 @@ def _add_follow_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--flat", action="store_true", help=FLAT_HELP)
     group.add_argument("--quote-formulas", action="store_true", help=FORMULAS_HELP)
     _add_kinds(group, count="how many matches each micro-batch has")
+
+
+def _add_state_options(parser: argparse.ArgumentParser) -> None:
+    text = "a checkpoint of Spark, or a folder that was given as state= or to acep follow; a path or a URI"
+    parser.add_argument("folder", metavar="FOLDER", help=text)
+    parser.add_argument(
+        "--state", metavar="FOLDER", help="the folder of state of a checkpoint (default its folder acep)"
+    )
+    parser.add_argument("--check", action="store_true", help="read all files of state, not only the newest")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    group = parser.add_argument_group("going back")
+    text = "take a stopped query back to the beginning of micro-batch N of its checkpoint"
+    group.add_argument("--go-back", type=_number, metavar="N", help=text)
+    group.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    group.add_argument("--yes", action="store_true", help="the query is stopped, and files may be removed: do not ask")
 
 
 def _add_watch_option(parser: argparse.ArgumentParser) -> None:

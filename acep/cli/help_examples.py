@@ -28,10 +28,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "acep sql statement.sql ticks=events.csv",
         "acep sql 'SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES ts AS at PATTERN (a))' t=events.csv --limit 5",
     ),
+    "state": ("acep state checkpoint", "acep state checkpoint --go-back 1 --dry-run"),
     "completion": ("acep completion bash > acep.bash",),
     "history": ("acep history history.acep --limit 5",),
 }
-"""Command lines that run, by command, on a query, a file of events and folders of such files."""
+"""Command lines that run, by command, on a query, a file of events, folders of such files, and a checkpoint."""
 
 
 def examples_text(command: str) -> str:

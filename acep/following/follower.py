@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import astuple, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_OID, uuid4, uuid5
@@ -37,6 +38,7 @@ from acep.following.recent_ids import RecentIds
 from acep.matches.report import Report
 from acep.pattern.printing import canonical
 from acep.streaming.job import Job
+from acep.streaming.job_description import describe_job
 from acep.streaming.progress import Progress, progress_in, reports_in
 from acep.streaming.query_versions import NewVersion, versions_in_folder
 from acep.streaming.step import BucketRows, MicroBatch, bucket_of, newest_tick, step_bucket
@@ -259,9 +261,15 @@ class Follower:
             if settings.get(name) != expected[name]:
                 raise self._unfit_error(f"was made with {difference}", hint)
         self._schema, self._job, self._delay_ms = schema, job, delay_ms
-        call, buckets = job.fingerprint[:32], job.buckets
-        folder = str(self._state / "versions")
-        self._versions = StateFiles(folder, query=QUERY, call=call, run=self._run, buckets=buckets, keep=KEEP)
+        self._versions = StateFiles(
+            str(self._state / "versions"),
+            query=QUERY,
+            call=job.fingerprint[:32],
+            run=self._run,
+            buckets=job.buckets,
+            keep=KEEP,
+            describe=partial(describe_job, job),
+        )
 
     def _unfit_error(self, complaint: str, hint: str) -> SnapshotError:
         return SnapshotError(f"the state in `{self.journal.shown}` {complaint}", hint=hint)

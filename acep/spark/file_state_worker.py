@@ -22,6 +22,7 @@ from acep.spark.bucket_rows import PartitionRows, SortedRows, rows_of_partition
 from acep.spark.job import SentJob
 from acep.spark.query_start import checkpoint_of_task, refuse_spark_state
 from acep.spark.row_sums import sum_of_rows
+from acep.streaming.job_description import describe_job
 from acep.streaming.query_versions import NewVersion, sort_versions
 from acep.streaming.step import BucketRows, MicroBatch, SteppedBucket, end_step, take_step, with_metrics, write_step
 from acep.streaming.time_spent import Stopwatch
@@ -202,7 +203,8 @@ def _context(job: SentJob, place: StatePlace) -> tuple[int, int, StateFiles]:
 
 def versions_of(job: SentJob, place: StatePlace, folder: str, query: str, run: str) -> StateFiles:
     """Return the versions of a job in a folder for a run of a streaming query, both given by Spark's ids."""
-    return StateFiles(folder, query=query, call=call_name(job), run=run, buckets=job.buckets, keep=place.keep)
+    names = {"query": query, "call": call_name(job), "run": run}
+    return StateFiles(folder, **names, buckets=job.buckets, keep=place.keep, describe=lambda: describe_job(job))
 
 
 def call_name(job: SentJob) -> str:

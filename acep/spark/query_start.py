@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
+from acep.bucket_state.checkpoints import STATE_FOLDER
 from acep.errors import EngineError, SnapshotError
 from acep.spark.listening import progress_of_event
 from acep.spark.session import SIZES, UNBOUNDED
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
 __all__ = [
-    "FOLDER",
     "STEP_IN_FILES",
     "STEP_IN_SPARK",
     "Checkpoint",
@@ -32,8 +32,6 @@ __all__ = [
     "refuse_spark_state",
 ]
 
-FOLDER = "acep"
-"""The folder in a checkpoint in which acep keeps state."""
 PROPERTY = "acep.checkpoint"
 STEP_IN_FILES, STEP_IN_SPARK = (f"acep_match_with_state_in_{place}" for place in ("files", "spark"))
 """The names of a step of acep in plans of Spark."""
@@ -52,7 +50,7 @@ class Checkpoint:
     @property
     def state_folder(self) -> str:
         """The folder for the state of acep."""
-        return f"{self.root}/{FOLDER}"
+        return f"{self.root}/{STATE_FOLDER}"
 
 
 def can_announce(spark: SparkSession) -> bool:
@@ -149,5 +147,5 @@ def _checkpoint_at(root: str) -> Checkpoint:
     if (uri := urlparse(root)).scheme not in ("file", ""):
         return Checkpoint(root, has_spark_state=False)
     folder = Path(unquote(uri.path))
-    has_state = (folder / "state").is_dir() and not (folder / FOLDER).is_dir()
+    has_state = (folder / "state").is_dir() and not (folder / STATE_FOLDER).is_dir()
     return Checkpoint(str(folder), has_spark_state=has_state)
