@@ -90,7 +90,7 @@ def _question() -> Callable[[], Any]:
             from acep import __version__ as version
 
             answer["version"] = version
-            import acep.spark.spark_state_worker  # noqa: F401 - whether it can be
+            import acep.spark.workers.spark_state_worker  # noqa: F401 - whether it can be
             from acep.native.compiled import why_not
 
             answer["core"] = why_not() or ""

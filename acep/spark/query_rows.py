@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from acep.errors import DataError
-from acep.spark.spark_state_worker import VERSION
+from acep.spark.workers.spark_state_worker import VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

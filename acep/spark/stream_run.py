@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from acep.errors import DataError
-from acep.spark.bucket_rows import null_key_code
 from acep.spark.fields import quote_name, with_fields
-from acep.spark.file_state_worker import StatePlace
 from acep.spark.job import SentJob
 from acep.spark.job_run import (
     batch_time,
@@ -25,10 +23,12 @@ from acep.spark.job_run import (
 )
 from acep.spark.newest_time import announce_newest, with_announcements, with_punctuations
 from acep.spark.query_start import STEP_IN_SPARK, can_announce, prepare_queries
-from acep.spark.spark_state_worker import STEPPED, pack, packed_schema, step, unpack
 from acep.spark.state_choice import StateChoice
 from acep.spark.times import DELAY_KEY, end_column, event_time, is_punctuation, latest_tick, ticks_of_row
 from acep.spark.types import spark_schema
+from acep.spark.workers.bucket_rows import null_key_code
+from acep.spark.workers.file_state_worker import StatePlace
+from acep.spark.workers.spark_state_worker import STEPPED, pack, packed_schema, step, unpack
 from acep.streaming.step import BUCKET
 from acep.streaming.times import delay_ms_of
 from acep.streaming.totals import METRICS_COLUMN

@@ -22,10 +22,10 @@ from acep.events.columns import ticks_of
 from acep.events.fields import column_at
 from acep.events.tables import schema_of
 from acep.matches.matches import Match
-from acep.spark import spark_state_worker
 from acep.spark.chunks import ORDER, ROW, for_spark, with_order
 from acep.spark.job import SentJob, make_spark_job
-from acep.spark.spark_state_worker import VERSION, match_partition, pack, step, unpack
+from acep.spark.workers import spark_state_worker
+from acep.spark.workers.spark_state_worker import VERSION, match_partition, pack, step, unpack
 from acep.streaming import live_buckets
 from acep.streaming.job import EXACT
 from acep.streaming.punctuation_rows import are_punctuations

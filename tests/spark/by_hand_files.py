@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep.events.columns import ticks_of
-from acep.spark import bucket_rows, file_state_worker
-from acep.spark.file_state_worker import StatePlace, step_in_files
 from acep.spark.newest_time import NEVER, mark_newest
 from acep.spark.times import end_of_stream
+from acep.spark.workers import bucket_rows, file_state_worker
+from acep.spark.workers.file_state_worker import StatePlace, step_in_files
 from acep.streaming import live_buckets
 from acep.streaming.job import Job
 from acep.streaming.punctuation_rows import are_punctuations

@@ -11,10 +11,10 @@ import pytest
 
 import acep
 from acep.errors import DataError
-from acep.spark import bucket_rows
-from acep.spark.bucket_rows import rows_of_partition
 from acep.spark.job import SentJob
-from acep.spark.spark_state_worker import NOW
+from acep.spark.workers import bucket_rows
+from acep.spark.workers.bucket_rows import rows_of_partition
+from acep.spark.workers.spark_state_worker import NOW
 from acep.streaming.step import BUCKET
 from tests.spark.by_hand import the_job
 

@@ -27,7 +27,7 @@ from acep.runtime.stream import Stream
 from acep.shedding.limits import CREDIT, Limits
 from acep.spark.job_run import bucket_number
 from acep.spark.metrics import report_of, reports_of
-from acep.spark.spark_state_worker import pack, step
+from acep.spark.workers.spark_state_worker import pack, step
 from acep.streaming import live_buckets
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job

@@ -19,7 +19,7 @@ import pytest
 import acep
 from acep.bucket_state import file_names
 from acep.errors import DataError, EngineError, SnapshotError
-from acep.spark import file_state_worker
+from acep.spark.workers import file_state_worker
 from acep.streaming.job import Job
 from acep.streaming.latest_time import Latest
 from acep.streaming.step import BUCKET, write_step

@@ -15,9 +15,9 @@ import acep
 from acep.errors import DataError
 from acep.spark import error_in, for_each_batch
 from acep.spark.chunks import ORDER
-from acep.spark.file_state_worker import _on_cores
 from acep.spark.foreach import foreach_batch_run
 from acep.spark.metrics import Progress
+from acep.spark.workers.file_state_worker import _on_cores
 from tests.spark.streams import Folder, as_dicts
 from tests.spark.test_for_each import OPTIONS, QUERY, exact, idle_in, many_keys, pretend, run, same_bindings
 

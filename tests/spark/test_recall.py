@@ -17,7 +17,7 @@ from acep.errors import QueryError, SnapshotError
 from acep.matches.records import Counts
 from acep.matches.report import Report
 from acep.spark.metrics import progress_of
-from acep.spark.spark_state_worker import match_partition, pack, step
+from acep.spark.workers.spark_state_worker import match_partition, pack, step
 from acep.streaming import live_buckets
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job

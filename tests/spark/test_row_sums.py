@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from acep.spark.row_sums import sum_of_rows
+from acep.spark.workers.row_sums import sum_of_rows
 
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "truth": (pa.bool_(), [True, False, True, None, True, None]),

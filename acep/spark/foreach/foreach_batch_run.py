@@ -30,9 +30,7 @@ from acep.overload.time_bound import TimeBound
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.shedding.event_utility import EventUtility, is_sheddable
-from acep.spark.bucket_rows import count_rows
 from acep.spark.fields import with_fields
-from acep.spark.file_state_worker import StatePlace, call_name, step_in_files, versions_of
 from acep.spark.foreach.observed_batches import PATIENCE, Observed, run_whole
 from acep.spark.foreach.row_columns import TICKS, RowColumns, cell_keys, row_columns
 from acep.spark.interpreter import check_workers
@@ -43,6 +41,8 @@ from acep.spark.newest_time import ANNOUNCES, announce_newest
 from acep.spark.session import leave_unbounded
 from acep.spark.state_choice import state_in
 from acep.spark.stream_run import place_of, watermark_delay
+from acep.spark.workers.bucket_rows import count_rows
+from acep.spark.workers.file_state_worker import StatePlace, call_name, step_in_files, versions_of
 from acep.storage.sections import read_sections
 from acep.streaming.job import EXACT
 from acep.streaming.latest_time import Latest

@@ -13,7 +13,6 @@ from acep.errors import DataError
 from acep.events.buffers import buffer, nulls
 from acep.events.fields import column_at
 from acep.events.files.casts import as_cast
-from acep.events.files.exponents import has_long_exponents
 from acep.events.files.finding import EventFile
 from acep.events.files.json.json_rows import is_deeper, object_of, table_of
 from acep.events.files.json.json_shapes import EXACT, AttributeLimit, JsonShape, KindError, LinePlace
@@ -186,6 +185,8 @@ class JsonFile:
     def _is_exact(self, table: pa.Table, block: bytes, number: int) -> bool:
         """Return whether all numbers are exact, and record integers that no float equals and numbers with too many
         digits."""
+        from acep.events.files.exponents import has_long_exponents  # files of other formats do not need it
+
         if has_long_exponents(block):
             return False
         doubles = False

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from acep.errors import DataError
 from acep.events.columns import ticks_of
 from acep.spark.job import SentJob
-from acep.spark.spark_state_worker import NOW, VERSION, restore_names
+from acep.spark.workers.spark_state_worker import NOW, VERSION, restore_names
 from acep.streaming.punctuation_rows import are_punctuations
 from acep.streaming.query_versions import NewVersion, versions_in_rows
 from acep.streaming.step import BUCKET, newest_tick, remove_metadata

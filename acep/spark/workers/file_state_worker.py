@@ -18,10 +18,10 @@ from acep.bucket_state.state_files import StateFile, StateFiles
 from acep.errors import EngineError
 from acep.overload.event_choice import Exploring, explored_in
 from acep.overload.sampled_recall import pack_points, points_by_cell
-from acep.spark.bucket_rows import PartitionRows, SortedRows, rows_of_partition
 from acep.spark.job import SentJob
 from acep.spark.query_start import checkpoint_of_task, refuse_spark_state
-from acep.spark.row_sums import sum_of_rows
+from acep.spark.workers.bucket_rows import PartitionRows, SortedRows, rows_of_partition
+from acep.spark.workers.row_sums import sum_of_rows
 from acep.streaming.job_description import describe_job
 from acep.streaming.query_versions import NewVersion, sort_versions
 from acep.streaming.step import BucketRows, MicroBatch, SteppedBucket, end_step, take_step, with_metrics, write_step
@@ -68,7 +68,7 @@ def step_in_files(
     and yield rows of the result.
 
     The result has the additional column :data:`METRICS_COLUMN`, as in
-    :func:`acep.spark.spark_state_worker.match_partition`.
+    :func:`acep.spark.workers.spark_state_worker.match_partition`.
 
     Raises :class:`DataError`, :class:`SnapshotError` or :class:`EngineError`.
     """

@@ -1,0 +1,1 @@
+"""Work on rows in the Python workers of Spark."""
