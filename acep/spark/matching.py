@@ -9,7 +9,7 @@ from acep.errors import QueryError, warn_caller
 from acep.events.tables import to_table
 from acep.matches.flat import check_flat
 from acep.native.compiled import warn_if_missing
-from acep.runtime.options import RevisedKeywords, lists_options
+from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.spark.chunks import for_spark
 from acep.spark.flat_results import flatten_result
 from acep.spark.interpreter import check_workers
@@ -119,6 +119,7 @@ def match(
     when Spark runs, see :func:`acep.spark.error_in`.
     """
     needs_pyspark()
+    StreamOptions.from_keywords("match", options, RevisedKeywords)  # raises for an option that does not exist
     check_flat(flat, dynamic=versions is not None)
     frame = frame_of(df)
     if buckets is None and not frame.isStreaming:

@@ -105,7 +105,7 @@ def test_no_time_is_part_of_a_state(tmp_path: Path) -> None:
 
 def test_a_listener_without_a_function_writes_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     one = Progress(3, 1200, 0, 7, 5, 2_000_000, "", 0, 600, 0.5, live=4, spent=Spent(0.25, 0.125, 0.125))
-    with mock.patch("acep.spark.metrics.progress_of", return_value=one):
+    with mock.patch("acep.spark.listening.progress_of", return_value=one):
         listener = acep.spark.listener()
         listener.onQueryProgress(mock.Mock(progress=mock.Mock(name="q", id="the id")))
     line = capsys.readouterr().err

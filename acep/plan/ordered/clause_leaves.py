@@ -9,7 +9,7 @@ from typing import Any
 from acep.errors import suggest
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
-from acep.pattern.expressions import Span, error_at
+from acep.pattern.expressions import Span, error_at, locate_errors
 from acep.pattern.sql.clause_tree import FINAL, RUNNING, SqlExpression
 from acep.pattern.walk import children, with_children
 from acep.plan.ordered.aggregate_calls import is_aggregate
@@ -60,7 +60,8 @@ def convert_key(source: SqlExpression, columns: ClauseColumns) -> str:
             raise error_at("a key is an expression over the columns of a row", source.span, hint, code="query_invalid")
         return None
 
-    return columns.add(SqlConverter(source, leaf, columns.is_date).convert(), " ".join(source.text.split()))
+    with locate_errors(source.span):
+        return columns.add(SqlConverter(source, leaf, columns.is_date).convert(), " ".join(source.text.split()))
 
 
 @dataclass
