@@ -132,7 +132,7 @@ class Progress:
     version: int = 0
     went_on: int = 0
     route: str = ""
-    run: RunCounts | None = None
+    run: RunCounts | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.line}; {self.spent}"

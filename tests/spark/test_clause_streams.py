@@ -57,7 +57,7 @@ QUICK = "all rows, with others"
 def test_a_stream_gives_the_rows_of_one_process(spark: Any, name: str, in_files: bool) -> None:
     table = rows_of(disorder=60)
     folder = Folder(spark, table, 100)
-    options = {"state": tempfile.mkdtemp()} if in_files else {}
+    options = {"state": tempfile.mkdtemp() if in_files else "spark"}
     result = acep.spark.match_recognize(folder.frame(), CLAUSES[name], watermark=200, buckets=3, **options)
     rows, told = folder.run(result)
     expected = acep.match_recognize(table, CLAUSES[name])
@@ -87,7 +87,7 @@ def test_rows_that_are_taken_back(spark: Any, in_files: bool) -> None:
     stream = everything.append_column("op", pa.array(ops, pa.int64())).take(pa.array(order))
     stream = stream.append_column("seq", pa.array(range(stream.num_rows), pa.int64()))
     folder = Folder(spark, stream, 60)
-    options = {"state": tempfile.mkdtemp()} if in_files else {}
+    options = {"state": tempfile.mkdtemp() if in_files else "spark"}
     options |= {"id": "id", "op": "op", "seq": "seq", "speculation": "inf", "watermark": 300, "buckets": 2}
     rows, _ = folder.run(acep.spark.match_recognize(folder.frame(), V_SHAPE, **options))
     stays = [n for n in range(table.num_rows) if n not in gone]

@@ -50,7 +50,7 @@ def test_it_is_refused_and_the_way_back_loses_nothing(spark: Any, damage: Callab
     def run() -> list[dict[str, Any]]:
         # What another run has in memory is not read again from the files.
         spark._jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
-        return stream.run(quiet_match(stream.frame(), QUERY, watermark="3 seconds", buckets=2))[0]
+        return stream.run(quiet_match(stream.frame(), QUERY, watermark="3 seconds", buckets=2, state="spark"))[0]
 
     run()
     last = max(int(file.stem) for file in (checkpoint / "state").rglob("*.delta"))

@@ -228,7 +228,7 @@ def test_spark_leaves_out_what_comes_twice(spark: Any, route: str) -> None:
         writer = stream.frame().writeStream.foreachBatch(step).trigger(availableNow=True)
         writer.option("checkpointLocation", str(stream.path / "each")).start().awaitTermination()
     else:
-        own = {} if route == "store" else {"state": stream.path / "state"}
+        own = {"state": "spark" if route == "store" else stream.path / "state"}
         found, told = stream.run(quiet_match(stream.frame(), letters, **options, **own, duplicates="drop"))
     assert rows_that_differ(found, exact) == ""
     if told:

@@ -65,7 +65,7 @@ def test_a_batch_goes_to_csv(spark: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("route", ["state", "files"])
 def test_a_stream_goes_to_csv(spark: Any, route: str, tmp_path: Path) -> None:
     stream = Folder(spark, TABLE, 20)
-    options = {"state": str(tmp_path / "state")} if route == "files" else {}
+    options = {"state": str(tmp_path / "state") if route == "files" else "spark"}
     found = quiet_match(stream.frame(), QUERY, watermark="1 second", buckets=2, flat=True, **options)
     writer = found.writeStream.format("csv").option("header", True).option("path", str(tmp_path / "out"))
     writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)

@@ -41,7 +41,7 @@ def with_far_events(at: dt.datetime) -> pa.Table:
 def run(stream: Folder, route: str, **options: Any) -> tuple[list[dict[str, Any]], list[Progress]]:
     options = OPTIONS | options
     if route == "store":
-        return stream.run(quiet_match(stream.frame(), QUERY, **options))
+        return stream.run(quiet_match(stream.frame(), QUERY, state="spark", **options))
     if route == "files":
         return stream.run(quiet_match(stream.frame(), QUERY, state=stream.path / "state", **options))
     found, told = list[dict[str, Any]](), list[Progress]()

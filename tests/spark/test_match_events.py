@@ -117,7 +117,7 @@ def test_micro_batches_are_joined(spark: Any, route: str, tmp_path: Path) -> Non
 
     options: dict[str, Any] = {"watermark": "1 second", "buckets": 2, "seq": ORDER, "id": ROW}
     if route == "store":
-        writer = quiet_match(stream.frame(), QUERY, **options).writeStream.foreachBatch(sink)
+        writer = quiet_match(stream.frame(), QUERY, state="spark", **options).writeStream.foreachBatch(sink)
     else:
         step = acep.spark.for_each_batch(QUERY, sink, state=tmp_path / "state", **options)
         writer = stream.frame().writeStream.foreachBatch(step)

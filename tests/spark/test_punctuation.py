@@ -80,8 +80,7 @@ class Nightly:
 
     def _writer(self, stream: Any) -> Any:
         options = dict[str, Any](self.options)
-        if self.route != "store":
-            options["state"] = str(self.folder / "state")
+        options["state"] = "spark" if self.route == "store" else str(self.folder / "state")
         if self.route in ("store", "files"):
             return match(stream, self.queries, **options).writeStream.foreachBatch(self._take)
         step = for_each_batch(

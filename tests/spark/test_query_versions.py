@@ -109,7 +109,7 @@ def test_versions_reach_all_buckets_of_a_stream(way: str, spark: Any, tmp_path: 
         if way == "each":
             writer = frame.writeStream.foreachBatch(each)
         else:
-            state = {} if way == "own" else {"state": tmp_path / "state"}
+            state = {"state": "spark" if way == "own" else tmp_path / "state"}
             result = match(frame, ABC, versions=newer, **options, **state)
             writer = result.writeStream.foreachBatch(lambda rows, batch: found.extend(by_name(rows)))
         running = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
@@ -315,7 +315,7 @@ def test_a_file_that_was_wrong_is_corrected_and_the_stream_goes_on(route: str, s
     frame = spark.readStream.schema("ts long, type string, k long, x long, id long, came long")
     frame = frame.parquet(str(tmp_path / "in"))
     found = list[Row]()
-    state = {} if route == "own" else {"state": tmp_path / "state"}
+    state = {"state": "spark" if route == "own" else tmp_path / "state"}
 
     def run() -> None:
         result = match(frame, ABC, versions=tmp_path / "versions", watermark=1, buckets=2, **ROLES, **state)

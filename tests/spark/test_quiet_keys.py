@@ -60,7 +60,7 @@ OPTIONS: dict[str, Any] = {"id": "n", "seq": "n", "unit": "s", "watermark": "1 h
 @pytest.mark.parametrize("state", ["own", "files"])
 def test_each_run_of_match_gives_what_is_certain(spark: Any, state: str, has_watermark: bool, tmp_path: Path) -> None:
     def run(frame: Any) -> None:
-        options = OPTIONS | ({"state": tmp_path / "state"} if state == "files" else {})
+        options = OPTIONS | {"state": tmp_path / "state" if state == "files" else "spark"}
         if has_watermark:
             frame = frame.selectExpr("timestamp_seconds(ts) AS ts", "type", "k", "n").withWatermark("ts", "1 hour")
             options = {name: value for name, value in options.items() if name not in ("watermark", "unit")}

@@ -266,7 +266,7 @@ def test_each_route_of_spark_gives_the_exact_result(spark: Any, name: str, tmp_p
     options |= {"speculation": "inf", "buckets": 4, "late": True}
     late = sorted(row["number"] for row in late_of(arrived))
     for route in ("store", "files"):
-        own = {"state": tmp_path / "state"} if route == "files" else {}
+        own = {"state": tmp_path / "state" if route == "files" else "spark"}
         found = match(stream, query, **options, **own)
         writer = found.writeStream.format("parquet").option("path", str(tmp_path / route))
         running = writer.option("checkpointLocation", str(tmp_path / f"{route}-checkpoint")).trigger(availableNow=True)

@@ -32,7 +32,7 @@ QUERY = acep.parse(
 def test_a_stream_tells_where_it_is_and_where_the_time_goes(spark: Any, tmp_path: Path, way: str) -> None:
     table = events_table(240, 4)
     folder = Folder(spark, table, 120)
-    state = {"state": tmp_path / "state"} if way == "files" else {}
+    state = {"state": tmp_path / "state" if way == "files" else "spark"}
     heard: list[Progress] = []
     listener = acep.spark.listener(heard.append)
     spark.streams.addListener(listener)
