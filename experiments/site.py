@@ -20,6 +20,7 @@ __all__ = [
     "from_root",
     "link_root_pages",
     "list_results",
+    "name_languages_only",
     "on_files",
     "on_page_markdown",
 ]
@@ -29,6 +30,7 @@ INDEX = "results/index.md"
 ROOT_PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """The pages beside docs/, with their names on the site."""
 ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`~?([\w.]+)`")
+FENCE = re.compile(r"^(\s*```\w+) no-run$", re.MULTILINE)
 DOCTEST = re.compile(r"(?:^ *>>> .*\n?(?:^ *\S.*\n?)*)", re.MULTILINE)
 
 
@@ -89,10 +91,20 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
-    """Cut links that lead out of the site."""
+    """Cut links that lead out of the site, and what only tests read in the first lines of blocks of code."""
     del files
     docs = Path(config.docs_dir).resolve()
-    return drop_links_outside(link_root_pages(markdown), docs / page.file.src_uri, docs)
+    text = link_root_pages(name_languages_only(markdown))
+    return drop_links_outside(text, docs / page.file.src_uri, docs)
+
+
+def name_languages_only(text: str) -> str:
+    r"""Return the text of a page whose blocks of code name their language alone, as the site can read it.
+
+    >>> name_languages_only("```console no-run\n$ make\n```")
+    '```console\n$ make\n```'
+    """
+    return FENCE.sub(r"\1", text)
 
 
 def as_markdown(docstring: str) -> str:
