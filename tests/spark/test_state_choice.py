@@ -44,8 +44,15 @@ def test_state_is_in_the_checkpoint_unless_told_otherwise(spark: Any) -> None:
     assert not running.lastProgress["stateOperators"]
 
 
-@pytest.mark.parametrize(("state", "words"), [(SPARK, "Spark's own store"), (CHECKPOINT, "files of the checkpoint")])
-@pytest.mark.parametrize("by_setting", [True, False])
+@pytest.mark.parametrize(
+    ("state", "words", "by_setting"),
+    [
+        (SPARK, "Spark's own store", True),
+        (CHECKPOINT, "files of the checkpoint", False),
+        pytest.param(SPARK, "Spark's own store", False, marks=pytest.mark.long),
+        pytest.param(CHECKPOINT, "files of the checkpoint", True, marks=pytest.mark.long),
+    ],
+)
 def test_the_store_is_named_by_an_argument_or_a_setting(spark: Any, state: str, words: str, by_setting: bool) -> None:
     folder = Folder(spark, events_table(60), 60)
     if by_setting:
@@ -106,11 +113,16 @@ def is_empty(found: Any, _: int) -> None:
 @pytest.mark.parametrize(
     ("read_part", "change"),
     [
-        (read_first, lambda found: found),
         (read_limit, lambda found: found.coalesce(1)),
-        (show, lambda found: found.limit(7)),
-        (count, lambda found: found.where("error = 0")),
-        (is_empty, lambda found: found.orderBy("start")),
+        *(
+            pytest.param(read_part, change, marks=pytest.mark.long)
+            for read_part, change in (
+                (read_first, lambda found: found),
+                (show, lambda found: found.limit(7)),
+                (count, lambda found: found.where("error = 0")),
+                (is_empty, lambda found: found.orderBy("start")),
+            )
+        ),
     ],
 )
 def test_any_part_of_a_micro_batch_may_be_read(spark: Any, read_part: Any, change: Any) -> None:
@@ -156,6 +168,7 @@ def test_a_micro_batch_is_read_again_after_its_sink_failed(spark: Any) -> None:
     assert same([row for part in rows.values() for row in part], expected_rows(table))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("united", [lambda one: one.union(one), lambda one: one.union(one).coalesce(1)])
 def test_results_may_be_united(spark: Any, united: Any) -> None:
     table = events_table(200, seed=3)
@@ -164,7 +177,7 @@ def test_results_may_be_united(spark: Any, united: Any) -> None:
     assert same(rows, expected_rows(table) * 2)
 
 
-@pytest.mark.parametrize(("first", "second"), [("spark", None), (None, "spark")])
+@pytest.mark.parametrize(("first", "second"), [("spark", None), pytest.param(None, "spark", marks=pytest.mark.long)])
 def test_a_checkpoint_of_the_other_store_is_refused(spark: Any, first: str | None, second: str | None) -> None:
     folder = Folder(spark, events_table(100), 50)
     late_file = folder.path / "events" / "000001.parquet"
@@ -179,8 +192,9 @@ def test_a_checkpoint_of_the_other_store_is_refused(spark: Any, first: str | Non
     assert "elsewhere" in str(error) or "Spark's own store" in str(error)
 
 
-@pytest.mark.parametrize("state", [None, SPARK])
-@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize(
+    ("state", "partitions"), [(None, 2), (SPARK, 1), pytest.param(None, 1, marks=pytest.mark.long)]
+)
 def test_rows_without_a_key_are_counted(spark: Any, state: str | None, partitions: int) -> None:
     table = events_table(200, seed=4)
     folder = Folder(spark, table, 70)

@@ -17,6 +17,7 @@ from acep.spark import for_each_batch, listener
 from acep.spark.metrics import Progress
 from acep.streaming.progress import RunCounts
 from tests.spark.streams import Folder, events_table, quiet_match
+from tests.thinned import thinned
 
 QUERY = acep.parse("PATTERN SEQ(a p, b q) WHERE skip_till_next_match(p, q) { [k] } WITHIN 30 seconds")
 COLUMNS = {"seq": "__order", "id": "__row", "watermark": "5 seconds"}
@@ -44,7 +45,7 @@ def run_by(route: str, folder: Folder) -> None:
     writer.trigger(availableNow=True).start().awaitTermination()
 
 
-@pytest.mark.parametrize("route", ["files", "spark", "for_each_batch"])
+@pytest.mark.parametrize("route", thinned(["files", "spark", "for_each_batch"], 2))
 def test_listeners_have_the_counts_of_the_run(spark: Any, route: str) -> None:
     """The second run counts from 0, also where the counts since the stream began go on."""
     table = events_table(240, seed=5)
@@ -76,7 +77,7 @@ def test_listeners_have_the_counts_of_the_run(spark: Any, route: str) -> None:
     assert second.run.null_keys == late["k"].null_count
 
 
-@pytest.mark.parametrize("route", ["files", "spark", "for_each_batch"])
+@pytest.mark.parametrize("route", thinned(["files", "for_each_batch", "spark"], 3))
 def test_a_run_that_leaves_events_held_says_so_once(spark: Any, route: str) -> None:
     table = events_table(120, seed=6)
     folder = Folder(spark, table, 60, end=False)
