@@ -242,8 +242,7 @@ def _ask(removal: Removal, checkpoint: Folder, state: Folder) -> None:
             code="option_invalid",
         )
     say("\n".join(_removal_lines(removal, checkpoint, state, "will remove")))
-    sys.stderr.write("Is the query stopped, and may these be removed? [y/N] ")
-    sys.stderr.flush()
+    say("Is the query stopped, and may these be removed? [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise QueryError("nothing was removed", code="option_invalid")
 
