@@ -116,7 +116,7 @@ def test_a_micro_batch_that_is_tried_again_has_the_bound_that_it_had(
 def test_a_watermark_that_the_frame_has_cannot_be_bounded_in_sparks_own_state(spark: Any, tmp_path: Path) -> None:
     frame = Folder(spark, events_table(9), 9).frame().withWatermark("ts", "3 seconds")
     with pytest.raises(DataError, match="which every row moves"):
-        quiet_match(frame, QUERY, latest="1 hour")
+        quiet_match(frame, QUERY, latest="1 hour", state="spark")
     assert quiet_match(frame, QUERY, latest="1 hour", state=tmp_path).isStreaming
 
 
