@@ -162,8 +162,8 @@ LISTED = (
         )
         for place, state, about in (
             ("default", None, "as it comes: state in the checkpoint"),
-            ("state", "folder", "state in files of a folder (`state=`)"),
             ("store", "spark", 'state in Spark\'s own store (`state="spark"`)'),
+            ("state", "folder", "state in files of a folder (`state=`)"),
         )
         for name in QUERIES
     ),
