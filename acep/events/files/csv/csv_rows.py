@@ -16,8 +16,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from acep.events.files.csv.quote_bits import encloses_cells_only
-
 __all__ = ["NOT_CLOSED", "ROWS_INSIDE", "TEXT_BEHIND", "TOO_LONG", "RowCutter", "RowPiece"]
 
 NOT_CLOSED = "a quotation mark begins a cell and is not closed"
@@ -123,7 +121,7 @@ class RowCutter:
     def _end_if_clean(self, data: bytes, *, at_end: bool) -> int | None:
         """Return where the last whole row of some data ends, or ``None`` if it has to be read row by row."""
         line_feed = b"\n" if b"\n" in data or not at_end else b"\r"
-        if not self.quotes or b'"' not in data or encloses_cells_only(data, self.delimiter, line_feed, at_end=at_end):
+        if not self.quotes or b'"' not in data or self._encloses_cells_only(data, line_feed, at_end=at_end):
             end = len(data) if at_end else data.rfind(line_feed) + 1
             return end if end <= self.max_line else None
         letters = np.frombuffer(data, np.uint8)
@@ -140,6 +138,12 @@ class RowCutter:
         outside = line_ends[~is_inside]
         end = len(data) if at_end else int(outside[-1]) + 1 if len(outside) else 0
         return end if end <= self.max_line and len(data) - end <= self.max_line else None
+
+    def _encloses_cells_only(self, data: bytes, line_feed: bytes, *, at_end: bool) -> bool:
+        """Return whether each quotation mark begins or ends a cell or is written twice, and no line ends in a cell."""
+        from acep.events.files.csv.quote_bits import encloses_cells_only  # files without quotes do not need it
+
+        return encloses_cells_only(data, self.delimiter, line_feed, at_end=at_end)
 
     def _is_regular(self, letters: npt.NDArray[np.uint8], marks: npt.NDArray[np.intp]) -> bool:
         """Return whether marks stand at the beginnings and ends of cells only, or in twos inside cells."""
