@@ -166,7 +166,7 @@ demo: $(FIRST) native  ## see it work; EVENTS= and QUERY= name another stream an
 # a batch and a stream on Spark; LOWEST_TESTS=tests runs all but the long ones. The core is that of the wheel, as what it
 # is linked with does not depend on these releases; LOWEST_CORE=built compiles one by the oldest build tools.
 LOWEST_TESTS ?= tests/test_corpus.py tests/events tests/runtime/test_snapshot.py tests/spark/test_batch.py \
-	tests/spark/test_streaming.py tests/matches tests/plots/test_canvas.py tests/test_completion.py tests/learning/test_drawing.py
+	tests/spark/test_streaming.py tests/spark/test_state_choice.py tests/matches tests/plots/test_canvas.py tests/test_completion.py tests/learning/test_drawing.py
 LOWEST_CORE ?= shared
 
 test-lower-bounds: $(LOWEST)/.$(LOWEST_CORE)  ## test with the oldest supported dependencies

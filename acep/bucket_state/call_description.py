@@ -21,7 +21,7 @@ MOST_DIFFERENCES = 3
 
 @dataclass(frozen=True)
 class CallDescription:
-    """What decides the fingerprint of a call, for people: nothing is restored from it.
+    """The parts of a call that decide its fingerprint, for people: nothing is restored from it.
 
     ``queries`` are texts by name, ``columns`` kinds by name, ``options`` the other arguments by name, and ``buckets``
     the number of all buckets. Times of the state count in ticks of ``tick_ms`` (numerator, denominator) milliseconds,

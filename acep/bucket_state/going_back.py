@@ -23,10 +23,10 @@ __all__ = ["Removal", "go_back", "plan_removal", "remove_all", "restart_batches"
 
 @dataclass(frozen=True)
 class Removal:
-    """What has to be removed so that a query goes back to the beginning of micro-batch ``batch``. ``last`` is the last
-    one that it has begun. The paths are in the order of removal: ``versions`` are folders below the folder of state,
-    ``offsets`` and ``commits`` files below the checkpoint. ``calls`` are the paths of the calls whose state is used.
-    """
+    """Folders and files that have to be removed so that a query goes back to the beginning of micro-batch ``batch``.
+    ``last`` is the last one that it has begun. The paths are in the order of removal: ``versions`` are folders below
+    the folder of state, ``offsets`` and ``commits`` files below the checkpoint. ``calls`` are the paths of the calls
+    whose state is used."""
 
     batch: int
     last: int

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _StateView:
-    """What is shown of a folder: its ``kind`` (checkpoint, follow or state), the ``log`` of a checkpoint, the last
-    micro-batches that a follower has ``planned`` and ``done``, and the calls whose state is in ``state``."""
+    """The facts that are shown of a folder: its ``kind`` (checkpoint, follow or state), the ``log`` of a checkpoint,
+    the last micro-batches that a follower has ``planned`` and ``done``, and the calls whose state is in ``state``."""
 
     kind: str
     folder: Folder

@@ -43,7 +43,7 @@ PlaceOf = Callable[[int], str]
 
 @dataclasses.dataclass(frozen=True)
 class Arrived:
-    """What files bring: the ``rows`` of events, how many with recent ids were left out (``duplicates``), the
+    """The content of files: the ``rows`` of events, how many with recent ids were left out (``duplicates``), the
     ``punctuations``, of which only the time counts, and whether a row ends the stream (``ends``)."""
 
     rows: pa.Table

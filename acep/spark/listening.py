@@ -13,8 +13,10 @@ from acep.streaming.progress import Progress, RunCounts, progress_in
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
-__all__ = ["listener", "progress_of", "progress_of_event", "report_progress"]
+__all__ = ["METRICS", "NULL_KEYS", "listener", "progress_of", "progress_of_event", "report_progress"]
 
+METRICS, NULL_KEYS = "acep_", "acep-null-keys_"
+"""The names of observations of Spark begin so: of the metrics of buckets, and of rows without a partition attribute."""
 _FIELDS = ("observedMetrics", "batchId", "timestamp", "eventTime", "numInputRows", "durationMs")
 _LISTENING: dict[str, list[Callable[[Progress], None]]] = {}  # what listeners do with the progress of each run
 
@@ -26,9 +28,13 @@ def progress_of(progress: Any) -> Progress | None:
     """
     if progress is None:
         return None
-    rows = [_columns_of_row(row) for name, row in progress["observedMetrics"].items() if name.startswith("acep_")]
+    observed = progress["observedMetrics"].items()
+    rows, null_keys = (
+        [_columns_of_row(row) for name, row in observed if name.startswith(prefix)] for prefix in (METRICS, NULL_KEYS)
+    )
     return progress_in(
         rows,
+        null_keys=sum(row["null_keys"] for row in null_keys),
         batch=int(progress["batchId"]),
         events=_rows_read(progress),
         seconds=float(progress["durationMs"].get("triggerExecution", 0)) / 1000,

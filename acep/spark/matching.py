@@ -66,9 +66,9 @@ def match(
 
     ``state``, for a stream: where it keeps its state. A folder, or a URI such as ``"s3://bucket/folder"``, that all
     workers and every later run can reach; ``"checkpoint"``: files in the checkpoint of the stream; ``"spark"``: Spark's
-    own store. Unless it is given here or by the setting ``spark.acep.state`` of the session, files of the checkpoint
-    are used if all workers certainly reach it, as on one machine, and else Spark's own store, which is slower.
-    ``Progress.route`` says which it is, and why (docs/howto/spark.md).
+    own store (``"./spark"`` is a folder of that name). Unless it is given here or by the setting ``spark.acep.state``
+    of the session, files of the checkpoint are used if all workers certainly reach it, as on one machine, and else
+    Spark's own store, which is slower. ``Progress.route`` says which it is, and why (docs/howto/spark.md).
 
     ``late``, for a stream: whether late events are rows of the result, too. It then has the columns ``kind`` ("match"
     or "late") and ``event``: a late event has its id there, its time as ``start`` and ``end``, and its ``key``. This

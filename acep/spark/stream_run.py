@@ -13,6 +13,7 @@ from acep.spark.job_run import (
     bucket_numbers,
     codes_of,
     event_ticks,
+    has_null_key,
     observed_columns,
     plan_function,
     process_in_files,
@@ -21,12 +22,12 @@ from acep.spark.job_run import (
     travelling_columns,
     with_versions,
 )
-from acep.spark.newest_time import announce_newest, with_announcements, with_punctuations
+from acep.spark.listening import METRICS, NULL_KEYS
+from acep.spark.newest_time import announce_newest, with_announcements
 from acep.spark.query_start import STEP_IN_SPARK, can_announce, prepare_queries
 from acep.spark.state_choice import StateChoice
 from acep.spark.times import DELAY_KEY, end_column, event_time, is_punctuation, latest_tick, ticks_of_row
 from acep.spark.types import spark_schema
-from acep.spark.workers.bucket_rows import null_key_code
 from acep.spark.workers.file_state_worker import StatePlace
 from acep.spark.workers.spark_state_worker import STEPPED, pack, packed_schema, step, unpack
 from acep.streaming.step import BUCKET
@@ -73,6 +74,7 @@ def run_stream(
         prepare_queries(frame.sparkSession)
     frame = with_fields(frame, job.columns)
     delay_ms = watermark_delay(frame, job, watermark)
+    frame = _observe_null_keys(frame, job)
     rows = frame if watermark is None else _with_watermark(frame, job, delay_ms)
     numbers = [bucket_number(frame, job, part).alias(f"{BUCKET}{i}") for i, part in enumerate(job.passes)]
     now = [batch_time()] if job.latest is not None and job.clocked else []
@@ -95,9 +97,21 @@ def run_stream(
         "append",
         GroupStateTimeout.EventTimeTimeout,
     )
-    observed = stepped.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names, route=str(choice)))
+    observed = stepped.observe(f"{METRICS}{job.fingerprint[:8]}", *observed_columns(job.names, route=str(choice)))
     columns = result if job.clause is None else _mark_columns(result)
     return observed.select("rows").mapInArrow(plan_function("acep_unpack", unpack), columns)
+
+
+def _observe_null_keys(frame: DataFrame, job: SentJob) -> DataFrame:
+    """Return the frame, whose events without a partition attribute Spark counts: they do not travel."""
+    from pyspark.sql import functions as sf
+
+    if not job.passes[0].keys or job.clause is not None:
+        return frame
+    ts = sf.col(quote_name(job.schema.ts))
+    is_event = ts < end_column(frame.schema[job.schema.ts].dataType)
+    null_keys = sf.count_if(is_event & has_null_key(frame, job)).alias("null_keys")
+    return frame.observe(f"{NULL_KEYS}{job.fingerprint[:8]}", null_keys)
 
 
 def _refuse_second_state(frame: DataFrame) -> None:
@@ -173,18 +187,16 @@ def run_stream_in_files(
     if can_announce(frame.sparkSession):
         prepare_queries(frame.sparkSession)
     place = place_of(frame.sparkSession, job, choice.folder, delay_ms)
-    first, *others = bucket_numbers(frame, job)
-    first, is_no_event = sf.coalesce(first, sf.lit(null_key_code(job))), is_punctuation(frame.schema, job.schema)
-    first = first if is_no_event is None else sf.when(~is_no_event, first)
-    codes = codes_of(frame, job, [first, *others])
-    if place.partitions == 1:  # it gets all rows, and so the newest one
-        codes = codes if is_no_event is None else with_punctuations(codes, is_no_event)
+    frame = _observe_null_keys(frame, job)
+    numbers = bucket_numbers(frame, job)
+    if place.partitions == 1:  # it gets all rows, those that have no bucket, too
+        codes = codes_of(frame, job, [sf.coalesce(numbers[0], sf.lit(-1)), *numbers[1:]])
     else:
-        codes = with_announcements(codes, place.partitions)
+        codes = with_announcements(codes_of(frame, job, numbers), place.partitions)
         frame = announce_newest(frame, event_ticks(frame, job))
     result_and_metrics = process_in_files(frame, job, result, place, sent_columns(frame, job, codes), newer=newer)
     metrics = observed_columns(job.names, route=str(choice))
-    observed = result_and_metrics.observe(f"acep_{job.fingerprint[:8]}", *metrics)
+    observed = result_and_metrics.observe(f"{METRICS}{job.fingerprint[:8]}", *metrics)
     rows = observed.where(sf.col(METRICS_COLUMN).isNull()).select(*result.names)
     # A shuffle behind the step: whatever is read of the result, Spark first steps all buckets.
     return spread(rows, place.partitions, sf.spark_partition_id())

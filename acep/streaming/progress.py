@@ -29,7 +29,7 @@ SKEWED = (
     0.75  # share of the rows of a micro-batch above which one bucket does most of the work; two even ones have 0.5 each
 )
 FEW = 1_000  # rows below which such a share may be chance
-COUNTS_NOW = ("late_now", "ahead_now", "duplicates_now", "null_keys_now")
+COUNTS_NOW = ("late_now", "ahead_now", "duplicates_now")
 FEWEST = 10  # rows below which most may be late by chance
 
 
@@ -201,10 +201,12 @@ def progress_in(
     batch: int,
     events: int,
     seconds: float,
+    null_keys: int = 0,
     watermark: str | None = None,
     began: float | None = None,
 ) -> Progress | None:
-    """Return the progress after a micro-batch of so many ``events`` and ``seconds``; ``None`` without bucket metrics.
+    """Return the progress after a micro-batch of so many ``events``, of which ``null_keys`` have no partition
+    attribute, and ``seconds``; ``None`` without bucket metrics.
 
     Each row belongs to one call of match: ``told`` holds the metrics of its buckets, one line of JSON each, ``names``
     the names of its queries as JSON, and ``route`` says where it keeps its state. ``watermark`` is that of the stream
@@ -226,6 +228,7 @@ def progress_in(
         late=report.late,
         ahead=report.ahead,
         **{name: sum(bucket.get(name, 0) for bucket in buckets) for name in COUNTS_NOW},
+        null_keys_now=null_keys,
         version=max((bucket.get("version", 0) for bucket in buckets), default=0),
         went_on=sum(bucket.get("went_on", 0) for bucket in buckets),
         matches=report.matches or 0,

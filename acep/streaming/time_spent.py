@@ -14,13 +14,13 @@ __all__ = ["Spent", "Stopwatch", "spent_of"]
 class Stopwatch:
     """A stopwatch of one step of a bucket of a ``partition``. Its times are metrics and never part of a state, because
     a retry measures other times. ``rows`` counts the rows of the micro-batch, ``late``, ``ahead`` and ``duplicates``
-    those that were not used, ``null_keys`` those without a partition attribute, and ``went_on`` the partial matches
-    that went on in new versions of queries. ``packed`` has earlier spans, of sorting or packing rows."""
+    those that were not used, and ``went_on`` the partial matches that went on in new versions of queries. ``packed``
+    has earlier spans, of sorting or packing rows."""
 
     def __init__(self, partition: int = 0) -> None:
         """Start the clock."""
         self.partition = partition
-        self.rows = self.late = self.ahead = self.duplicates = self.null_keys = self.went_on = 0
+        self.rows = self.late = self.ahead = self.duplicates = self.went_on = 0
         self.packed: list[list[float]] = []
         self._matching = 0.0
         self.start()
@@ -57,7 +57,6 @@ class Stopwatch:
             "late_now": self.late,
             "ahead_now": self.ahead,
             "duplicates_now": self.duplicates,
-            "null_keys_now": self.null_keys,
             "went_on": self.went_on,
             "partition": self.partition,
         }

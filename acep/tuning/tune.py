@@ -101,7 +101,7 @@ def tune(
 
 @dataclass(frozen=True)
 class _AskedTuning:
-    """What a user asks of a tuning, as :func:`tune` takes it: the ``size`` of the sample, the ``target`` recall of
+    """The wishes of a user for a tuning, as :func:`tune` takes it: the ``size`` of the sample, the ``target`` recall of
     match points or bundles (``kind``), shares of a core, the ``effort``, and the policy of the curve with its seed."""
 
     size: float | None
@@ -115,8 +115,8 @@ class _AskedTuning:
 
 @dataclass(frozen=True)
 class _Replays:
-    """What all replays of a tuning share: the query's plan over ``columns``, the engine, whether it is the ``native``
-    core, the ``meter`` of the work of all, and the numbers of the partitions of match points."""
+    """The values that all replays of a tuning share: the query's plan over ``columns``, the engine, whether it is the
+    ``native`` core, the ``meter`` of the work of all, and the numbers of the partitions of match points."""
 
     plan: Plan
     columns: dict[str, Any]

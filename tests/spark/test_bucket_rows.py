@@ -45,11 +45,11 @@ def job_of(rows: pa.RecordBatch) -> SentJob:
 def test_rows_in_files_are_those_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     batches = [rows_of(200, seed) for seed in range(6)]
     job = job_of(batches[0])
-    whole = rows_of_partition(job, batches, 1, marked=False)
+    whole = rows_of_partition(job, batches, marked=False)
     assert not whole.files
     for held in (1, 20_000):
         monkeypatch.setattr(bucket_rows, "MAX_HELD_BYTES", held)
-        parts = rows_of_partition(job, batches, 1, marked=False)
+        parts = rows_of_partition(job, batches, marked=False)
         assert set(parts.files) == parts.numbers == whole.numbers == {0, 1, 2, 3}
         assert parts.now == whole.now == 77
         for number in range(4):
@@ -71,10 +71,10 @@ def test_a_row_of_a_bucket_too_great_says_which_partition_it_is(monkeypatch: pyt
     marked = rows.set_column(rows.schema.get_field_index(BUCKET), BUCKET, pa.array(codes, pa.int32()))
     for held in (bucket_rows.MAX_HELD_BYTES, 1):
         monkeypatch.setattr(bucket_rows, "MAX_HELD_BYTES", held)
-        found = rows_of_partition(job_of(rows), [rows, marked, rows], 1, marked=True)
+        found = rows_of_partition(job_of(rows), [rows, marked, rows], marked=True)
         assert found.mark == 6
         assert sum(len(one.ticks) for n in range(4) if (one := found.take_rows(n)) is not None) == 299
-    with closing(rows_of_partition(job_of(rows), [rows], 1, marked=True)) as found:
+    with closing(rows_of_partition(job_of(rows), [rows], marked=True)) as found:
         assert found.mark is None
 
 
@@ -88,7 +88,7 @@ def test_no_more_rows_are_in_memory_than_may_be(monkeypatch: pytest.MonkeyPatch)
             yield rows_of(20_000, seed)
             most.append(pa.total_allocated_bytes() - before)
 
-    found = rows_of_partition(job, given(), 1, marked=False)
+    found = rows_of_partition(job, given(), marked=False)
     assert len(found.files) == 4
     assert max(most) < 8 * size, [round(one / size, 1) for one in most]
     total = 0
@@ -104,4 +104,4 @@ def test_a_time_that_is_null_is_refused() -> None:
     rows = rows_of(5, 1)
     empty = rows.set_column(0, "ts", pa.array([1, 2, None, 4, 5]))
     with pytest.raises(DataError, match="column `ts` is null"):
-        rows_of_partition(job_of(rows), [empty], 1, marked=False)
+        rows_of_partition(job_of(rows), [empty], marked=False)

@@ -21,9 +21,9 @@ QUERY = acep.parse("PATTERN SEQ(a p, b+ q[], c r) WHERE skip_till_next_match(p, 
 OPTIONS = {"watermark": "5 seconds"}
 
 
-def started(found: Any, folder: Folder, name: str, each: Callable[[Any, int], None] | None = None) -> Any:
+def started(result: Any, folder: Folder, name: str, each: Callable[[Any, int], None] | None = None) -> Any:
     """Run a query over what is there, into foreachBatch or a sink that drops rows; the query that has ended."""
-    writer = found.writeStream.format("noop") if each is None else found.writeStream.foreachBatch(each)
+    writer = result.writeStream.format("noop") if each is None else result.writeStream.foreachBatch(each)
     writer = writer.option("checkpointLocation", str(folder.path / name)).trigger(availableNow=True)
     running = writer.start()
     running.awaitTermination()
@@ -58,10 +58,10 @@ def test_the_store_is_named_by_an_argument_or_a_setting(spark: Any, state: str, 
     if by_setting:
         spark.conf.set(SETTING, state)
     try:
-        found = quiet_match(folder.frame(), QUERY, **OPTIONS, **({} if by_setting else {"state": state}))
+        result = quiet_match(folder.frame(), QUERY, **OPTIONS, **({} if by_setting else {"state": state}))
     finally:
         spark.conf.unset(SETTING)
-    progress = progress_of(started(found, folder, "checkpoint").lastProgress)
+    progress = progress_of(started(result, folder, "checkpoint").lastProgress)
     assert progress is not None
     assert words in progress.route
     assert ("setting" in progress.route) == by_setting
@@ -71,10 +71,10 @@ def test_a_folder_of_the_setting_has_the_state(spark: Any, tmp_path: Path) -> No
     folder = Folder(spark, events_table(60), 60)
     spark.conf.set(SETTING, str(tmp_path))
     try:
-        found = quiet_match(folder.frame(), QUERY, **OPTIONS)
+        result = quiet_match(folder.frame(), QUERY, **OPTIONS)
     finally:
         spark.conf.unset(SETTING)
-    running = started(found, folder, "checkpoint")
+    running = started(result, folder, "checkpoint")
     assert [path.name for path in tmp_path.iterdir()] == [running.id]
 
 
@@ -90,37 +90,37 @@ def test_a_stream_with_two_watermarks_keeps_its_state_in_spark(spark: Any) -> No
     assert "all workers are on this machine" in progress.route
 
 
-def read_first(found: Any, _: int) -> list[Any]:
-    return list(found.take(1))
+def read_first(result: Any, _: int) -> list[Any]:
+    return list(result.take(1))
 
 
-def read_limit(found: Any, _: int) -> list[Any]:
-    return list(found.limit(2).collect())
+def read_limit(result: Any, _: int) -> list[Any]:
+    return list(result.limit(2).collect())
 
 
-def show(found: Any, _: int) -> None:
-    found.show(1)
+def show(result: Any, _: int) -> None:
+    result.show(1)
 
 
-def count(found: Any, _: int) -> None:
-    found.count()
+def count(result: Any, _: int) -> None:
+    result.count()
 
 
-def is_empty(found: Any, _: int) -> None:
-    found.isEmpty()
+def is_empty(result: Any, _: int) -> None:
+    result.isEmpty()
 
 
 @pytest.mark.parametrize(
     ("read_part", "change"),
     [
-        (read_limit, lambda found: found.coalesce(1)),
+        (read_limit, lambda result: result.coalesce(1)),
         *(
             pytest.param(read_part, change, marks=pytest.mark.long)
             for read_part, change in (
-                (read_first, lambda found: found),
-                (show, lambda found: found.limit(7)),
-                (count, lambda found: found.where("error = 0")),
-                (is_empty, lambda found: found.orderBy("start")),
+                (read_first, lambda result: result),
+                (show, lambda result: result.limit(7)),
+                (count, lambda result: result.where("error = 0")),
+                (is_empty, lambda result: result.orderBy("start")),
             )
         ),
     ],
@@ -131,15 +131,15 @@ def test_any_part_of_a_micro_batch_may_be_read(spark: Any, read_part: Any, chang
     folder = Folder(spark, table, 160)
     rows: dict[int, list[dict[str, Any]]] = {}
 
-    def sink(found: Any, batch: int) -> None:
-        read_part(change(found), batch)
+    def sink(result: Any, batch: int) -> None:
+        read_part(change(result), batch)
         if batch % 2 == 0:
-            rows[batch] = as_dicts(found)
+            rows[batch] = as_dicts(result)
 
     whole: dict[int, list[dict[str, Any]]] = {}
     matches = quiet_match(folder.frame(), QUERY, **OPTIONS)
     started(matches, folder, "parts", sink)
-    started(matches, folder, "whole", lambda found, batch: whole.__setitem__(batch, as_dicts(found)))
+    started(matches, folder, "whole", lambda result, batch: whole.__setitem__(batch, as_dicts(result)))
     assert sum(map(len, whole.values())) == len(expected_rows(table)) > 5
     assert sorted(rows) == [batch for batch in sorted(whole) if batch % 2 == 0]
     for batch, part in rows.items():
@@ -152,12 +152,12 @@ def test_a_micro_batch_is_read_again_after_its_sink_failed(spark: Any) -> None:
     rows: dict[int, list[dict[str, Any]]] = {}
     failures: set[int] = set()
 
-    def sink(found: Any, batch: int) -> None:
-        found.show(1)
+    def sink(result: Any, batch: int) -> None:
+        result.show(1)
         if batch in (1, 3) and batch not in failures:
             failures.add(batch)
             raise RuntimeError("the sink fails")
-        rows[batch] = as_dicts(found)
+        rows[batch] = as_dicts(result)
 
     matches = quiet_match(folder.frame(), QUERY, **OPTIONS).repartition(3)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What a run of a stream tells of itself: counts of the run, and one warning for each cause."""
+"""A run of a stream tells of itself: counts of the run, and one warning for each cause."""
 
 from __future__ import annotations
 
@@ -30,6 +30,12 @@ def wait_until(condition: Callable[[], Any]) -> None:
         time.sleep(0.02)
 
 
+def own_warnings(caught: list[warnings.WarningMessage], folder: Folder) -> list[str]:
+    """The warnings about the stream of a folder. Spark's thread may still be telling of the runs of earlier tests."""
+    texts = [str(warning.message) for warning in caught if issubclass(warning.category, DataWarning)]
+    return [text for text in texts if text.startswith(f"stream {folder.path.name}: ")]
+
+
 def run_by(route: str, folder: Folder) -> None:
     """Run the query over what is there, by match with its state in files or in Spark, or in foreachBatch."""
     frame, writer = folder.frame(), None
@@ -41,7 +47,7 @@ def run_by(route: str, folder: Folder) -> None:
     else:
         state = "spark" if route == "spark" else None
         writer = quiet_match(frame, QUERY, **COLUMNS, state=state).writeStream.format("noop")
-    writer = writer.option("checkpointLocation", str(folder.path / "checkpoint")).queryName("rises")
+    writer = writer.option("checkpointLocation", str(folder.path / "checkpoint")).queryName(folder.path.name)
     writer.trigger(availableNow=True).start().awaitTermination()
 
 
@@ -84,9 +90,9 @@ def test_a_run_that_leaves_events_held_says_so_once(spark: Any, route: str) -> N
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         run_by(route, folder)
-        wait_until(lambda: any("events held" in str(warning.message) for warning in caught))
-    (text,) = {str(warning.message) for warning in caught if issubclass(warning.category, DataWarning)}
-    assert text.startswith("stream rises: the run has ended with ")
+        wait_until(lambda: own_warnings(caught, folder))
+    (text,) = own_warnings(caught, folder)
+    assert ": the run has ended with " in text
     assert "2024-03-31T00:01:5" in text
     assert "acep.spark.punctuation(df, until=...)" in text
     assert text.endswith(f"; of 120 rows {table['k'].null_count} have no partition attribute")
@@ -95,7 +101,7 @@ def test_a_run_that_leaves_events_held_says_so_once(spark: Any, route: str) -> N
         warnings.simplefilter("always")
         run_by(route, folder)
         time.sleep(0.5)
-    assert not [warning for warning in caught if issubclass(warning.category, DataWarning)]
+    assert not own_warnings(caught, folder)
 
 
 def test_a_stream_whose_rows_come_late_warns_once_and_not_once_a_bucket(spark: Any) -> None:
@@ -105,8 +111,8 @@ def test_a_stream_whose_rows_come_late_warns_once_and_not_once_a_bucket(spark: A
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         writer = matches.writeStream.format("noop").option("checkpointLocation", str(folder.path / "checkpoint"))
-        writer.trigger(availableNow=True).start().awaitTermination()
-        wait_until(lambda: any("too late" in str(warning.message) for warning in caught))
-    texts = [str(warning.message) for warning in caught if "most events come too late" in str(warning.message)]
+        writer.queryName(folder.path.name).trigger(availableNow=True).start().awaitTermination()
+        wait_until(lambda: own_warnings(caught, folder))
+    texts = [text for text in own_warnings(caught, folder) if "most events come too late" in text]
     assert len(texts) == 1
     assert "latest=" in texts[0]

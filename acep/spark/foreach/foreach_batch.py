@@ -23,6 +23,7 @@ from acep.spark.foreach.foreach_batch_run import BatchCall, call_of
 from acep.spark.listening import report_progress
 from acep.spark.query_start import can_announce, prepare_queries
 from acep.spark.session import needs_pyspark
+from acep.spark.state_choice import CHECKPOINT, SPARK
 from acep.spark.watched_runs import count_progress
 from acep.streaming.progress import Progress, RunCounts
 from acep.streaming.query_versions import NewVersion, RunningQueries, Times, text_of_version
@@ -98,9 +99,11 @@ def for_each_batch(
         raise DataError(
             "progress= is called after each micro-batch", hint="give a function of one argument", code="option_invalid"
         )
-    if state is None:
+    if state is None or state in (SPARK, CHECKPOINT):
         raise DataError(
-            "for_each_batch keeps its state in files", hint="state= names a folder for it", code="option_invalid"
+            "for_each_batch keeps its state in files of a folder",
+            hint="state= names the folder: a path, or a URI",
+            code="option_invalid",
         )
     check_flat(flat, dynamic=bool(options.get("dynamic")))
     option_names = {*RevisedKeywords.__annotations__, "output", "buckets", "latest", "late", "dynamic"} - {"budget"}

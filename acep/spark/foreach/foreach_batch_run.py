@@ -306,9 +306,10 @@ class BatchCall:
         """Return the progress so far, including events that were shed before they travelled."""
         lines = [text for text in metrics if not text.startswith(POINTS)]
         row = {"told": "\n".join(lines), "names": json.dumps(self.job.names)}
-        progress = progress_in([row], batch=batch, events=seen["rows"], seconds=seconds)
+        progress = progress_in(
+            [row], batch=batch, events=seen["rows"], seconds=seconds, null_keys=int(seen["null_keys"])
+        )
         assert progress is not None
-        progress = dataclasses.replace(progress, null_keys_now=int(seen["null_keys"]))
         not_carried = carried.idle + carried.shed
         if not not_carried + carried.late + carried.ahead:
             return progress

@@ -22,7 +22,7 @@ from acep.streaming.punctuation_rows import are_punctuations
 from acep.streaming.query_versions import NewVersion, versions_in_rows
 from acep.streaming.step import BUCKET, newest_tick, remove_metadata
 
-__all__ = ["PartitionRows", "SortedRows", "count_rows", "null_key_code", "rows_of_partition"]
+__all__ = ["PartitionRows", "SortedRows", "count_rows", "rows_of_partition"]
 
 MAX_HELD_BYTES = 128 << 20
 """Bytes of rows that a partition holds in memory; more rows go to temporary files, one for each bucket."""
@@ -44,8 +44,7 @@ class PartitionRows:
     with the process. ``mark`` is the number in the marking row (``None`` without such a row), ``now`` is when the
     micro-batch began, and ``newest`` the newest time of its rows, in ticks. ``versions`` are new ones of queries, in
     rows of the ``version_buckets``. ``spans`` are the beginnings and ends of sorting and writing, in seconds since
-    1970. ``null_keys`` is the number of rows that have no bucket, as a partition attribute is null: only their time
-    counts."""
+    1970."""
 
     job: SentJob
     in_memory: Mapping[int, SortedRows] = field(default_factory=dict)
@@ -56,7 +55,6 @@ class PartitionRows:
     versions: list[NewVersion] = field(default_factory=list)
     version_buckets: set[int] = field(default_factory=set)
     spans: list[list[float]] = field(default_factory=list)
-    null_keys: int = 0
 
     @property
     def numbers(self) -> set[int]:
@@ -103,15 +101,8 @@ class PartitionRows:
         self.spans.append([began, time.time()])
 
 
-def null_key_code(job: SentJob) -> int:
-    """Return the code of a row whose partition attribute is null: that of a bucket whose number is too great."""
-    return -1 - job.buckets
-
-
-def rows_of_partition(
-    job: SentJob, batches: Iterable[pa.RecordBatch], partitions: int, *, marked: bool
-) -> PartitionRows:
-    """Read the rows of one of so many ``partitions``.
+def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked: bool) -> PartitionRows:
+    """Read the rows of a partition.
 
     If they are ``marked``, a row of a bucket whose number is too great may give the number of the partition; it is left
     out of the rows.
@@ -131,12 +122,6 @@ def rows_of_partition(
             rows = rows.filter(texts.is_null()).select([name for name in rows.schema.names if name != VERSION])
         if not rows.num_rows:
             continue
-        if (lacks_key := rows.column(BUCKET).to_numpy(zero_copy_only=False) == null_key_code(job)).any():
-            partition.null_keys += int(lacks_key.sum())
-            index = rows.schema.get_field_index(BUCKET)
-            time_code = -1 - job.buckets % partitions  # of a bucket in this partition
-            codes = np.where(lacks_key, time_code, rows.column(index).to_numpy()).astype(np.int32)
-            rows = rows.set_column(index, rows.schema.field(index), pa.array(codes))
         if partition.now is None and NOW in rows.schema.names:
             partition.now = rows.column(NOW)[0].as_py()
         waiting.append(rows)

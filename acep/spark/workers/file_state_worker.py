@@ -76,7 +76,7 @@ def step_in_files(
     if place.batch_ids is None and partition >= place.partitions:
         raise _moved_error(place)
     marked = place.batch_ids is not None and place.partitions > 1
-    with closing(rows_of_partition(job, batches, place.partitions, marked=marked)) as rows:
+    with closing(rows_of_partition(job, batches, marked=marked)) as rows:
         yield from _step_buckets(job, place, batch, partition, versions, rows, cores)
 
 
@@ -99,8 +99,7 @@ def _step_buckets(
     def take(number: int, core: int) -> tuple[SteppedBucket, Stopwatch, BucketRows]:
         # Each core has a number of its own, so that times of the same core add up.
         watch = Stopwatch(partition + core)
-        if number == partition:
-            watch.packed, watch.null_keys = rows.spans, rows.null_keys
+        watch.packed = rows.spans if number == partition else []
         part = _bucket_rows(job, rows.take_rows(number), newest)
         if newer:
             part = replace(part, versions=newer, digest=f"{part.digest} {newer}")

@@ -22,7 +22,6 @@ from acep.spark.newest_time import NEVER
 from acep.streaming.buckets import Bucket
 from acep.streaming.computed_buckets import bucket_codes
 from acep.streaming.live_buckets import keep_live, live_key_of, take_live
-from acep.streaming.punctuation_rows import are_punctuations
 from acep.streaming.query_versions import versions_in_rows
 from acep.streaming.step import (
     BUCKET,
@@ -63,9 +62,8 @@ BLOB_BYTES = 64 * 1024 * 1024
 AT_ONCE = 1 << 16  # rows of a DataFrame matched at once, at least: Spark's Arrow batches have 10,000
 LATEST = 2**63 - 1
 
-# Input and output of :func:`step`, as (column, Arrow type). The time of packing, its end and its seconds, and the
-# number of rows without a partition attribute are in the row of the first bucket. The newest time of the packed rows,
-# in ticks, is in the rows of all buckets.
+# Input and output of :func:`step`, as (column, Arrow type). The time of packing, its end and its seconds, is in the row
+# of the first bucket. The newest time of the packed rows, in ticks, is in the rows of all buckets.
 PACKED = pa.schema(
     {
         "bucket": pa.int32(),
@@ -75,7 +73,6 @@ PACKED = pa.schema(
         "packed": pa.float64(),
         "packing": pa.float64(),
         "newest": pa.int64(),
-        "null_keys": pa.int64(),
     }
 )
 VERSIONS = pa.field("versions", pa.string())  # of queries, as JSON, if the job is dynamic
@@ -121,7 +118,7 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch], *, announces: bool) ->
     ``announces`` it, the newest time in the same micro-batch.
     """
     waiting: dict[int, list[pa.Table]] = {bucket: [] for bucket in range(job.buckets)}
-    size, ended, packing, texts, newest, null_keys = 0, False, 0.0, list[str](), NEVER, 0
+    size, ended, packing, texts, newest = 0, False, 0.0, list[str](), NEVER
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -139,8 +136,6 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch], *, announces: bool) ->
             newest = newest if tick is None else max(newest, tick)
         if job.clause is not None and job.clause.has_computed_buckets:
             rows = with_computed_buckets(job, rows, f"{BUCKET}0")
-        if null_count := rows.column(f"{BUCKET}0").null_count:
-            null_keys += null_count - int(are_punctuations(rows, job.schema).sum())
         for part in range(len(job.passes)):
             column = f"{BUCKET}{part}"
             for bucket, bucket_rows in split_by_bucket(rows, column):
@@ -153,7 +148,7 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch], *, announces: bool) ->
             )
             waiting = {bucket: [] for bucket in waiting}
             size, packing = 0, 0.0
-    yield _pack_blobs(job, waiting, packing, ended=ended, texts=texts, newest=newest, null_keys=null_keys)
+    yield _pack_blobs(job, waiting, packing, ended=ended, texts=texts, newest=newest)
 
 
 def _pack_blobs(
@@ -164,7 +159,6 @@ def _pack_blobs(
     ended: bool,
     texts: Sequence[str] = (),
     newest: int = NEVER,
-    null_keys: int = 0,
 ) -> pa.RecordBatch:
     began = time.perf_counter()
     blobs = [table_bytes(pa.concat_tables(tables)) if tables else b"" for tables in waiting.values()]
@@ -179,7 +173,6 @@ def _pack_blobs(
             pa.array([time.time(), *[0.0] * (len(blobs) - 1)], pa.float64()),
             pa.array([packing + time.perf_counter() - began, *[0.0] * (len(blobs) - 1)], pa.float64()),
             pa.array([newest] * len(blobs), pa.int64()),
-            pa.array([null_keys, *[0] * (len(blobs) - 1)], pa.int64()),
             *newer,
         ],
         schema=packed_schema(job),
@@ -214,7 +207,6 @@ def step(
         if job.dynamic:
             texts += [text for versions_json in frame["versions"].dropna() for text in json.loads(versions_json)]
         ended = ended or bool(frame["ended"].any())
-        watch.null_keys += int(frame["null_keys"].sum())
         for blob, packed, packing in zip(frame["rows"], frame["packed"], frame["packing"], strict=True):
             if packing > 0:
                 watch.packed.append([packed - packing, packed])
