@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import shutil
 import sys
@@ -28,21 +27,14 @@ from acep.bucket_state.state_listing import list_calls
 from acep.cli import main
 from acep.errors import SnapshotError
 
+pytestmark = pytest.mark.usefixtures("new_process")
+
 QUERY = str(UUID(int=7))
 CALL = "c0ffee"
 BUCKETS = 2
 KEEP = 100
 TEXT = "PATTERN SEQ(a x, b y) WITHIN 5 s"
 ABOUT = CallDescription({"": TEXT}, {"ts": "int"}, {"buckets": BUCKETS, "ts": "ts"}, BUCKETS, (1000, 1), True, "0.1.0")
-
-
-@pytest.fixture(autouse=True)
-def _new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every test begins like a process that has seen no run, and none waits for the disk."""
-    monkeypatch.setattr(os, "fsync", os.fstat)
-    runs._begun.clear()
-    yield
-    runs._begun.clear()
 
 
 class Stream:

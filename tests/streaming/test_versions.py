@@ -8,7 +8,6 @@ import gc
 import io
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -23,19 +22,12 @@ from acep.bucket_state.folders import LocalFolder, RemoteFolder, state_folder
 from acep.bucket_state.state_files import StateFile, StateFiles
 from acep.errors import DataError, SnapshotError
 
+pytestmark = pytest.mark.usefixtures("new_process")
+
 QUERY = str(UUID(int=7))
 CALL = "c0ffee"
 BUCKETS = 3
 KEEP = 4
-
-
-@pytest.fixture(autouse=True)
-def _new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every test begins like a process that has seen no run, and none waits for the disk."""
-    monkeypatch.setattr(os, "fsync", os.fstat)
-    runs._begun.clear()
-    yield
-    runs._begun.clear()
 
 
 def run_id(number: int) -> str:
