@@ -15,7 +15,7 @@ from pyarrow import csv
 
 import acep
 from acep.events.files import long_numbers
-from acep.events.files.csv import cell_sorts, csv_files, csv_rows
+from acep.events.files.csv import cell_sorts, csv_files, quote_bits
 from acep.events.files.csv.cell_sorts import FEW
 from acep.events.files.csv.csv_rows import RowCutter
 from acep.events.files.csv.quote_bits import encloses_cells_only
@@ -63,7 +63,7 @@ def test_the_checks_of_plain_columns_look_at_few_cells(tmp_path: Path, monkeypat
     count(cell_sorts, "_unread", lambda cells, _: len(cells))
     count(long_numbers, "is_long", lambda _: 1)
     count(long_numbers, "is_exact", lambda _: 1)
-    count(csv_rows, "encloses_cells_only", lambda data, *_: len(data))
+    count(quote_bits, "encloses_cells_only", lambda data, *_: len(data))
     count(RowCutter, "_walk", lambda *_: 1)
     monkeypatch.setattr(csv_files, "BLOCK", BLOCK)
     path, events = tmp_path / "x.csv", plain_events()
@@ -119,7 +119,7 @@ def test_a_quick_look_at_marks_finds_the_same_pieces(monkeypatch: pytest.MonkeyP
         pieces = list(cutter.pieces(chunks))
         n_quick += encloses_cells_only(data, b",", b"\n", at_end=True)
         with monkeypatch.context() as patch:
-            patch.setattr(csv_rows, "encloses_cells_only", lambda *_, **__: False)
+            patch.setattr(quote_bits, "encloses_cells_only", lambda *_, **__: False)
             assert list(cutter.pieces(chunks)) == pieces, (data, step)
     CASES.expect({"quick": n_quick}, "quick")
 
