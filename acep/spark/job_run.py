@@ -18,6 +18,7 @@ from acep.spark.needed_filter import filter_column
 from acep.spark.query_start import STEP_IN_FILES
 from acep.spark.times import end_column, is_punctuation, latest_tick, ticks_of_row
 from acep.spark.workers.file_state_worker import StatePlace, step_in_files
+from acep.spark.workers.frozen_objects import run_task
 from acep.spark.workers.spark_state_worker import NOW, VERSION, add_buckets, match_partition
 from acep.streaming.job import EXACT, Pass, columns_read
 from acep.streaming.step import BUCKET
@@ -151,7 +152,7 @@ def partition_numbers(buckets: int) -> list[int]:
 
 def plan_function(name: str, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
     """Return a function with some of its arguments, which plans of Spark show by this name."""
-    bound = partial(function, *arguments, **keywords)
+    bound = partial(run_task, function, *arguments, **keywords)
     bound.__name__ = name  # type: ignore[attr-defined]
     return bound
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from acep.spark.workers.frozen_objects import run_task
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -52,7 +54,7 @@ def announce_newest(frame: DataFrame, ticks: Column) -> DataFrame:
     from pyspark.sql import functions as sf
 
     def marks_of_parts(parts: Any) -> Any:
-        return map(pd.Series, mark_newest(part.to_numpy() for part in parts))
+        return run_task(map, pd.Series, mark_newest(part.to_numpy() for part in parts))
 
     # These types tell Spark that the function is called once for each task, with all parts. They are set here, since
     # annotations are texts where evaluation is postponed, and Spark does not find `pd` then.
