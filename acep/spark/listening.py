@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,10 +14,11 @@ from acep.streaming.progress import Progress, RunCounts, progress_in
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
-__all__ = ["METRICS", "NULL_KEYS", "listener", "progress_of", "progress_of_event", "report_progress"]
+__all__ = ["METRICS", "NULL_KEYS", "PACKING", "listener", "progress_of", "progress_of_event", "report_progress"]
 
-METRICS, NULL_KEYS = "acep_", "acep-null-keys_"
-"""The names of observations of Spark begin so: of the metrics of buckets, and of rows without a partition attribute."""
+METRICS, NULL_KEYS, PACKING = "acep_", "acep-null-keys_", "acep-packing_"
+"""The names of observations of Spark begin so: of the metrics of buckets, of rows without a partition attribute, and of
+the spans in which rows were packed."""
 _FIELDS = ("observedMetrics", "batchId", "timestamp", "eventTime", "numInputRows", "durationMs")
 _LISTENING: dict[str, list[Callable[[Progress], None]]] = {}  # what listeners do with the progress of each run
 
@@ -29,12 +31,14 @@ def progress_of(progress: Any) -> Progress | None:
     if progress is None:
         return None
     observed = progress["observedMetrics"].items()
-    rows, null_keys = (
-        [_columns_of_row(row) for name, row in observed if name.startswith(prefix)] for prefix in (METRICS, NULL_KEYS)
+    rows, null_keys, packing = (
+        [_columns_of_row(row) for name, row in observed if name.startswith(prefix)]
+        for prefix in (METRICS, NULL_KEYS, PACKING)
     )
     return progress_in(
         rows,
         null_keys=sum(row["null_keys"] for row in null_keys),
+        packing=[json.loads(span) for row in packing for span in row["spans"].splitlines()],
         batch=int(progress["batchId"]),
         events=_rows_read(progress),
         seconds=float(progress["durationMs"].get("triggerExecution", 0)) / 1000,

@@ -22,14 +22,14 @@ from acep.spark.job_run import (
     travelling_columns,
     with_versions,
 )
-from acep.spark.listening import METRICS, NULL_KEYS
+from acep.spark.listening import METRICS, NULL_KEYS, PACKING
 from acep.spark.newest_time import announce_newest, with_announcements
 from acep.spark.query_start import STEP_IN_SPARK, can_announce, prepare_queries
 from acep.spark.state_choice import StateChoice
 from acep.spark.times import DELAY_KEY, end_column, event_time, is_punctuation, latest_tick, ticks_of_row
 from acep.spark.types import spark_schema
 from acep.spark.workers.file_state_worker import StatePlace
-from acep.spark.workers.spark_state_worker import STEPPED, pack, packed_schema, step, unpack
+from acep.spark.workers.spark_state_worker import SPAN, STEPPED, pack, packed_schema, step, unpack
 from acep.streaming.step import BUCKET
 from acep.streaming.times import delay_ms_of
 from acep.streaming.totals import METRICS_COLUMN
@@ -60,6 +60,7 @@ def run_stream(
 
     Raises :class:`DataError` if there is no watermark, or two, or one that ``latest`` cannot bound.
     """
+    from pyspark.sql import functions as sf
     from pyspark.sql.streaming.state import GroupStateTimeout
     from pyspark.sql.types import StructField, StructType
 
@@ -90,6 +91,8 @@ def run_stream(
     packed = rows.mapInArrow(
         plan_function("acep_pack", pack, job, announces=watermark is not None), StructType(packed_fields)
     )
+    spans = sf.concat_ws("\n", sf.collect_list(SPAN)).alias("spans")
+    packed = packed.observe(f"{PACKING}{job.fingerprint[:8]}", spans).drop(SPAN)
     stepped = packed.groupBy("bucket").applyInPandasWithState(
         plan_function(STEP_IN_SPARK, step, job, delay_ms),
         spark_schema(STEPPED),

@@ -202,6 +202,7 @@ def progress_in(
     events: int,
     seconds: float,
     null_keys: int = 0,
+    packing: Sequence[Sequence[float]] = (),
     watermark: str | None = None,
     began: float | None = None,
 ) -> Progress | None:
@@ -210,8 +211,8 @@ def progress_in(
 
     Each row belongs to one call of match: ``told`` holds the metrics of its buckets, one line of JSON each, ``names``
     the names of its queries as JSON, and ``route`` says where it keeps its state. ``watermark`` is that of the stream
-    if it is known; otherwise the greatest one of the buckets is used. ``began`` is when the micro-batch began, in
-    seconds since 1970.
+    if it is known; otherwise the greatest one of the buckets is used. ``packing`` has the spans in which rows were
+    packed before, and ``began`` is when the micro-batch began, in seconds since 1970.
     """
     sums = [sum_metrics(row) for row in rows]
     if not any(totals["buckets"] for totals in sums):
@@ -247,7 +248,7 @@ def progress_in(
         live=_sum(sums, "live"),
         lag=max((lag for lag in lags if lag is not None), default=None),
         age=began - min(watermarks_ms) / 1000 if has_instants and watermarks_ms and began is not None else None,
-        spent=spent_of(buckets, seconds),
+        spent=spent_of([*buckets, {"spans": packing, "matching": 0.0, "partition": 0}], seconds),
         fullest=max(map(_greatest_share, metrics_by_call), default=0.0),
         route="; ".join(sorted({row["route"] for row in rows if row.get("route")})),
     )

@@ -52,7 +52,7 @@ __all__ = [
 
 
 COUNTED = ("events", "late", "ahead", "duplicates")  # of what buckets tell
-FRAME = ("rows", "ended", "packed", "packing", "newest")  # columns of what is packed
+FRAME = ("rows", "ended", "newest")  # columns of what is packed
 
 
 class State:

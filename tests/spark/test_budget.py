@@ -385,7 +385,7 @@ def test_a_batch_that_is_tried_again_is_given_the_same(monkeypatch: pytest.Monke
             live_buckets.forget_live()
             state.data, state.timeout = before, None
             frame = pd.DataFrame({name: [packed_rows[name]] for name in ("rows", "newest")})
-            frame = frame.assign(ended=False, packed=0.0, packing=0.0)
+            frame = frame.assign(ended=False)
             (out,) = step(job, 0, (0,), iter([frame]), state)  # type: ignore[arg-type]
             told = json.loads(out[METRICS_COLUMN][0])
             tries.append((bytes(out["rows"][0]), state.get[0], told["allowance"], told["queries"][-1]["touches"]))

@@ -11,13 +11,14 @@ import pytest
 
 import acep
 from acep.errors import DataError, SnapshotError
+from acep.spark.workers.spark_state_worker import SPAN, pack
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import passes_of
 from tests.complaints import fail_if_wrong
 from tests.corpus import Case
 from tests.random_cases import Case as RandomCase
 from tests.random_cases import random_case
-from tests.spark.by_hand import as_rows, batch, numbered, rows_of, rows_that_differ, stream, the_job
+from tests.spark.by_hand import as_rows, batch, numbered, rows_of, rows_that_differ, spread, stream, the_job
 from tests.spark.cases import GOOD, complaint_of_stream, of_corpus, of_random, split
 from tests.thinned import thinned
 
@@ -44,6 +45,18 @@ def test_random_streams_in_disorder_are_one_process(cases: Callable[[int], int])
 
     for seed in range(cases(150)):
         fail_if_wrong(random_case(seed), complaint_of)
+
+
+def test_rows_that_are_packed_again_are_the_same(cases: Callable[[int], int]) -> None:
+    """Spark compares the checksums of what a task sends when it has to repeat it, and gives the query up."""
+    for seed in range(cases(40)):
+        streamed = of_random(random_case(seed), seed)
+        for table in streamed.batches:
+            batches = spread(streamed.job, table).to_batches(max_chunksize=5)
+            first, again = (
+                [part.drop_columns(SPAN) for part in pack(streamed.job, batches, announces=True)] for _ in range(2)
+            )
+            assert first == again
 
 
 # Outputs ----------------------------------------------------------------------------------------

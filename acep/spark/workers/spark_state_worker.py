@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NOW",
+    "SPAN",
     "STEPPED",
     "VERSION",
     "add_buckets",
@@ -62,17 +63,18 @@ BLOB_BYTES = 64 * 1024 * 1024
 AT_ONCE = 1 << 16  # rows of a DataFrame matched at once, at least: Spark's Arrow batches have 10,000
 LATEST = 2**63 - 1
 
-# Input and output of :func:`step`, as (column, Arrow type). The time of packing, its end and its seconds, is in the row
-# of the first bucket. The newest time of the packed rows, in ticks, is in the rows of all buckets.
+SPAN = "span"
+# Input and output of :func:`step`, as (column, Arrow type). The rows of all buckets have the newest time of the packed
+# rows, in ticks. That of the first one has the span of packing, its beginning and its end as JSON. This column is
+# observed and does not travel: Spark gives a query up if a task that it repeats sends other rows than before.
 PACKED = pa.schema(
     {
         "bucket": pa.int32(),
         "rows": pa.binary(),
         "ended": pa.bool_(),
         "time": pa.int64(),
-        "packed": pa.float64(),
-        "packing": pa.float64(),
         "newest": pa.int64(),
+        SPAN: pa.string(),
     }
 )
 VERSIONS = pa.field("versions", pa.string())  # of queries, as JSON, if the job is dynamic
@@ -162,6 +164,7 @@ def _pack_blobs(
 ) -> pa.RecordBatch:
     began = time.perf_counter()
     blobs = [table_bytes(pa.concat_tables(tables)) if tables else b"" for tables in waiting.values()]
+    end, seconds = time.time(), packing + time.perf_counter() - began
     # Spark drops rows behind the watermark, and would count a blob as one late row. The time LATEST avoids this.
     newer = [pa.array([json.dumps(texts) if texts else None] * len(blobs), pa.string())] if job.dynamic else []
     return pa.RecordBatch.from_arrays(
@@ -170,9 +173,8 @@ def _pack_blobs(
             pa.array(blobs, pa.binary()),
             pa.array([ended] * len(blobs), pa.bool_()),
             pa.array([LATEST] * len(blobs), pa.int64()),
-            pa.array([time.time(), *[0.0] * (len(blobs) - 1)], pa.float64()),
-            pa.array([packing + time.perf_counter() - began, *[0.0] * (len(blobs) - 1)], pa.float64()),
             pa.array([newest] * len(blobs), pa.int64()),
+            pa.array([json.dumps([end - seconds, end]), *[None] * (len(blobs) - 1)], pa.string()),
             *newer,
         ],
         schema=packed_schema(job),
@@ -207,9 +209,7 @@ def step(
         if job.dynamic:
             texts += [text for versions_json in frame["versions"].dropna() for text in json.loads(versions_json)]
         ended = ended or bool(frame["ended"].any())
-        for blob, packed, packing in zip(frame["rows"], frame["packed"], frame["packing"], strict=True):
-            if packing > 0:
-                watch.packed.append([packed - packing, packed])
+        for blob in frame["rows"]:
             if blob:
                 rows = read_table(blob)
                 with watch.matching():
