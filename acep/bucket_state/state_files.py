@@ -251,8 +251,8 @@ def _comparable(state_files: tuple[StateFile, ...]) -> list[StateFile]:
 
 def _hint_to_go_back(batch: int) -> str:
     return (
-        "use the state= folder and the query that the checkpoint was made with, and let a function for foreachBatch"
-        " read something of each micro-batch; if the checkpoint was rolled back too far, or state"
-        f" was lost, roll it back to the beginning of micro-batch {batch} or before, or begin a new checkpoint"
-        " (acep state --go-back, docs/howto/spark_recipes.md)"
+        "use the state= folder and the query that the checkpoint was made with, on a cluster a folder that all workers"
+        " reach, and let a function for foreachBatch read something of each micro-batch; if the checkpoint was rolled"
+        f" back too far, or state was lost, roll it back to the beginning of micro-batch {batch} or before, or begin a"
+        " new checkpoint (acep state --go-back, docs/howto/spark_recipes.md)"
     )

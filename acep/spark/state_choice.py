@@ -12,7 +12,7 @@ from acep.errors import AcepError, EngineError
 from acep.spark.query_start import can_announce
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["CHECKPOINT", "SETTING", "SPARK", "StateChoice", "choose_state", "state_in"]
 
@@ -58,7 +58,7 @@ def choose_state(frame: DataFrame, state: Any, watermark: Any) -> StateChoice:
         return StateChoice(None, True, "the stream has several watermarks, of which Spark knows the slowest")
     if (master := spark.conf.get("spark.master", "") or "").split("[")[0] == "local":
         return StateChoice(None, False, "all workers are on this machine")
-    if (root := spark.conf.get(CHECKPOINTS, None)) and _is_reached(root):
+    if (root := spark.conf.get(CHECKPOINTS, None)) and _is_reached(_with_scheme(spark, root)):
         return StateChoice(None, False, f"checkpoints are in {root}, which Python reaches")
     return StateChoice(
         None,
@@ -81,10 +81,19 @@ def _named_choice(frame: DataFrame, state: Any, reason: str) -> StateChoice:
     return StateChoice(state_in(frame, state), False, reason)
 
 
+def _with_scheme(spark: SparkSession, root: str) -> str:
+    """Return a folder of Spark's as an absolute path, or as a URI: a path without a scheme is one of the file system
+    that Hadoop has by default."""
+    default = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
+    if ":" in root:
+        return root
+    return str(Path(root).absolute()) if default.startswith("file:") else f"{default.rstrip('/')}/{root.lstrip('/')}"
+
+
 def _is_reached(root: str) -> bool:
     """Return whether files in a folder of Spark's can be listed from Python, too."""
     try:
-        folder_of(root if ":" in root else str(Path(root).absolute())).names("")
+        folder_of(root).names("")
     except AcepError:
         return False
     return True
