@@ -7,7 +7,9 @@ import random
 import time
 import uuid
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -20,6 +22,7 @@ import acep
 from acep.bucket_state import file_names
 from acep.errors import DataError, EngineError, SnapshotError
 from acep.spark.workers import file_state_worker
+from acep.streaming import live_buckets
 from acep.streaming.job import Job
 from acep.streaming.latest_time import Latest
 from acep.streaming.step import BUCKET, write_step
@@ -50,6 +53,22 @@ def test_random_streams_in_disorder_are_one_process(cases: Callable[[int], int],
         partitions, folder = streamed.rng.randint(1, 4), Path(mkdtemp(dir=tmp_path))
         run = FileStream(streamed.job, folder, streamed.delay_ms, partitions=partitions, rng=streamed.rng)
         return complaint_of_stream(streamed, *run.stream(streamed.batches))
+
+    for seed in range(cases(100)):
+        fail_if_wrong(random_case(seed), complaint_of)
+
+
+def test_a_bucket_that_comes_back_to_a_worker_goes_on_where_another_one_was(
+    cases: Callable[[int], int], tmp_path: Path
+) -> None:
+    def complaint_of(case: RandomCase) -> str:
+        streamed, folder = of_random(case, case.seed), Path(mkdtemp(dir=tmp_path))
+        run, rows = FileStream(streamed.job, folder, streamed.delay_ms), list[dict[str, Any]]()
+        caches, turns = [OrderedDict[str, Any]() for _ in range(2)], random.Random(case.seed)
+        for step in (*(partial(run.push, batch) for batch in streamed.batches), run.end):
+            with mock.patch.object(live_buckets, "_LIVE", turns.choice(caches)):  # each process has one
+                rows += step()
+        return complaint_of_stream(streamed, rows, {"late": sum(totals["late"] for totals in run.told.values())})
 
     for seed in range(cases(100)):
         fail_if_wrong(random_case(seed), complaint_of)
