@@ -1,6 +1,7 @@
 """A driver that takes random schedules through Spark, one file a run; it may be killed at any time and begin again.
 
-``python -m tests.spark.killed_schedules FOLDER`` goes on where the one before was killed. Each folder of a schedule has
+``python -m tests.spark.killed_schedules FOLDER [SETTINGS]`` goes on where the one before was killed; the settings are
+those of its session, in JSON. Each folder of a schedule has
 ``options.json`` and ``pending/NUMBER.parquet``, the rows of each run. A run moves its file to ``events``, reads it with
 a trigger that ends by itself, and then writes what has been written so far to ``rows/NUMBER.json``.
 """
@@ -46,7 +47,7 @@ def _run(spark: Any, folder: Path, options: dict[str, Any]) -> None:
         warnings.simplefilter("ignore")
         if route in ("each", "driver"):
             step = acep.spark.for_each_batch(
-                query, _writer(spark, folder), state=folder / "state", on_driver=route == "driver", **columns
+                query, write_batches(spark, folder), state=folder / "state", on_driver=route == "driver", **columns
             )
             writer = frame.writeStream.foreachBatch(step)
         else:
@@ -57,7 +58,9 @@ def _run(spark: Any, folder: Path, options: dict[str, Any]) -> None:
         writer.start().awaitTermination()
 
 
-def _writer(spark: Any, folder: Path) -> Any:
+def write_batches(spark: Any, folder: Path) -> Any:
+    """Return a function for each micro-batch that writes its matches to a folder of its number."""
+
     def write(matches: Any, batch: int) -> None:
         frame = matches if hasattr(matches, "write") else spark.createDataFrame(matches)
         frame.write.mode("overwrite").parquet(str(folder / "matches" / f"batch={batch}"))
@@ -74,10 +77,9 @@ def _rows(spark: Any, folder: Path) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Take all schedules in a folder."""
-    spark = acep.spark.get_session(
-        **{"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "512m"}
-    )
+    """Take all schedules in a folder, on this machine unless settings say otherwise."""
+    settings = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "512m"}
+    spark = acep.spark.get_session(**settings | json.loads("".join(sys.argv[2:]) or "{}"))
     for folder in sorted(Path(sys.argv[1]).iterdir()):
         take_schedule(spark, folder)
 
