@@ -108,6 +108,8 @@ def refuse_spark_state(checkpoint: Checkpoint, batch: int) -> None:
 def _make_listener(spark: SparkSession) -> StreamingQueryListener:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
+    from acep.spark import shed_batches
+
     class QueryListener(StreamingQueryListener):
         """Announce the checkpoint of each query that has a step of acep, and watch its runs."""
 
@@ -123,12 +125,14 @@ def _make_listener(spark: SparkSession) -> StreamingQueryListener:
                 return
             checkpoint = _checkpoint_at(execution.resolvedCheckpointRoot())
             spark.sparkContext.setLocalProperty(PROPERTY, json.dumps(asdict(checkpoint)))
+            shed_batches.account_for_run(str(event.runId), str(event.id), checkpoint.state_folder, plan)
             own_settings = execution.sparkSessionForStream().conf()  # only this query has them
             if not own_settings.contains(SIZES):
                 own_settings.set(SIZES, UNBOUNDED)
 
         def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
             """Count a micro-batch."""
+            shed_batches.account_for_batch(event.progress, str(event.progress.name or event.progress.id))
             if (progress := progress_of_event(event.progress)) is not None:
                 count_progress(str(event.progress.runId), progress)
 
@@ -137,6 +141,7 @@ def _make_listener(spark: SparkSession) -> StreamingQueryListener:
 
         def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
             """Warn of rows that a run leaves behind."""
+            shed_batches.end_run(str(event.runId))
             end_run(str(event.runId), failed=event.exception is not None)
 
     return QueryListener()
