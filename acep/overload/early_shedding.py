@@ -90,7 +90,7 @@ class EarlyShedding:
         greatest, before = counts["seen"], decision.carried.seen
         carrying = seconds
         if self.paced:  # the workers bound the time of matching themselves
-            lines = [json.loads(text) for text in metrics if not text.startswith(POINTS)]
+            lines = [json.loads(text) for text in metrics if not text.startswith((POINTS, DECISION))]
             carrying = spent_of(lines, seconds).carrying
         load = decision.load.add_seconds(seconds) if self.paced else decision.load
         load = load.add_batch(Measured(int(counts["rows"]), n_needed, n_carried, carrying))

@@ -154,8 +154,13 @@ class Load:
         if not self.last:
             return False
         fixed_seconds, carrying = self._seconds()
-        return fixed_seconds + carrying > target and (
-            fixed_seconds + least * carrying > target or not _saves_enough(fixed_seconds, carrying)
+        if fixed_seconds + carrying <= target:
+            return False
+        sheds_most = self.last[-1].carried <= (1 + NEAR) * least * self.last[-1].needed
+        return (
+            not _saves_enough(fixed_seconds, carrying)
+            or min(self._certain_seconds(), fixed_seconds) > target
+            or (sheds_most and fixed_seconds + least * carrying > target)
         )
 
     def behind_reason(self, target: float) -> str:

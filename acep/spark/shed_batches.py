@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from acep.bucket_state.folders import folder_of
-from acep.errors import DataWarning
+from acep.errors import AcepError, DataWarning
 from acep.overload.batch_log import BatchLog
 from acep.overload.early_shedding import EarlyShedding
 from acep.spark.job import SentJob
@@ -34,7 +34,7 @@ class _ShedCall:
 
 _CALLS: dict[str, _ShedCall] = {}  # by the end of the names of their observations
 _FOLDERS: dict[str, str] = {}  # of the state in the checkpoint, by the id of the run
-_BEHIND: set[tuple[str, str]] = set()  # runs and calls that fall behind
+_BEHIND: set[tuple[str, str]] = set()  # runs and calls that fall behind; with "", runs whose counts cannot be written
 
 
 def register_call(job: SentJob, place: StatePlace) -> None:
@@ -67,15 +67,31 @@ def account_for_batch(spark_progress: Any, name: str) -> None:
         call = _CALLS.get(key)
         if call is None or (folder := call.folder or _FOLDERS.get(run)) is None:
             continue
-        log = BatchLog(folder_of(folder), query, call.name)
-        if (decision := log.read_begin(batch)) is None:
+        try:
+            log = BatchLog(folder_of(folder), query, call.name)
+            if (decision := log.read_begin(batch)) is None:
+                continue
+            texts = list(_texts_in(observed, key))
+            outcome = log.end(batch, call.shedding.next_decision(decision, counts, texts, seconds))
+        except (AcepError, OSError) as error:
+            _warn_of_failure(name, run, error)
             continue
-        texts = list(_texts_in(observed, key))
-        outcome = log.end(batch, call.shedding.next_decision(decision, counts, texts, seconds))
         is_behind = call.shedding.is_behind(outcome)
         if is_behind and (run, key) not in _BEHIND:
             warnings.warn(f"stream {name}: {call.shedding.behind_text(outcome, seconds)}", DataWarning, stacklevel=2)
         (_BEHIND.add if is_behind else _BEHIND.discard)((run, key))
+
+
+def _warn_of_failure(name: str, run: str, error: Exception) -> None:
+    """Warn, once in a run, that the driver cannot write down what a micro-batch took."""
+    if (run, "") not in _BEHIND:
+        _BEHIND.add((run, ""))
+        warnings.warn(
+            f"stream {name}: its budget is not kept, and micro-batches wait for each other, as the driver cannot write"
+            f" beside the state: {error}",
+            DataWarning,
+            stacklevel=3,
+        )
 
 
 def end_run(run: str) -> None:

@@ -21,7 +21,7 @@ from acep.overload.early_shedding import pack_decision, sheds_nothing
 from acep.overload.event_choice import explored_in
 from acep.overload.sampled_recall import pack_points, points_by_cell
 from acep.spark.job import SentJob
-from acep.spark.workers.batch_decision import decide_batch
+from acep.spark.workers.batch_decision import decide_batch, refuse_open_gaps
 from acep.spark.workers.bucket_rows import PartitionRows, SortedRows, rows_of_partition
 from acep.spark.workers.row_sums import sum_of_rows
 from acep.spark.workers.state_place import StatePlace, TaskContext, context_of_task
@@ -54,6 +54,8 @@ def step_in_files(
     marked = place.batch_ids is not None and place.partitions > 1
     with closing(rows_of_partition(job, batches, marked=marked)) as rows:
         if place.shedding is None:
+            if place.batch_ids is None:
+                refuse_open_gaps(job, context)
             yield from _step_buckets(job, place, context, rows, cores)
             return
         # The tasks that chose the events are done, so the decision is written.
