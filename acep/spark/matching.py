@@ -164,6 +164,8 @@ def match(
         newer = None if versions is None else query_rows(frame.sparkSession, versions)
         choice = choose_state(frame, state, watermark)
         if choice.in_spark:
+            if budget is not None and (budget.latency, budget.cpu) != (None, None):
+                _warn_of_late_shedding(budget)
             matches = run_stream(frame, job, result, watermark, choice, newer)
         else:
             shedding = None
@@ -173,6 +175,20 @@ def match(
                 result = result if shedding.admission is None else with_exact_column(result)
             matches = run_stream_in_files(frame, job, result, watermark, choice, newer, shedding)
     return flatten_result(matches, job) if flat else matches
+
+
+def _warn_of_late_shedding(budget: Budget) -> None:
+    """Warn of a bound of time where the state is in Spark's own store, and refuse what cannot be kept there."""
+    if budget.min_recall is not None:
+        raise QueryError(
+            "min_recall= needs events that are shed before they travel, which needs state in files",
+            hint='name a folder for the state: state="folder"',
+            code="option_invalid",
+        )
+    warn_caller(
+        "events are shed behind the shuffle, which saves less time: the state is in Spark's own store, and the driver"
+        " cannot tell the workers what a micro-batch takes (state= names a folder)"
+    )
 
 
 def _refuse_options_of_streams(job: Job, **options: Any) -> None:
