@@ -29,8 +29,8 @@ pytestmark = [pytest.mark.long, pytest.mark.spark]
 SCHEDULES = 60
 KILLS = 40
 """How many processes are killed, besides one of each kind."""
-ROUNDS = 20
-"""How often an executor of one stream is killed, besides the worker."""
+ROUNDS = 60
+"""How often files of one stream arrive. Each time but the first an executor or a worker is killed."""
 ROUTES = ("unnamed", "folder", "each")
 TWINS = {
     "spark.speculation": "true",
@@ -55,7 +55,7 @@ def kill_executor(executors: Sequence[int]) -> bool:
 def test_a_long_stream_is_exact_when_executors_and_a_worker_are_killed(
     tmp_path: Path, cases: Callable[[int], int]
 ) -> None:
-    rng, n_rounds = random.Random(), cases(ROUNDS) + 2
+    rng, n_rounds = random.Random(), cases(ROUNDS)
     with run_cluster(tmp_path) as cluster:
         routes = (*ROUTES, "private")
         stream = prepare_stream(tmp_path / "stream", cluster.url, routes, 2 * n_rounds, rng, TWINS)
