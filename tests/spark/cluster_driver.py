@@ -85,8 +85,10 @@ def main() -> None:
             lines[route] = str(failure) if error is None else f"{type(error).__name__}: {error}"
             continue
         query.stop()
-        if route != "each" and (progress := progress_of(query.lastProgress)) is not None:
-            lines[route] = progress.route
+        # The last progress may be that of a query which waits for rows, and has no buckets.
+        routes = {progress.route for each in query.recentProgress if (progress := progress_of(each)) is not None}
+        if route != "each":
+            lines[route] = "; ".join(routes)
     (folder / "places.json").write_text(json.dumps(lines))
     spark.stop()
 
