@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -21,7 +22,7 @@ from acep.spark.job_run import run_batch
 from acep.spark.query_rows import query_rows
 from acep.spark.query_start import can_announce
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
-from acep.spark.state_choice import choose_state
+from acep.spark.state_choice import StateChoice, choose_state
 from acep.spark.stream_run import run_stream, run_stream_in_files, watermark_delay
 from acep.spark.types import spark_schema
 from acep.streaming.job import BUCKETS, Job
@@ -163,18 +164,31 @@ def match(
             )
         newer = None if versions is None else query_rows(frame.sparkSession, versions)
         choice = choose_state(frame, state, watermark)
-        if choice.in_spark:
-            if budget is not None and (budget.latency, budget.cpu) != (None, None):
-                _warn_of_late_shedding(budget)
-            matches = run_stream(frame, job, result, watermark, choice, newer)
-        else:
-            shedding = None
-            if budget is not None and can_announce(frame.sparkSession):
-                delay_ms = watermark_delay(frame, job, watermark)
-                job, result, shedding = plan_early_shedding(frame, job, result, budget, delay_ms, make)
-                result = result if shedding.admission is None else with_exact_column(result)
-            matches = run_stream_in_files(frame, job, result, watermark, choice, newer, shedding)
+        matches = _match_stream(frame, (job, result), watermark, choice, newer, budget, make)
     return flatten_result(matches, job) if flat else matches
+
+
+def _match_stream(
+    frame: DataFrame,
+    job_and_result: tuple[SentJob, StructType],
+    watermark: Any,
+    choice: StateChoice,
+    newer: DataFrame | None,
+    budget: Budget | None,
+    make: Callable[[Budget], tuple[SentJob, StructType]],
+) -> DataFrame:
+    """Return the result of a job over a stream. ``make`` makes the job for another budget."""
+    job, result = job_and_result
+    if choice.in_spark:
+        if budget is not None and (budget.latency, budget.cpu) != (None, None):
+            _warn_of_late_shedding(budget)
+        return run_stream(frame, job, result, watermark, choice, newer)
+    shedding = None
+    if budget is not None and can_announce(frame.sparkSession):
+        delay_ms = watermark_delay(frame, job, watermark)
+        job, result, shedding = plan_early_shedding(frame, job, result, budget, delay_ms, make)
+        result = result if shedding.admission is None else with_exact_column(result)
+    return run_stream_in_files(frame, job, result, watermark, choice, newer, shedding)
 
 
 def _warn_of_late_shedding(budget: Budget) -> None:

@@ -19,7 +19,7 @@ from acep.spark.job import SentJob
 from acep.spark.listening import COUNTS, METRICS, SHED, observations
 from acep.spark.workers.state_place import StatePlace, call_name
 
-__all__ = ["account_for_batch", "account_for_run", "end_run", "register_call"]
+__all__ = ["account_for_batch", "account_for_run", "end_shedding", "register_call"]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _warn_of_failure(name: str, run: str, error: Exception) -> None:
         )
 
 
-def end_run(run: str) -> None:
+def end_shedding(run: str) -> None:
     """Forget a run."""
     _FOLDERS.pop(run, None)
     _BEHIND.difference_update({pair for pair in _BEHIND if pair[0] == run})

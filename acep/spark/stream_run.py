@@ -28,6 +28,7 @@ from acep.spark.job_run import (
     with_versions,
 )
 from acep.spark.listening import COUNTS, METRICS, NULL_KEYS, SHED
+from acep.spark.needed_rows import usable_column, with_needed_rows
 from acep.spark.newest_time import announce_newest, with_announcements
 from acep.spark.query_start import STEP_IN_SPARK, can_announce, prepare_queries
 from acep.spark.shed_batches import register_call
@@ -206,6 +207,9 @@ def run_stream_in_files(
         needs_all = job.op is not None or job.late or job.dynamic
         uses = None if needs_all else uses_of(job.plans, ids=job.schema.id is not None, budget=job.budget)
         frame, codes = with_admission(frame, job, place, shedding, uses, f"{COUNTS}{name}")
+    elif (usable := usable_column(frame, job)) is not None and newer is None:
+        place = replace(place, first_count=-(-job.buckets // place.partitions) * place.partitions)
+        frame, codes = with_needed_rows(frame, job, place, usable)
     elif place.partitions == 1:  # it gets all rows, those that have no bucket, too
         numbers = bucket_numbers(frame, job)
         codes = codes_of(frame, job, [sf.coalesce(numbers[0], sf.lit(-1)), *numbers[1:]])
