@@ -15,6 +15,7 @@ from acep.spark.flat_results import flatten_result
 from acep.spark.interpreter import check_workers
 from acep.spark.job import make_spark_job
 from acep.spark.job_run import run_batch
+from acep.spark.letter_case import ignores_case
 from acep.spark.query_rows import query_rows
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
 from acep.spark.state_choice import choose_state
@@ -132,6 +133,7 @@ def match(
         latest=latest,
         late=late,
         dynamic=versions is not None,
+        any_case=ignores_case(frame.sparkSession),
         **options,
     )
     warn_of(job)

@@ -36,6 +36,7 @@ from acep.spark.foreach.row_columns import TICKS, RowColumns, cell_keys, row_col
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob, make_spark_job
 from acep.spark.job_run import marks_of, process_in_files
+from acep.spark.letter_case import ignores_case
 from acep.spark.matching import warn_of
 from acep.spark.newest_time import ANNOUNCES, announce_newest
 from acep.spark.session import leave_unbounded
@@ -347,7 +348,8 @@ def call_of(
     """
     from pyspark.sql import functions as sf
 
-    job, result = make_spark_job(frame.schema, query, budget=budget, **options)
+    any_case = ignores_case(frame.sparkSession)
+    job, result = make_spark_job(frame.schema, query, budget=budget, any_case=any_case, **options)
     plans, histories = job.plans, job.histories
     admission, bound, paced = None, None, False
     if budget is not None and (pace := pace_of(budget, job.schema.tick_ns)) is not None:
@@ -362,8 +364,9 @@ def call_of(
             if not paced:  # admission keeps the bound of time; the workers have only the other bounds
                 other_bounds = dataclasses.replace(budget, latency=None, cpu=None)
                 option_names = {name for name in options if other_bounds.limited or name not in ("policy", "history")}
+                other_options = {name: options[name] for name in option_names}
                 job, result = make_spark_job(
-                    frame.schema, query, budget=other_bounds, **{name: options[name] for name in option_names}
+                    frame.schema, query, budget=other_bounds, any_case=any_case, **other_options
                 )
     warn_of(job)
     latest, job = job.latest, dataclasses.replace(job, latest=None)  # the driver enforces it
@@ -371,11 +374,11 @@ def call_of(
     if not on_driver:
         check_workers(spark, job.engine)
         leave_unbounded(spark)  # this session is a copy for this stream alone
-    delay = watermark_delay(frame, job, watermark)
+    wide = with_fields(frame, job.columns)
+    delay = watermark_delay(wide, job, watermark)
     if admission is not None:
         admission = dataclasses.replace(admission, delay=_delay_ticks(job, delay))
     folder = state_in(frame, state)
-    wide = with_fields(frame, job.columns)
     cells = cell_keys(wide, job)
     exploring = None if admission is None or not cells else _make_exploring(job, histories, plans[0], cells, admission)
     place = dataclasses.replace(place_of(spark, job, folder, delay), cells=cells, exploring=exploring)
