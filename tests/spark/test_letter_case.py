@@ -129,7 +129,7 @@ def test_for_each_batch_finds_columns_in_any_case(spark: Any, on_driver: bool) -
     folder = Folder(spark, renamed(TABLE), 80, ts="Ts")
     rows: list[dict[str, Any]] = []
 
-    def sink(matches: Any, batch: int) -> None:
+    def sink(matches: Any, _: int) -> None:
         rows.extend((matches if on_driver else matches.toArrow()).to_pylist(maps_as_pydicts="strict"))
 
     options: dict[str, Any] = {"seq": "__ORDER", "id": "__row", "state": folder.path / "state"}

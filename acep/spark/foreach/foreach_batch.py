@@ -7,7 +7,6 @@ import dataclasses
 import os
 import threading
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from acep.spark.listening import report_progress
 from acep.spark.query_start import can_announce, prepare_queries
 from acep.spark.session import needs_pyspark
 from acep.spark.state_choice import CHECKPOINT, SPARK
-from acep.spark.watched_runs import count_progress
+from acep.spark.watched_runs import count_progress, warn_of_run
 from acep.streaming.progress import Progress, RunCounts
 from acep.streaming.query_versions import NewVersion, RunningQueries, Times, text_of_version
 
@@ -226,10 +225,9 @@ class ForEachBatch:
         target = call.bound.target(outcome.core_time)
         behind = call.admission is not None and outcome.load.is_behind(target)
         if behind and not self._behind:
-            warnings.warn(
+            warn_of_run(
                 f"the stream falls behind {call.bound.bound_text(outcome.core_time)}: a micro-batch took {seconds:.2g}"
-                " s though next to nothing could be shed any more (fewer events a micro-batch, or more cores)",
-                stacklevel=3,
+                " s though next to nothing could be shed any more (fewer events a micro-batch, or more cores)"
             )
         self._behind = behind
 
