@@ -27,6 +27,7 @@ __all__ = [
     "STEP_IN_SPARK",
     "Checkpoint",
     "can_announce",
+    "checkpoint_of_batch",
     "checkpoint_of_task",
     "prepare_queries",
     "refuse_spark_state",
@@ -35,6 +36,8 @@ __all__ = [
 PROPERTY = "acep.checkpoint"
 STEP_IN_FILES, STEP_IN_SPARK = (f"acep_match_with_state_in_{place}" for place in ("files", "spark"))
 """The names of a step of acep in plans of Spark."""
+FOREACH_BATCH = "ForeachBatchSink"
+"""Spark's class of the sink of foreachBatch. Its plan does not show what the function does with a micro-batch."""
 _ENDING = ("AvailableNow", "OneTime")  # triggers under which a run ends by itself
 _ANNOUNCING: set[str] = set()  # sessions of the JVM that have a listener
 
@@ -84,7 +87,18 @@ def checkpoint_of_task() -> Checkpoint:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    text = None if context is None else context.getLocalProperty(PROPERTY)
+    return _read_checkpoint(None if context is None else context.getLocalProperty(PROPERTY))
+
+
+def checkpoint_of_batch(spark: SparkSession) -> Checkpoint:
+    """Return the checkpoint of the query whose micro-batch this thread has got from foreachBatch.
+
+    Raises :class:`EngineError` if it was not told.
+    """
+    return _read_checkpoint(spark.sparkContext.getLocalProperty(PROPERTY))
+
+
+def _read_checkpoint(text: str | None) -> Checkpoint:
     if text is None:
         raise EngineError(
             "Spark did not say where the checkpoint of this stream is",
@@ -109,7 +123,7 @@ def _make_listener(spark: SparkSession) -> StreamingQueryListener:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     class QueryListener(StreamingQueryListener):
-        """Announce the checkpoint of each query that has a step of acep, and watch its runs."""
+        """Announce the checkpoint of each query that has a step of acep or is for foreachBatch, and watch its runs."""
 
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
             """Write the checkpoint down, in the thread of the query."""
@@ -119,10 +133,13 @@ def _make_listener(spark: SparkSession) -> StreamingQueryListener:
             ends = execution.trigger().getClass().getSimpleName().startswith(_ENDING)
             begin_run(str(event.runId), str(event.name or event.id), ends_by_itself=ends)
             plan = execution.analyzedPlan().toString()
-            if STEP_IN_FILES not in plan and STEP_IN_SPARK not in plan:
+            has_step = STEP_IN_FILES in plan or STEP_IN_SPARK in plan
+            if not has_step and execution.sink().getClass().getSimpleName() != FOREACH_BATCH:
                 return
             checkpoint = _checkpoint_at(execution.resolvedCheckpointRoot())
             spark.sparkContext.setLocalProperty(PROPERTY, json.dumps(asdict(checkpoint)))
+            if not has_step:
+                return
             own_settings = execution.sparkSessionForStream().conf()  # only this query has them
             if not own_settings.contains(SIZES):
                 own_settings.set(SIZES, UNBOUNDED)

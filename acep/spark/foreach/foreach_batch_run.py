@@ -40,7 +40,7 @@ from acep.spark.letter_case import ignores_case
 from acep.spark.matching import warn_of
 from acep.spark.newest_time import ANNOUNCES, announce_newest
 from acep.spark.session import leave_unbounded
-from acep.spark.state_choice import state_in
+from acep.spark.state_choice import state_of_batch
 from acep.spark.stream_run import place_of, watermark_delay
 from acep.spark.workers.bucket_rows import count_rows
 from acep.spark.workers.file_state_worker import StatePlace, call_name, step_in_files, versions_of
@@ -378,7 +378,7 @@ def call_of(
     delay = watermark_delay(wide, job, watermark)
     if admission is not None:
         admission = dataclasses.replace(admission, delay=_delay_ticks(job, delay))
-    folder = state_in(frame, state)
+    folder = state_of_batch(frame, state, on_driver=on_driver)
     cells = cell_keys(wide, job)
     exploring = None if admission is None or not cells else _make_exploring(job, histories, plans[0], cells, admission)
     place = dataclasses.replace(place_of(spark, job, folder, delay), cells=cells, exploring=exploring)
