@@ -18,10 +18,11 @@ from acep.spark.job_run import run_batch
 from acep.spark.letter_case import ignores_case
 from acep.spark.query_rows import query_rows
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
+from acep.spark.shuffle_partitions import shuffle_partitions, warn_of_small_batch
 from acep.spark.state_choice import choose_state
 from acep.spark.stream_run import run_stream, run_stream_in_files
 from acep.spark.types import spark_schema
-from acep.streaming.job import BUCKETS, Job
+from acep.streaming.job import Job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
@@ -123,8 +124,9 @@ def match(
     StreamOptions.from_keywords("match", options, RevisedKeywords)  # raises for an option that does not exist
     check_flat(flat, dynamic=versions is not None)
     frame = frame_of(df)
-    if buckets is None and not frame.isStreaming:
-        buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or BUCKETS)
+    is_spread_by_setting = buckets is None and not frame.isStreaming
+    if is_spread_by_setting:
+        buckets = shuffle_partitions(frame.sparkSession)
     job, result = make_spark_job(
         frame.schema,
         query,
@@ -140,6 +142,8 @@ def match(
     if not frame.isStreaming:
         _refuse_options_of_streams(job, latest=latest, late=late, versions=versions, state=state)
     check_workers(frame.sparkSession, job.engine)
+    if is_spread_by_setting:
+        warn_of_small_batch(frame, job.buckets)
     if not frame.isStreaming:
         matches = run_batch(frame, job, result, observation)
     else:
