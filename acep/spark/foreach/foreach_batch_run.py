@@ -35,6 +35,7 @@ from acep.spark.foreach.observed_batches import PATIENCE, Observed, run_whole
 from acep.spark.foreach.row_columns import TICKS, RowColumns, cell_keys, row_columns
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob, make_spark_job
+from acep.spark.job_descriptions import describe_jobs
 from acep.spark.job_run import marks_of, process_in_files
 from acep.spark.letter_case import ignores_case
 from acep.spark.matching import warn_of
@@ -128,7 +129,8 @@ class BatchCall:
         result, observed = self._match(frame, batch, decision)
         if self._matches_once:
             result.persist()
-            run_whole(result)
+            with describe_jobs(frame.sparkSession, "match the events"):
+                run_whole(result)
         try:
             sink(self._matches_for_sink(result, decision), batch)
         finally:
@@ -141,7 +143,8 @@ class BatchCall:
     ) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Run a micro-batch in this process; the sink gets a table."""
         rows, sent, observed = self._travelling_rows(frame, decision)
-        arrived = rows.select(*sent).toArrow()
+        with describe_jobs(frame.sparkSession, "collect the events"):
+            arrived = rows.select(*sent).toArrow()
         events = arrived.filter(arrived.column(BUCKET).is_valid()) if arrived.column(BUCKET).null_count else arrived
         seen = count_rows(self.job, arrived) if observed is None else observed.read_counts(PATIENCE)
         if seen is None:
@@ -222,7 +225,8 @@ class BatchCall:
         observations = observed.read_all(self.job.buckets, PATIENCE if self.versions.has_written(batch) else 0.0)
         if observations is None:
             result, observed = self._match(frame, batch, decision)
-            run_whole(result)
+            with describe_jobs(frame.sparkSession, "match what the sink did not read"):
+                run_whole(result)
             observations = observed.read_all(self.job.buckets, PATIENCE)
         if observations is None:
             raise _metrics_error(batch)
