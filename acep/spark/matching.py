@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
+from acep.budget import Budget
 from acep.errors import QueryError, warn_caller
 from acep.events.tables import to_table
 from acep.matches.flat import check_flat
 from acep.native.compiled import warn_if_missing
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.spark.chunks import for_spark
+from acep.spark.early_shedding import plan_early_shedding, with_exact_column
+from acep.spark.fields import with_fields
 from acep.spark.flat_results import flatten_result
 from acep.spark.interpreter import check_workers
-from acep.spark.job import make_spark_job
+from acep.spark.job import SentJob, make_spark_job
 from acep.spark.job_run import run_batch
 from acep.spark.letter_case import ignores_case
 from acep.spark.query_rows import query_rows
+from acep.spark.query_start import can_announce
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
 from acep.spark.shuffle_partitions import shuffle_partitions, warn_of_small_batch
 from acep.spark.state_choice import choose_state
-from acep.spark.stream_run import run_stream, run_stream_in_files
+from acep.spark.stream_run import run_stream, run_stream_in_files, watermark_delay
 from acep.spark.types import spark_schema
 from acep.streaming.job import Job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
+    from pyspark.sql.types import StructType
 
 __all__ = ["frame_of", "match", "warn_of"]
 
@@ -127,17 +133,27 @@ def match(
     is_spread_by_setting = buckets is None and not frame.isStreaming
     if is_spread_by_setting:
         buckets = shuffle_partitions(frame.sparkSession)
-    job, result = make_spark_job(
-        frame.schema,
-        query,
-        output=output,
-        buckets=buckets,
-        latest=latest,
-        late=late,
-        dynamic=versions is not None,
-        any_case=ignores_case(frame.sparkSession),
-        **options,
-    )
+    any_case = ignores_case(frame.sparkSession)
+    job_options: dict[str, Any] = dict(options)
+    budget = job_options.pop("budget", None)
+
+    def make(bounds: Budget | None) -> tuple[SentJob, StructType]:
+        is_limited = bounds is not None and bounds.limited
+        names = {name for name in job_options if budget is None or is_limited or name not in ("policy", "history")}
+        return make_spark_job(
+            frame.schema,
+            query,
+            output=output,
+            buckets=buckets,
+            latest=latest,
+            late=late,
+            dynamic=versions is not None,
+            any_case=any_case,
+            budget=bounds,
+            **{name: job_options[name] for name in names},
+        )
+
+    job, result = make(budget if budget is None else replace(budget, min_recall=None))
     warn_of(job)
     if not frame.isStreaming:
         _refuse_options_of_streams(job, latest=latest, late=late, versions=versions, state=state)
@@ -155,8 +171,15 @@ def match(
             )
         newer = None if versions is None else query_rows(frame.sparkSession, versions)
         choice = choose_state(frame, state, watermark)
-        run = run_stream if choice.in_spark else run_stream_in_files
-        matches = run(frame, job, result, watermark, choice, newer)
+        if choice.in_spark:
+            matches = run_stream(frame, job, result, watermark, choice, newer)
+        else:
+            shedding = None
+            if budget is not None and can_announce(frame.sparkSession):
+                delay_ms = watermark_delay(with_fields(frame, job.columns), job, watermark)
+                job, result, shedding = plan_early_shedding(frame, job, result, budget, delay_ms, make)
+                result = result if shedding.admission is None else with_exact_column(result)
+            matches = run_stream_in_files(frame, job, result, watermark, choice, newer, shedding)
     return flatten_result(matches, job) if flat else matches
 
 

@@ -177,10 +177,11 @@ class MicroBatch:
     @property
     def watermark(self) -> int:
         """The watermark of all buckets up to the micro-batch before, in milliseconds."""
-        return watermark_of(self._greatest, self.delay_ms, self.job.tick_ms)
+        return watermark_of(self.greatest, self.delay_ms, self.job.tick_ms)
 
     @property
-    def _greatest(self) -> int | None:
+    def greatest(self) -> int | None:
+        """The greatest tick of earlier micro-batches; ``None``: there is none."""
         ticks = (self.seen, *(version.greatest for version in self.old_versions.values()))
         return max((tick for tick in ticks if tick is not None), default=None)
 
@@ -192,7 +193,7 @@ class MicroBatch:
     @property
     def since(self) -> int | None:
         """The tick from which on versions hold that come with this micro-batch, the same in all buckets."""
-        return begin_after(self._greatest, self.job.tick_ms)
+        return begin_after(self.greatest, self.job.tick_ms)
 
 
 def bucket_of(micro_batch: MicroBatch, number: int) -> Bucket:
