@@ -27,18 +27,18 @@ ROLES = ("ts", "type", "seq", "id", "op")
 SETTING = "spark.sql.caseSensitive"
 
 
-class Part(NamedTuple):
+class NamePart(NamedTuple):
     """A part of the path to a column or a field: its ``name``, and where a text names it."""
 
     name: str
     start: int
 
-    def written(self, text: str) -> str:
+    def spelling_in(self, text: str) -> str:
         """Return the name as a text writes it."""
         return text[self.start : self.start + len(self.name)]
 
 
-Path = tuple[Part, ...]
+Path = tuple[NamePart, ...]
 
 
 def ignores_case(spark: SparkSession) -> bool:
@@ -71,7 +71,7 @@ def resolve_name(columns: StructType, name: str) -> str:
     return name
 
 
-def resolve_roles(columns: StructType, options: Mapping[str, Any], *, typed: bool) -> dict[str, str]:
+def resolve_roles(columns: StructType, options: Mapping[str, Any], *, typed: bool) -> dict[str, Any]:
     """Return the options that name columns, as the columns are called. ``typed``: whether some query asks for types;
     otherwise a column of types has to be called ``type``, unless an option names it."""
     names = {role: options.get(role, role if role in ("ts", "type") else None) for role in ROLES}
@@ -80,7 +80,7 @@ def resolve_roles(columns: StructType, options: Mapping[str, Any], *, typed: boo
     return {role: resolve_name(columns, name) for role, name in names.items() if isinstance(name, str)}
 
 
-def as_queries_write(columns: StructType, query: Any, options: Mapping[str, Any]) -> tuple[StructType, dict[str, str]]:
+def as_queries_write(columns: StructType, query: Any, options: Mapping[str, Any]) -> tuple[StructType, dict[str, Any]]:
     """Return the columns of a DataFrame as queries write them, and the options that name columns, as these are called.
 
     Raises :class:`QueryError` for queries that are wrong, or that write one column in two ways, and :class:`DataError`
@@ -118,19 +118,18 @@ def _queries_over_events(query: Query) -> Iterator[Query]:
 
 
 def _asks_for_types(query: Query) -> bool:
-    arcs = () if query.graph is None else query.graph.arcs
-    return any(part.types for part in components(query.pattern)) or any(arc.types for arc in arcs)
+    return any(part.types for part in components(query.pattern))
 
 
 def _path_to(columns: StructType, name: str) -> Path:
     """Return the path to the column or field that a name means; an empty one if there is none."""
     if name in columns.names:
-        return (Part(name, 0),)
+        return (NamePart(name, 0),)
     part = list_part(name)
     start = 0 if part is None else name.index("(") + 1
     end = len(name) if part is None else start + len(part.name)
     paths = [*_paths_from(columns, name[:end], start)]
-    exact = [path for path in paths if all(step.written(name) == step.name for step in path)]
+    exact = [path for path in paths if all(step.spelling_in(name) == step.name for step in path)]
     paths = exact or [path for path in paths if len(path) == 1] or paths
     if len(exact) == 0 and len(paths) > 1:
         alike = " and ".join(sorted(f"`{'.'.join(step.name for step in path)}`" for path in paths))
@@ -147,8 +146,8 @@ def _paths_from(columns: StructType, text: str, start: int) -> Iterator[Path]:
     from pyspark.sql import types as st
 
     for field in columns.fields:
-        part, end = Part(field.name, start), start + len(field.name)
-        if not same_but_case(part.written(text), field.name):
+        part, end = NamePart(field.name, start), start + len(field.name)
+        if not same_but_case(part.spelling_in(text), field.name):
             continue
         kind = field.dataType
         while isinstance(kind, st.ArrayType) and (index := INDEX.match(text, end)) is not None:
@@ -168,7 +167,7 @@ def _written_names(columns: StructType, names: Iterable[str]) -> dict[tuple[str,
     for name in dict.fromkeys(names):
         path = _path_to(columns, name)
         for depth, part in enumerate(path):
-            spelling = part.written(name)
+            spelling = part.spelling_in(name)
             before = written.setdefault(tuple(step.name for step in path[: depth + 1]), spelling)
             if before != spelling:
                 raise QueryError(

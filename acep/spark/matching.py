@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -11,6 +12,7 @@ from acep.errors import QueryError, warn_caller
 from acep.events.tables import to_table
 from acep.matches.flat import check_flat
 from acep.native.compiled import warn_if_missing
+from acep.overload.early_shedding import EarlyShedding
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.spark.chunks import for_spark
 from acep.spark.early_shedding import plan_early_shedding, with_exact_column
@@ -174,13 +176,26 @@ def match(
         if choice.in_spark:
             matches = run_stream(frame, job, result, watermark, choice, newer)
         else:
-            shedding = None
-            if budget is not None and can_announce(frame.sparkSession):
-                delay_ms = watermark_delay(with_fields(frame, job.columns), job, watermark)
-                job, result, shedding = plan_early_shedding(frame, job, result, budget, delay_ms, make)
-                result = result if shedding.admission is None else with_exact_column(result)
+            job, result, shedding = _plan_shedding(frame, job, result, watermark, budget, make)
             matches = run_stream_in_files(frame, job, result, watermark, choice, newer, shedding)
     return flatten_result(matches, job) if flat else matches
+
+
+def _plan_shedding(
+    frame: DataFrame,
+    job: SentJob,
+    result: StructType,
+    watermark: Any,
+    budget: Budget | None,
+    remake: Callable[[Budget], tuple[SentJob, StructType]],
+) -> tuple[SentJob, StructType, EarlyShedding | None]:
+    """Return how events of a stream are shed before they travel, with the job and the columns that are left for the
+    workers."""
+    if budget is None or not can_announce(frame.sparkSession):
+        return job, result, None
+    delay_ms = watermark_delay(with_fields(frame, job.columns), job, watermark)
+    job, result, shedding = plan_early_shedding(frame, job, result, budget, delay_ms, remake)
+    return job, (result if shedding.admission is None else with_exact_column(result)), shedding
 
 
 def _refuse_options_of_streams(job: Job, **options: Any) -> None:

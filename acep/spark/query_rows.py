@@ -45,4 +45,5 @@ def query_rows(spark: SparkSession, versions: Any) -> DataFrame:
             f"versions= has no column `{missing[0]}`", hint="it has the columns number and text", code="option_invalid"
         )
     names = [name for name in COLUMNS if name in frame.columns]
-    return frame.select(sf.to_json(sf.struct(*names)).alias(VERSION))
+    rows: DataFrame = frame.select(sf.to_json(sf.struct(*names)).alias(VERSION))
+    return rows

@@ -85,6 +85,16 @@ def test_a_query_of_any_type_sees_no_types_in_another_column(spark: Any) -> None
         quiet_match(frame, query.replace("ANY b", "b b"), seq="ts", id="ts")
 
 
+def test_an_automaton_finds_columns_in_any_case(events: Any) -> None:
+    arcs = [
+        acep.arc("begin", "open", "e.type = 'a'", bind="p"),
+        acep.arc("open", "open", "e.type = 'a' OR e.n < 2", ignorable=True),
+        acep.arc("open", "end", "e.type = 'b'", bind="q"),
+    ]
+    automaton = acep.Automaton(arcs, final="end", keys=["dev.id"], window=9)
+    assert bindings(acep.spark.match(events, automaton, **ROLES)) == [{"p": [0], "q": [2]}, {"p": [1], "q": [3]}]
+
+
 def test_matches_of_matches_have_names_of_their_own(events: Any) -> None:
     """``n`` of the outer query is a value of the inner one, and not the column ``N``."""
     query = (
