@@ -133,9 +133,7 @@ def match(
     check_flat(flat, dynamic=versions is not None)
     frame = frame_of(df)
     is_spread_by_setting = buckets is None and not frame.isStreaming
-    if is_spread_by_setting:
-        buckets = shuffle_partitions(frame.sparkSession)
-    any_case = ignores_case(frame.sparkSession)
+    buckets = shuffle_partitions(frame.sparkSession) if is_spread_by_setting else buckets
     job_options: dict[str, Any] = dict(options)
     budget = job_options.pop("budget", None)
 
@@ -150,7 +148,7 @@ def match(
             latest=latest,
             late=late,
             dynamic=versions is not None,
-            any_case=any_case,
+            any_case=ignores_case(frame.sparkSession),
             budget=bounds,
             **{name: job_options[name] for name in names},
         )
@@ -159,18 +157,14 @@ def match(
     warn_of(job)
     if not frame.isStreaming:
         _refuse_options_of_streams(job, latest=latest, late=late, versions=versions, state=state)
+    elif observation is not None:
+        raise _observation_error()
     check_workers(frame.sparkSession, job.engine)
     if is_spread_by_setting:
         warn_of_small_batch(frame, job.buckets)
     if not frame.isStreaming:
         matches = run_batch(frame, job, result, observation)
     else:
-        if observation is not None:
-            raise QueryError(
-                "observation= is of a batch",
-                hint="a stream tells by its progress (acep.spark.metrics)",
-                code="option_invalid",
-            )
         newer = None if versions is None else query_rows(frame.sparkSession, versions)
         choice = choose_state(frame, state, watermark)
         if choice.in_spark:
@@ -213,6 +207,12 @@ def _refuse_options_of_streams(job: Job, **options: Any) -> None:
         raise QueryError(
             "latency= is the time of a micro-batch, and this is no stream", hint="work= or cpu=", code="option_invalid"
         )
+
+
+def _observation_error() -> QueryError:
+    return QueryError(
+        "observation= is of a batch", hint="a stream tells by its progress (acep.spark.metrics)", code="option_invalid"
+    )
 
 
 def frame_of(df: Any) -> DataFrame:
