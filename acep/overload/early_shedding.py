@@ -106,6 +106,10 @@ class EarlyShedding:
             decision.admission, load, carried, utility, core_time=core_time, events=events, version=decision.version
         )
 
+    def is_out_of_reach(self, decision: Decision) -> bool:
+        """Return whether a micro-batch with this decision takes longer than its bound whatever is shed."""
+        return self.bound is not None and decision.load.is_out_of_reach(self.bound.target(decision.core_time))
+
     def is_behind(self, outcome: Decision) -> bool:
         """Return whether micro-batches take longer than their bound, and shedding does not help or does not suffice."""
         if self.bound is None or self.admission is None:

@@ -116,7 +116,7 @@ class Load:
         if fixed_seconds + carrying <= target or not _saves_enough(fixed_seconds, carrying):
             return 1.0
         # Once nothing is shed, the target must be within reach before something is: no back and forth.
-        if min(self._certain_seconds(), fixed_seconds) > target * (1 + NEAR if now < 1 else 1):
+        if self.is_out_of_reach(target * (1 + NEAR if now < 1 else 1)):
             return 1.0
         if now < 1 and abs(fixed_seconds + carrying * now - target) <= NEAR * target:
             return max(now, least)
@@ -159,15 +159,19 @@ class Load:
         sheds_most = self.last[-1].carried <= (1 + NEAR) * least * self.last[-1].needed
         return (
             not _saves_enough(fixed_seconds, carrying)
-            or min(self._certain_seconds(), fixed_seconds) > target
+            or self.is_out_of_reach(target)
             or (sheds_most and fixed_seconds + least * carrying > target)
         )
+
+    def is_out_of_reach(self, target: float) -> bool:
+        """Return whether micro-batches certainly take longer than ``target`` seconds, whatever is shed."""
+        return bool(self.last) and min(self._certain_seconds(), self._seconds()[0]) > target
 
     def behind_reason(self, target: float) -> str:
         """Say what keeps micro-batches from the ``target``, as the end of a sentence on the time that one took."""
         if self.last:
             fixed_seconds, carrying = self._seconds()
-            if min(self._certain_seconds(), fixed_seconds) > target:
+            if self.is_out_of_reach(target):
                 return f", of which Spark alone takes {fixed_seconds:.2g} s, so nothing is shed"
             if not _saves_enough(fixed_seconds, carrying):
                 return ", of which shedding would save next to nothing, so nothing is shed"

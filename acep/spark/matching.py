@@ -160,14 +160,14 @@ def match(
     elif observation is not None:
         raise _observation_error()
     check_workers(frame.sparkSession, job.engine)
-    if is_spread_by_setting:
-        warn_of_small_batch(frame, job.buckets)
+    warn_of_small_batch(frame, job.buckets, by_setting=is_spread_by_setting)
     if not frame.isStreaming:
         matches = run_batch(frame, job, result, observation)
     else:
         newer = None if versions is None else query_rows(frame.sparkSession, versions)
         choice = choose_state(frame, state, watermark)
         if choice.in_spark:
+            _warn_of_late_shedding(budget)
             matches = run_stream(frame, job, result, watermark, choice, newer)
         else:
             job, result, shedding = _plan_shedding(frame, job, result, watermark, budget, make)
@@ -190,6 +190,22 @@ def _plan_shedding(
     delay_ms = watermark_delay(with_fields(frame, job.columns), job, watermark)
     job, result, shedding = plan_early_shedding(frame, job, result, budget, delay_ms, remake)
     return job, (result if shedding.admission is None else with_exact_column(result)), shedding
+
+
+def _warn_of_late_shedding(budget: Budget | None) -> None:
+    """Warn of a bound of time where the state is in Spark's own store, and refuse what cannot be kept there."""
+    if budget is None or (budget.latency, budget.cpu) == (None, None):
+        return
+    if budget.min_recall is not None:
+        raise QueryError(
+            "min_recall= needs events that are shed before they travel, which needs state in files",
+            hint='name a folder for the state: state="folder"',
+            code="option_invalid",
+        )
+    warn_caller(
+        "events are shed behind the shuffle, which saves less time: the state is in Spark's own store, and the driver"
+        " cannot tell the workers what a micro-batch takes (state= names a folder)"
+    )
 
 
 def _refuse_options_of_streams(job: Job, **options: Any) -> None:

@@ -35,10 +35,11 @@ def warn_of_state_partitions(spark: SparkSession, buckets: int) -> None:
         )
 
 
-def warn_of_small_batch(frame: DataFrame, buckets: int) -> None:
-    """Warn of a small batch that is spread over many partitions of a local session, each of which is a task."""
+def warn_of_small_batch(frame: DataFrame, buckets: int, *, by_setting: bool) -> None:
+    """Warn of a small batch that the setting of a local session spreads over many partitions, each of which is a
+    task."""
     spark = frame.sparkSession
-    if buckets <= MANY or not can_announce(spark):  # Spark Connect does not tell the size of a batch
+    if not by_setting or buckets <= MANY or not can_announce(spark):  # Spark Connect does not tell the size of a batch
         return
     master = spark.conf.get("spark.master", "") or ""
     if master.split("[")[0] == "local" and _size_of(frame) < SMALL:

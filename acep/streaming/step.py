@@ -164,7 +164,8 @@ class BucketRows:
 class MicroBatch:
     """A micro-batch of a job whose state is in files: its number, the state versions that it begins with
     (``old_versions``), the delay of the watermark, when it began (``now``, in milliseconds, if the job needs a clock),
-    and the greatest time ``seen`` in earlier micro-batches in rows that no bucket has, in ticks."""
+    and the greatest time ``seen`` in earlier micro-batches in rows that no bucket has, in ticks. One that
+    ``is_out_of_reach`` takes longer than its bound of time whatever is shed."""
 
     job: Job
     versions: StateFiles
@@ -173,6 +174,7 @@ class MicroBatch:
     delay_ms: int
     now: int | None
     seen: int | None = None
+    is_out_of_reach: bool = False
 
     @property
     def watermark(self) -> int:
@@ -259,6 +261,8 @@ def take_step(
     bucket = (None if old is None else take_live(live_key, versions.unique_name(old))) or bucket_of(micro_batch, number)
     if micro_batch.now is not None:
         bucket.begin(micro_batch.now)
+    if bucket.pace is not None:
+        bucket.pace.is_out_of_reach = micro_batch.is_out_of_reach
     with watch.matching():
         if bucket_rows.versions:
             watch.went_on += bucket.replace(bucket_rows.versions, micro_batch.since, micro_batch.final)

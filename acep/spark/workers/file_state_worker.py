@@ -60,7 +60,8 @@ def step_in_files(
             return
         # The tasks that chose the events are done, so the decision is written.
         decision = decide_batch(job, place, place.shedding, context)
-        for batch in _step_buckets(job, place, context, rows, cores):
+        out_of_reach = place.shedding.is_out_of_reach(decision)
+        for batch in _step_buckets(job, place, context, rows, cores, is_out_of_reach=out_of_reach):
             yield with_exactness(batch, is_exact=sheds_nothing(decision))
         if context.partition == 0:
             texts = with_metrics(job, job.result.empty_table(), [pack_decision(decision)])
@@ -78,7 +79,13 @@ def with_exactness(rows: pa.RecordBatch, *, is_exact: bool) -> pa.RecordBatch:
 
 
 def _step_buckets(
-    job: SentJob, place: StatePlace, context: TaskContext, rows: PartitionRows, cores: int
+    job: SentJob,
+    place: StatePlace,
+    context: TaskContext,
+    rows: PartitionRows,
+    cores: int,
+    *,
+    is_out_of_reach: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     batch, partition, versions = context.batch, context.partition, context.versions
     if place.batch_ids is not None:
@@ -90,7 +97,7 @@ def _step_buckets(
     # become certain either, as the row that moves the time goes to each partition.
     is_sure = place.batch_ids is not None or bool(rows.numbers)
     newest = max((tick for tick in (rows.newest, place.newest) if tick is not None), default=None)
-    micro_batch = MicroBatch(job, versions, batch, old_versions, place.delay_ms, rows.now, place.seen)
+    micro_batch = MicroBatch(job, versions, batch, old_versions, place.delay_ms, rows.now, place.seen, is_out_of_reach)
     newer = (*place.newer, *sort_versions(rows.versions))
     numbers = range(partition, job.buckets, place.partitions)
 
