@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
 
 from acep.bucket_state.checkpoints import STATE_FOLDER
 from acep.errors import EngineError, SnapshotError
 
-__all__ = ["PROPERTY", "Checkpoint", "checkpoint_at", "checkpoint_of_task", "refuse_spark_state"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["PROPERTY", "Checkpoint", "checkpoint_at", "checkpoint_of_batch", "checkpoint_of_task", "refuse_spark_state"]
 
 PROPERTY = "acep.checkpoint"
 """The local property of Spark with the checkpoint, as JSON."""
@@ -38,7 +42,18 @@ def checkpoint_of_task() -> Checkpoint:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    text = None if context is None else context.getLocalProperty(PROPERTY)
+    return _read_checkpoint(None if context is None else context.getLocalProperty(PROPERTY))
+
+
+def checkpoint_of_batch(spark: SparkSession) -> Checkpoint:
+    """Return the checkpoint of the query whose micro-batch this thread has got from foreachBatch.
+
+    Raises :class:`EngineError` if it was not told.
+    """
+    return _read_checkpoint(spark.sparkContext.getLocalProperty(PROPERTY))
+
+
+def _read_checkpoint(text: str | None) -> Checkpoint:
     if text is None:
         raise EngineError(
             "Spark did not say where the checkpoint of this stream is",

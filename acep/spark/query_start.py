@@ -31,6 +31,8 @@ __all__ = [
 
 STEP_IN_FILES, STEP_IN_SPARK = (f"acep_match_with_state_in_{place}" for place in ("files", "spark"))
 """The names of a step of acep in plans of Spark."""
+FOREACH_BATCH = "ForeachBatchSink"
+"""Spark's class of the sink of foreachBatch. Its plan does not show what the function does with a micro-batch."""
 _ENDING = ("AvailableNow", "OneTime")  # triggers under which a run ends by itself
 _ANNOUNCING: set[str] = set()  # sessions of the JVM that have a listener
 
@@ -73,7 +75,7 @@ def _make_listener(spark: SparkSession) -> StreamingQueryListener:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     class QueryListener(StreamingQueryListener):
-        """Announce the checkpoint of each query that has a step of acep, and watch its runs."""
+        """Announce the checkpoint of each query that has a step of acep or is for foreachBatch, and watch its runs."""
 
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
             """Write the checkpoint down, in the thread of the query."""
@@ -83,10 +85,13 @@ def _make_listener(spark: SparkSession) -> StreamingQueryListener:
             ends = execution.trigger().getClass().getSimpleName().startswith(_ENDING)
             begin_run(str(event.runId), str(event.name or event.id), ends_by_itself=ends)
             plan = execution.analyzedPlan().toString()
-            if STEP_IN_FILES not in plan and STEP_IN_SPARK not in plan:
+            has_step = STEP_IN_FILES in plan or STEP_IN_SPARK in plan
+            if not has_step and execution.sink().getClass().getSimpleName() != FOREACH_BATCH:
                 return
             checkpoint = checkpoint_at(execution.resolvedCheckpointRoot())
             spark.sparkContext.setLocalProperty(PROPERTY, json.dumps(asdict(checkpoint)))
+            if not has_step:
+                return
             account_for_run(str(event.runId), str(event.id), checkpoint.state_folder, plan)
             own_settings = execution.sparkSessionForStream().conf()  # only this query has them
             if not own_settings.contains(SIZES):

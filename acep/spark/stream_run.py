@@ -33,6 +33,7 @@ from acep.spark.newest_time import announce_newest, with_announcements
 from acep.spark.query_start import STEP_IN_SPARK, can_announce, prepare_queries
 from acep.spark.shed_batches import register_call
 from acep.spark.shed_columns import with_admission
+from acep.spark.shuffle_partitions import shuffle_partitions, warn_of_state_partitions
 from acep.spark.state_choice import StateChoice
 from acep.spark.times import DELAY_KEY, end_column, event_time, is_punctuation, latest_tick, ticks_of_row
 from acep.spark.types import spark_schema
@@ -78,6 +79,7 @@ def run_stream(
             code="option_invalid",
         )
     _refuse_second_state(frame)
+    warn_of_state_partitions(frame.sparkSession, job.buckets)
     if can_announce(frame.sparkSession):
         prepare_queries(frame.sparkSession)
     frame = with_fields(frame, job.columns)
@@ -232,5 +234,5 @@ def run_stream_in_files(
 
 def place_of(spark: SparkSession, job: SentJob, folder: str | None, delay_ms: int) -> StatePlace:
     """Return the place where a job runs, from the settings of a session."""
-    partitions = min(job.buckets, int(spark.conf.get("spark.sql.shuffle.partitions") or job.buckets))
+    partitions = min(job.buckets, shuffle_partitions(spark, job.buckets))
     return StatePlace(folder, int(spark.conf.get(RETAINED) or DEFAULT_RETAINED), delay_ms, partitions)
