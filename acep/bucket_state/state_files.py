@@ -92,6 +92,11 @@ class StateFiles:
             )
         }
 
+    def greatest_before(self, batch: int) -> int | None:
+        """Return the greatest time, in ticks, that the buckets had seen before a micro-batch; ``None``: none."""
+        ticks = [state_file.greatest for state_file in self._list_state_files(batch - 1)] if batch else []
+        return max((tick for tick in ticks if tick is not None), default=None)
+
     def read(self, state_file: StateFile) -> bytes:
         """Return the data of a state file.
 

@@ -64,9 +64,9 @@ class Load:
             return replace(self, run=self.run + 1)
         last = [*self.last, measured]
         if len(last) > MAX_REMEMBERED:
-            shed = [number for number, old in enumerate(last) if old.carried < SHED * old.needed]
-            whole = [number for number, old in enumerate(last) if old.carried >= SHED * old.needed]
-            del last[whole[0] if whole and len(shed) <= ANCHORS else 0]
+            shed_numbers = [number for number, old in enumerate(last) if old.carried < SHED * old.needed]
+            other_numbers = [number for number, old in enumerate(last) if old.carried >= SHED * old.needed]
+            del last[other_numbers[0] if other_numbers and len(shed_numbers) <= ANCHORS else 0]
         return replace(self, run=self.run + 1, last=tuple(last))
 
     def begin_run(self) -> Load:
@@ -104,9 +104,9 @@ class Load:
         fixed, read, carry = (coefficients * scale).tolist()
         return fixed, read, carry
 
-    def share(self, target: float, now: float, least: float = MIN_SHARE) -> float:
+    def share(self, target: float, now: float, min_share: float = MIN_SHARE) -> float:
         """Return the share of the needed events to carry so that a micro-batch takes ``target`` seconds: at least
-        ``least``, and all of them if shedding saves too little, or if Spark alone takes longer than the target.
+        ``min_share``, and all of them if shedding saves too little, or if Spark alone takes longer than the target.
 
         ``now`` is the last share.
         """
@@ -119,8 +119,8 @@ class Load:
         if self.is_out_of_reach(target * (1 + NEAR if now < 1 else 1)):
             return 1.0
         if now < 1 and abs(fixed_seconds + carrying * now - target) <= NEAR * target:
-            return max(now, least)
-        wanted_share = max((target - fixed_seconds) / carrying, MIN_SHARE, least)
+            return max(now, min_share)
+        wanted_share = max((target - fixed_seconds) / carrying, MIN_SHARE, min_share)
         return now if abs(wanted_share - now) <= SAME * now else round(wanted_share, 4)
 
     def _certain_seconds(self) -> float:
@@ -146,8 +146,8 @@ class Load:
         """
         return self if self.run < COLD else replace(self, took=(*self.took, seconds)[-FEW:])
 
-    def is_behind(self, target: float, least: float = MIN_SHARE) -> bool:
-        """Return whether micro-batches take longer than ``target`` seconds although only the ``least`` share is
+    def is_behind(self, target: float, min_share: float = MIN_SHARE) -> bool:
+        """Return whether micro-batches take longer than ``target`` seconds although only a ``min_share`` is
         carried, although shedding saves too little, or although the workers shed, too."""
         if len(self.took) == FEW and median(self.took) > (1 + WIDE) * target:
             return True
@@ -156,11 +156,11 @@ class Load:
         fixed_seconds, carrying = self._seconds()
         if fixed_seconds + carrying <= target:
             return False
-        sheds_most = self.last[-1].carried <= (1 + NEAR) * least * self.last[-1].needed
+        sheds_most = self.last[-1].carried <= (1 + NEAR) * min_share * self.last[-1].needed
         return (
             not _saves_enough(fixed_seconds, carrying)
             or self.is_out_of_reach(target)
-            or (sheds_most and fixed_seconds + least * carrying > target)
+            or (sheds_most and fixed_seconds + min_share * carrying > target)
         )
 
     def is_out_of_reach(self, target: float) -> bool:

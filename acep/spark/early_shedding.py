@@ -42,8 +42,8 @@ def plan_early_shedding(
     pace = None if budget is None else pace_of(dataclasses.replace(budget, min_recall=None), job.schema.tick_ns)
     if budget is None or pace is None:
         return job, result, nothing
-    least = MIN_SHARE if budget.min_recall is None else share_for_recall(budget.min_recall)
-    bound = TimeBound(pace.latency, pace.cpu, frame.sparkSession.sparkContext.defaultParallelism, pace.tick, least)
+    min_share = MIN_SHARE if budget.min_recall is None else share_for_recall(budget.min_recall)
+    bound = TimeBound(pace.latency, pace.cpu, frame.sparkSession.sparkContext.defaultParallelism, pace.tick, min_share)
     plans, histories = job.plans, job.histories
     if why := why_not_shed_early(plans, ids=job.schema.id is not None):
         if budget.min_recall is not None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from acep.errors import DataError, suggest
 from acep.events.columns import refusal
 from acep.events.tables import InputSchema, schema_of
+from acep.spark.letter_case import ignores_case, respell
 from acep.spark.list_columns import list_type, part_of_list
 from acep.spark.types import BINARY_COLLATION, arrow_type
 
@@ -172,9 +173,12 @@ def _check_case(columns: StructType, path: tuple[str, ...]) -> None:
 
 def with_fields(frame: DataFrame, names: Iterable[str]) -> DataFrame:
     """Add the wanted struct fields and parts of lists to the DataFrame as columns, and strip trailing blanks from CHAR
-    columns, which SQL ignores. Raises :class:`DataError` for a name that Spark cannot tell from another one."""
+    columns, which SQL ignores. Where Spark has no regard to case, columns get the names that are wanted.
+
+    Raises :class:`DataError` for a name that Spark cannot tell from another one."""
     added: dict[str, Column] = {}
-    any_case = str(frame.sparkSession.conf.get("spark.sql.caseSensitive") or "false").lower() != "true"
+    any_case, names = ignores_case(frame.sparkSession), [*names]
+    frame = respell(frame, names) if any_case else frame
     for name in names:
         if name not in frame.columns and (part := part_of_list(frame.schema, name)) is not None:
             added[name] = part

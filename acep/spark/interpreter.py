@@ -15,6 +15,7 @@ from acep import __version__, logs
 from acep.errors import EngineError, warn_caller
 from acep.native.compiled import REFERENCE, why_not
 from acep.spark.failures import error_in, needs_python
+from acep.spark.job_descriptions import describe_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,7 +71,8 @@ def _ask_worker(session: SparkSession) -> dict[str, str]:
 
     ask = sf.udf(_question(), "string", useArrow=False)
     try:
-        row = session.range(1, numPartitions=1).select(ask()).first()
+        with describe_jobs(session, "ask a worker for its Python and its acep"):
+            row = session.range(1, numPartitions=1).select(ask()).first()
     except Exception as failure:  # noqa: BLE001 - of whatever kind; the job itself will tell what is not known here
         if (error := error_in(failure)) is not None:
             raise error from None

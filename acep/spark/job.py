@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from acep import __version__
@@ -10,6 +10,7 @@ from acep.native.compiled import sources
 from acep.runtime.options import RevisedKeywords, StreamOptions
 from acep.spark.failures import needs_python
 from acep.spark.fields import all_columns, input_schema
+from acep.spark.letter_case import as_queries_write
 from acep.spark.times import first_end_tick
 from acep.spark.types import arrow_schema, result_type
 from acep.streaming import job as plain
@@ -59,14 +60,19 @@ def make_spark_job(
     latest: Any = None,
     late: bool = False,
     dynamic: bool = False,
+    any_case: bool = False,
     **options: Unpack[RevisedKeywords],
 ) -> tuple[SentJob, StructType]:
     """Create the job of queries over a DataFrame with these columns; return it and the columns of its result.
 
-    The options are those of :func:`acep.spark.match`. Raises :class:`QueryError` or :class:`DataError`, and
+    The options are those of :func:`acep.spark.match`. With ``any_case`` names of columns are found without regard to
+    case, and the job has them as the queries write them. Raises :class:`QueryError` or :class:`DataError`, and
     :class:`EngineError` if ``engine`` cannot run a query.
     """
     stream_options = StreamOptions.from_keywords("job_of", options, RevisedKeywords)
+    if any_case:
+        columns, roles = as_queries_write(columns, query, options)
+        stream_options = replace(stream_options, **roles)
     top, columns = columns.names, all_columns(columns)
     schema = input_schema(columns, **stream_options.columns)
     end, ties = first_end_tick(columns[schema.ts].dataType, schema), () if stream_options.seq else top

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep.errors import DataError, QueryError
 from acep.spark.fields import field_column, path_of
+from acep.spark.letter_case import ignores_case, resolve_name
 from acep.spark.matching import frame_of
 from acep.spark.session import needs_pyspark
 from acep.spark.types import BINDINGS, COMPOSED, NUMBERED
@@ -63,6 +64,8 @@ def events(matches: DataFrame, df: Any, *, id: str | None = None, ts: str = "ts"
             hint="read what the stream has read: spark.read in place of spark.readStream",
             code="option_invalid",
         )
+    if ignores_case(frame.sparkSession):
+        id, ts = resolve_name(frame.schema, id), resolve_name(frame.schema, ts)
     _, id_field = path_of(frame.schema, id)
     time = field_column(frame.schema, ts)
     _check_types(matches, id, id_field.dataType)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -11,20 +12,24 @@ from acep.errors import QueryError, warn_caller
 from acep.events.tables import to_table
 from acep.matches.flat import check_flat
 from acep.native.compiled import warn_if_missing
+from acep.overload.early_shedding import EarlyShedding
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.spark.chunks import for_spark
 from acep.spark.early_shedding import plan_early_shedding, with_exact_column
+from acep.spark.fields import with_fields
 from acep.spark.flat_results import flatten_result
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob, make_spark_job
 from acep.spark.job_run import run_batch
+from acep.spark.letter_case import ignores_case
 from acep.spark.query_rows import query_rows
 from acep.spark.query_start import can_announce
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
+from acep.spark.shuffle_partitions import shuffle_partitions, warn_of_small_batch
 from acep.spark.state_choice import choose_state
 from acep.spark.stream_run import run_stream, run_stream_in_files, watermark_delay
 from acep.spark.types import spark_schema
-from acep.streaming.job import BUCKETS, Job
+from acep.streaming.job import Job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
@@ -127,8 +132,8 @@ def match(
     StreamOptions.from_keywords("match", options, RevisedKeywords)  # raises for an option that does not exist
     check_flat(flat, dynamic=versions is not None)
     frame = frame_of(df)
-    if buckets is None and not frame.isStreaming:
-        buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or BUCKETS)
+    is_spread_by_setting = buckets is None and not frame.isStreaming
+    buckets = shuffle_partitions(frame.sparkSession) if is_spread_by_setting else buckets
     job_options: dict[str, Any] = dict(options)
     budget = job_options.pop("budget", None)
 
@@ -143,6 +148,7 @@ def match(
             latest=latest,
             late=late,
             dynamic=versions is not None,
+            any_case=ignores_case(frame.sparkSession),
             budget=bounds,
             **{name: job_options[name] for name in names},
         )
@@ -151,34 +157,45 @@ def match(
     warn_of(job)
     if not frame.isStreaming:
         _refuse_options_of_streams(job, latest=latest, late=late, versions=versions, state=state)
+    elif observation is not None:
+        raise _observation_error()
     check_workers(frame.sparkSession, job.engine)
+    warn_of_small_batch(frame, job.buckets, by_setting=is_spread_by_setting)
     if not frame.isStreaming:
         matches = run_batch(frame, job, result, observation)
     else:
-        if observation is not None:
-            raise QueryError(
-                "observation= is of a batch",
-                hint="a stream tells by its progress (acep.spark.metrics)",
-                code="option_invalid",
-            )
         newer = None if versions is None else query_rows(frame.sparkSession, versions)
         choice = choose_state(frame, state, watermark)
         if choice.in_spark:
-            if budget is not None and (budget.latency, budget.cpu) != (None, None):
-                _warn_of_late_shedding(budget)
+            _warn_of_late_shedding(budget)
             matches = run_stream(frame, job, result, watermark, choice, newer)
         else:
-            shedding = None
-            if budget is not None and can_announce(frame.sparkSession):
-                delay_ms = watermark_delay(frame, job, watermark)
-                job, result, shedding = plan_early_shedding(frame, job, result, budget, delay_ms, make)
-                result = result if shedding.admission is None else with_exact_column(result)
+            job, result, shedding = _plan_shedding(frame, job, result, watermark, budget, make)
             matches = run_stream_in_files(frame, job, result, watermark, choice, newer, shedding)
     return flatten_result(matches, job) if flat else matches
 
 
-def _warn_of_late_shedding(budget: Budget) -> None:
+def _plan_shedding(
+    frame: DataFrame,
+    job: SentJob,
+    result: StructType,
+    watermark: Any,
+    budget: Budget | None,
+    remake: Callable[[Budget], tuple[SentJob, StructType]],
+) -> tuple[SentJob, StructType, EarlyShedding | None]:
+    """Return how events of a stream are shed before they travel, with the job and the columns that are left for the
+    workers."""
+    if budget is None or not can_announce(frame.sparkSession):
+        return job, result, None
+    delay_ms = watermark_delay(with_fields(frame, job.columns), job, watermark)
+    job, result, shedding = plan_early_shedding(frame, job, result, budget, delay_ms, remake)
+    return job, (result if shedding.admission is None else with_exact_column(result)), shedding
+
+
+def _warn_of_late_shedding(budget: Budget | None) -> None:
     """Warn of a bound of time where the state is in Spark's own store, and refuse what cannot be kept there."""
+    if budget is None or (budget.latency, budget.cpu) == (None, None):
+        return
     if budget.min_recall is not None:
         raise QueryError(
             "min_recall= needs events that are shed before they travel, which needs state in files",
@@ -206,6 +223,12 @@ def _refuse_options_of_streams(job: Job, **options: Any) -> None:
         raise QueryError(
             "latency= is the time of a micro-batch, and this is no stream", hint="work= or cpu=", code="option_invalid"
         )
+
+
+def _observation_error() -> QueryError:
+    return QueryError(
+        "observation= is of a batch", hint="a stream tells by its progress (acep.spark.metrics)", code="option_invalid"
+    )
 
 
 def frame_of(df: Any) -> DataFrame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from acep.errors import DataError
 from acep.events.tables import InputSchema
 from acep.spark.fields import all_columns, input_schema, path_of
+from acep.spark.letter_case import ignores_case, resolve_roles
 from acep.spark.matching import frame_of
 from acep.spark.session import get_session, needs_pyspark
 from acep.spark.times import DELAY_KEY, end_column, first_end_tick, step_of, time_at_tick
@@ -52,6 +53,9 @@ def punctuation(
     """
     needs_pyspark()
     frame = frame_of(df)
+    if ignores_case(frame.sparkSession):
+        roles = resolve_roles(frame.schema, {"ts": ts, "type": type}, typed=False)
+        ts, type = roles["ts"], roles.get("type", type)
     path, time_field = path_of(frame.schema, ts)
     if until is None:
         if watermark is not None:

@@ -6,12 +6,15 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from acep.errors import DataError
+from acep.spark.letter_case import ignores_case, respell
 from acep.spark.workers.spark_state_worker import VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["query_rows"]
+
+COLUMNS = ("number", "name", "text")
 
 
 def query_rows(spark: SparkSession, versions: Any) -> DataFrame:
@@ -35,9 +38,12 @@ def query_rows(spark: SparkSession, versions: Any) -> DataFrame:
             hint="a streaming DataFrame has the columns number and text",
             code="option_invalid",
         )
+    if ignores_case(spark):
+        frame = respell(frame, COLUMNS)
     if missing := [name for name in ("number", "text") if name not in frame.columns]:
         raise DataError(
             f"versions= has no column `{missing[0]}`", hint="it has the columns number and text", code="option_invalid"
         )
-    names = [name for name in ("number", "name", "text") if name in frame.columns]
-    return frame.select(sf.to_json(sf.struct(*names)).alias(VERSION))
+    names = [name for name in COLUMNS if name in frame.columns]
+    rows: DataFrame = frame.select(sf.to_json(sf.struct(*names)).alias(VERSION))
+    return rows

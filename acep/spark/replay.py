@@ -40,6 +40,7 @@ from acep.plan.compile import compile_query
 from acep.runtime.options import StreamKeywords, StreamOptions, lists_options
 from acep.spark.chunks import ORDER, ROW, end_row, for_spark, with_order, write_chunks
 from acep.spark.failures import error_in
+from acep.spark.job_descriptions import describe_jobs
 from acep.spark.matching import match
 from acep.spark.metrics import Progress, progress_of
 from acep.spark.session import get_session, needs_pyspark
@@ -270,6 +271,7 @@ def _run(spark: SparkSession, frame: DataFrame, folder: Path, tell: Sequence[Cal
     matches = folder / "matches"
     writer = frame.writeStream.format("parquet").option("path", str(matches))
     writer = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
+    writer = writer.queryName(f"acep replay in {folder}")  # Spark describes its jobs so
     try:
         running = writer.start()
         try:
@@ -286,7 +288,8 @@ def _run(spark: SparkSession, frame: DataFrame, folder: Path, tell: Sequence[Cal
     report, allowance = _final_report(folder / "totals.json", seen[-1] if seen else None)
     rows = spark.read.schema(frame.schema).parquet(str(matches)) if matches.exists() else frame.limit(0)
     keys = ["key"] if "key" in rows.columns else []
-    number, bundles = rows.agg(sf.count(sf.lit(1)), sf.countDistinct(*keys, "bundle")).collect()[0]
+    with describe_jobs(spark, "count the matches of a replay"):
+        number, bundles = rows.agg(sf.count(sf.lit(1)), sf.countDistinct(*keys, "bundle")).collect()[0]
     report = dataclasses.replace(report, matches=number, seconds=seconds)
     return Replay(
         events=report.events,

@@ -6,7 +6,6 @@ the tasks of the next micro-batch wait for them (:mod:`acep.spark.workers.batch_
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,9 +16,10 @@ from acep.overload.batch_log import BatchLog
 from acep.overload.early_shedding import EarlyShedding
 from acep.spark.job import SentJob
 from acep.spark.listening import COUNTS, METRICS, SHED, observations
+from acep.spark.watched_runs import warn_of_run
 from acep.spark.workers.state_place import StatePlace, call_name
 
-__all__ = ["account_for_batch", "account_for_run", "end_run", "register_call"]
+__all__ = ["account_for_batch", "account_for_run", "end_shedding", "register_call"]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def account_for_batch(spark_progress: Any, name: str) -> None:
             continue
         is_behind = call.shedding.is_behind(outcome)
         if is_behind and (run, key) not in _BEHIND:
-            warnings.warn(f"stream {name}: {call.shedding.behind_text(outcome, seconds)}", DataWarning, stacklevel=2)
+            warn_of_run(f"stream {name}: {call.shedding.behind_text(outcome, seconds)}", DataWarning)
         (_BEHIND.add if is_behind else _BEHIND.discard)((run, key))
 
 
@@ -86,15 +86,14 @@ def _warn_of_failure(name: str, run: str, error: Exception) -> None:
     """Warn, once in a run, that the driver cannot write down what a micro-batch took."""
     if (run, "") not in _BEHIND:
         _BEHIND.add((run, ""))
-        warnings.warn(
+        warn_of_run(
             f"stream {name}: its budget is not kept, and micro-batches wait for each other, as the driver cannot write"
             f" beside the state: {error}",
             DataWarning,
-            stacklevel=3,
         )
 
 
-def end_run(run: str) -> None:
+def end_shedding(run: str) -> None:
     """Forget a run."""
     _FOLDERS.pop(run, None)
     _BEHIND.difference_update({pair for pair in _BEHIND if pair[0] == run})

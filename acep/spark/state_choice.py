@@ -8,13 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep.bucket_state.folders import folder_of, state_folder
-from acep.errors import AcepError, EngineError
+from acep.errors import AcepError, DataError, EngineError
+from acep.spark.checkpoint import checkpoint_of_batch
 from acep.spark.query_start import can_announce
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["CHECKPOINT", "SETTING", "SPARK", "StateChoice", "choose_state", "state_in"]
+__all__ = [
+    "CHECKPOINT",
+    "SETTING",
+    "SPARK",
+    "StateChoice",
+    "check_batch_state",
+    "choose_state",
+    "state_in",
+    "state_of_batch",
+]
 
 SPARK, CHECKPOINT = "spark", "checkpoint"
 """The values of ``state=`` that name no folder."""
@@ -56,15 +66,63 @@ def choose_state(frame: DataFrame, state: Any, watermark: Any) -> StateChoice:
         return StateChoice(None, True, "on Spark Connect the checkpoint is not known: state= or the setting names one")
     if watermark is None and count_watermarks(frame) > 1:
         return StateChoice(None, True, "the stream has several watermarks, of which Spark knows the slowest")
-    if (master := spark.conf.get("spark.master", "") or "").split("[")[0] == "local":
-        return StateChoice(None, False, "all workers are on this machine")
-    if (root := spark.conf.get(CHECKPOINTS, None)) and _is_reached(_with_scheme(spark, root)):
-        return StateChoice(None, False, f"checkpoints are in {root}, which Python reaches")
-    return StateChoice(
-        None,
-        True,
-        f"on {master or 'a cluster'} no folder is known that all workers reach: state= or {SETTING} names one",
+    if reason := _why_reached(spark):
+        return StateChoice(None, False, reason)
+    where = spark.conf.get("spark.master", "") or "a cluster"
+    reason = f"on {where} no folder is known that all workers reach: state= or {SETTING} names one"
+    return StateChoice(None, True, reason)
+
+
+def check_batch_state(spark: SparkSession | None, state: Any, *, on_driver: bool) -> None:
+    """Raise :class:`DataError` or :class:`EngineError` if for_each_batch cannot keep its state where ``state`` says:
+    without a folder it has to learn the checkpoint of its stream, which workers have to reach, too, unless the driver
+    matches. ``spark`` is the session of the stream, as far as there is one yet."""
+    place = _place_of_batch(spark, state)
+    if place == SPARK:
+        raise DataError(
+            "for_each_batch keeps its state in files of a folder",
+            hint="state= names the folder: a path, or a URI",
+            code="option_invalid",
+        )
+    if place is not None and place != CHECKPOINT:
+        return
+    if spark is None or not can_announce(spark):
+        why = "without a session" if spark is None else "in this session"
+    elif place is None and not on_driver and not _why_reached(spark):
+        why = f"on {spark.conf.get('spark.master', '') or 'a cluster'}"
+    else:
+        return
+    raise EngineError(
+        f"for_each_batch keeps its state in files of a folder, and {why} no checkpoint is known that all workers reach",
+        hint='state= names the folder: a path, or a URI; "checkpoint" is that of the stream',
+        code="engine_unable",
     )
+
+
+def state_of_batch(frame: DataFrame, state: Any, *, on_driver: bool) -> str:
+    """Return the folder where for_each_batch keeps its state, in the first micro-batch of a run: what ``state=`` or the
+    setting names, else a folder of the checkpoint.
+
+    Raises :class:`DataError` or :class:`EngineError` as :func:`check_batch_state` does, and for an unusable folder.
+    """
+    check_batch_state(frame.sparkSession, state, on_driver=on_driver)
+    place = _place_of_batch(frame.sparkSession, state)
+    is_named = place is not None and place != CHECKPOINT
+    return state_in(frame, place if is_named else checkpoint_of_batch(frame.sparkSession).state_folder)
+
+
+def _place_of_batch(spark: SparkSession | None, state: Any) -> Any:
+    """Return what is said of the place of the state, by ``state=`` or by the setting; ``None`` if nothing is."""
+    return state if state is not None or spark is None else spark.conf.get(SETTING, None) or None
+
+
+def _why_reached(spark: SparkSession) -> str:
+    """Return why all workers certainly reach the checkpoints of a session; an empty text if that is not known."""
+    if (spark.conf.get("spark.master", "") or "").split("[")[0] == "local":
+        return "all workers are on this machine"
+    if (root := spark.conf.get(CHECKPOINTS, None)) and _is_reached(_with_scheme(spark, root)):
+        return f"checkpoints are in {root}, which Python reaches"
+    return ""
 
 
 def _named_choice(frame: DataFrame, state: Any, reason: str) -> StateChoice:

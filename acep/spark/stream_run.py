@@ -28,10 +28,12 @@ from acep.spark.job_run import (
     with_versions,
 )
 from acep.spark.listening import COUNTS, METRICS, NULL_KEYS, PACKING, SHED
+from acep.spark.needed_rows import usable_column, with_needed_rows
 from acep.spark.newest_time import announce_newest, with_announcements
 from acep.spark.query_start import STEP_IN_SPARK, can_announce, prepare_queries
 from acep.spark.shed_batches import register_call
 from acep.spark.shed_columns import with_admission
+from acep.spark.shuffle_partitions import shuffle_partitions, warn_of_state_partitions
 from acep.spark.state_choice import StateChoice
 from acep.spark.times import DELAY_KEY, end_column, event_time, is_punctuation, latest_tick, ticks_of_row
 from acep.spark.types import spark_schema
@@ -78,6 +80,7 @@ def run_stream(
             code="option_invalid",
         )
     _refuse_second_state(frame)
+    warn_of_state_partitions(frame.sparkSession, job.buckets)
     if can_announce(frame.sparkSession):
         prepare_queries(frame.sparkSession)
     frame = with_fields(frame, job.columns)
@@ -209,6 +212,9 @@ def run_stream_in_files(
         needs_all = job.op is not None or job.late or job.dynamic
         uses = None if needs_all else uses_of(job.plans, ids=job.schema.id is not None, budget=job.budget)
         frame, codes = with_admission(frame, job, place, shedding, uses, f"{COUNTS}{name}")
+    elif (usable := usable_column(frame, job)) is not None and newer is None:
+        place = replace(place, first_count=-(-job.buckets // place.partitions) * place.partitions)
+        frame, codes = with_needed_rows(frame, job, place, usable)
     elif place.partitions == 1:  # it gets all rows, those that have no bucket, too
         numbers = bucket_numbers(frame, job)
         codes = codes_of(frame, job, [sf.coalesce(numbers[0], sf.lit(-1)), *numbers[1:]])
@@ -231,5 +237,5 @@ def run_stream_in_files(
 
 def place_of(spark: SparkSession, job: SentJob, folder: str | None, delay_ms: int) -> StatePlace:
     """Return the place where a job runs, from the settings of a session."""
-    partitions = min(job.buckets, int(spark.conf.get("spark.sql.shuffle.partitions") or job.buckets))
+    partitions = min(job.buckets, shuffle_partitions(spark, job.buckets))
     return StatePlace(folder, int(spark.conf.get(RETAINED) or DEFAULT_RETAINED), delay_ms, partitions)

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field, replace
 from acep.errors import DataWarning
 from acep.streaming.progress import Progress, RunCounts, mostly_late, mostly_late_text
 
-__all__ = ["begin_run", "count_progress", "end_run"]
+__all__ = ["begin_run", "count_progress", "end_run", "warn_of_run"]
+
+PLACE = "<acep.spark>"
+"""Where a warning of a run comes from. Python looks for no file of a name in such brackets."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def count_progress(run: str, progress: Progress) -> None:
         counts = before.counts.add(progress)
         _RUNS[run] = replace(before, counts=counts, reached=progress.watermark, is_mostly_late=late)
     if late and not before.is_mostly_late:
-        warnings.warn(f"stream {before.name}: {mostly_late_text(progress.watermark)}", DataWarning, stacklevel=2)
+        warn_of_run(f"stream {before.name}: {mostly_late_text(progress.watermark)}", DataWarning)
 
 
 def end_run(run: str, *, failed: bool) -> None:
@@ -54,10 +57,15 @@ def end_run(run: str, *, failed: bool) -> None:
     if ended is None or failed or not ended.ends_by_itself or not ended.counts.held_back:
         return
     unused = f"; of {ended.counts.rows:,} rows {ended.counts.unused}" if ended.counts.unused else ""
-    warnings.warn(
+    warn_of_run(
         f"stream {ended.name}: the run has ended with {ended.counts.held_back:,} events held, as earlier ones may still"
         f" come: time has come to {ended.reached or 'no event'}, the newest event less the delay of the watermark. The"
         " next run goes on with them; acep.spark.punctuation(df, until=...) in the source decides them now" + unused,
         DataWarning,
-        stacklevel=2,
     )
+
+
+def warn_of_run(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn from a thread of Spark's, where no line of the user's program is at work: a place that has no line is shown,
+    and filters know this module."""
+    warnings.warn_explicit(message, category, PLACE, 1, module=__name__)

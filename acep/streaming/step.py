@@ -150,7 +150,8 @@ class BucketRows:
     """The rows of a micro-batch for one bucket. ``newest`` is the newest time of all rows of the micro-batch, in ticks,
     in whichever bucket they are, without rows too far ahead (``None``: there are none); ``ended`` says whether the
     stream ends with it. The same rows have the same ``digest``, in any order. ``versions``: new ones of queries.
-    ``duplicates``: rows that were left out, as their events had come before."""
+    ``duplicates``: rows that were left out, as their events had come before. Of events that no query can use, ``idle``
+    came in time and ``idle_late`` came late; they are counted, wherever they would be."""
 
     rows: pa.Table | None
     newest: int | None
@@ -158,6 +159,8 @@ class BucketRows:
     ended: bool
     versions: tuple[NewVersion, ...] = ()
     duplicates: int = 0
+    idle: int = 0
+    idle_late: int = 0
 
 
 @dataclass(frozen=True)
@@ -270,6 +273,9 @@ def take_step(
             add_rows(bucket, bucket_rows.rows, watermark, micro_batch.now, watch)
         bucket.totals.duplicates += bucket_rows.duplicates
         watch.duplicates += bucket_rows.duplicates
+        bucket.totals.events += bucket_rows.idle
+        bucket.totals.late += bucket_rows.idle_late
+        watch.late += bucket_rows.idle_late
         if bucket_rows.newest is not None:
             bucket.hold_back.see(bucket_rows.newest)
         out = final_rows(bucket, watermark, micro_batch.delay_ms, ended=bucket_rows.ended) if is_sure else []

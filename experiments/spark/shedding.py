@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from math import log
 from pathlib import Path
@@ -175,13 +175,7 @@ def _run(
     seconds_by_batch = {
         progress["batchId"]: progress["durationMs"][TRIGGER_TIME] / 1000 for progress in running.recentProgress
     }
-    counts = [
-        row
-        for progress in running.recentProgress
-        if progress["batchId"] in counted
-        for row in observations(progress["observedMetrics"], COUNTS).values()
-    ]
-    needed, carried = (sum(row[name] for row in counts) for name in ("needed", "carried"))
+    carried = _carried_share(progress for progress in running.recentProgress if progress["batchId"] in counted)
     shutil.rmtree(folder, ignore_errors=True)
     last = progress_of(running.recentProgress[-1])
     assert last is not None
@@ -191,11 +185,18 @@ def _run(
         trial.way,
         round(trial.target, 3),
         round(median(seconds_by_batch[number] for number in counted), 3),
-        round(carried / needed, 4) if needed else 1.0,
+        round(carried, 4),
         sum(points[number] for number in counted),
         0.0,
         -1.0 if recall is None else round(recall, 4),
     )
+
+
+def _carried_share(progresses: Iterable[Any]) -> float:
+    """Return the share of the needed events that travelled in some micro-batches."""
+    rows = [row for progress in progresses for row in observations(progress["observedMetrics"], COUNTS).values()]
+    needed, carried = (sum(row[name] for row in rows) for name in ("needed", "carried"))
+    return carried / needed if needed else 1.0
 
 
 def _plan_with(share: float | None) -> Callable[..., Any]:
@@ -219,7 +220,7 @@ class _Forced(EarlyShedding):
 
 
 # Workers cannot import this module.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
 
 def _read_other_trials(path: Path, measured: Collection[str]) -> list[Trial]:

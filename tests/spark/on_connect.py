@@ -63,6 +63,8 @@ def batch(events: Any, exact: list[dict[str, Any]]) -> float | None:
     from pyspark.sql import Observation
 
     assert same(as_dicts(acep.spark.match(events, QUERY, seq="ts", id="ts")), exact)
+    capital = acep.spark.match(events, QUERY.text.replace("[k]", "[K]"), ts="TS", seq="TS", id="TS")
+    assert sorted(row.key.K for row in capital.collect()) == sorted(row["key"]["k"] for row in exact)
     seen = Observation()
     found = acep.spark.match(
         events, QUERY, seq="ts", id="ts", buckets=2, observation=seen, budget=acep.Budget(work=10_000)

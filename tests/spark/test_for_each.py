@@ -512,8 +512,7 @@ def test_a_query_of_counted_events_gets_all_of_them(spark: Any) -> None:
     [
         ({"sink": None}, DataError, "sink= is called"),
         ({"progress": 3}, DataError, "progress= is called"),
-        ({"state": None}, DataError, "keeps its state in files"),
-        ({"state": "checkpoint"}, DataError, "keeps its state in files of a folder"),
+        ({"state": "spark"}, DataError, "keeps its state in files of a folder"),
         ({"observation": 1}, QueryError, "no option observation="),
     ],
 )

@@ -93,6 +93,9 @@ def test_a_run_that_leaves_events_held_says_so_once(spark: Any, route: str) -> N
         wait_until(lambda: own_warnings(caught, folder))
     (text,) = own_warnings(caught, folder)
     assert ": the run has ended with " in text
+    (shown,) = (warning for warning in caught if str(warning.message) == text)
+    line = warnings.formatwarning(shown.message, shown.category, shown.filename, shown.lineno)
+    assert line == f"<acep.spark>:1: DataWarning: {text}\n"  # no line of the source of acep
     assert "2024-03-31T00:01:5" in text
     assert "acep.spark.punctuation(df, until=...)" in text
     assert text.endswith(f"; of 120 rows {table['k'].null_count} have no partition attribute")

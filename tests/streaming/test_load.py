@@ -74,10 +74,10 @@ def test_costs_stay_known_while_all_events_are_carried() -> None:
 def test_at_least_the_least_share_is_carried() -> None:
     load, share = Load(), 1.0
     for _ in range(30):
-        share = load.share(0.2, share, least=0.5)
+        share = load.share(0.2, share, min_share=0.5)
         load = load.add_batch(Measured(1000, 1000, int(1000 * share), 0.1 + 0.4 * share))
     assert share == 0.5
-    assert load.is_behind(0.2, least=0.5)
+    assert load.is_behind(0.2, min_share=0.5)
     assert not load.is_behind(0.2)
     assert load.behind_reason(0.2) == " though no more may be shed"
 

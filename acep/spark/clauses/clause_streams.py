@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from acep.errors import QueryError
@@ -12,6 +13,7 @@ from acep.runtime.options import StreamOptions
 from acep.spark.fields import all_columns, input_schema, quote_name
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob
+from acep.spark.letter_case import ignores_case, resolve_roles
 from acep.spark.state_choice import choose_state
 from acep.spark.stream_run import run_stream, run_stream_in_files
 from acep.spark.times import first_end_tick
@@ -44,6 +46,9 @@ def run_on_stream(
     from pyspark.sql.types import LongType, StructField, StructType
 
     check_workers(frame.sparkSession, "auto")
+    if ignores_case(frame.sparkSession):
+        roles = resolve_roles(frame.schema, vars(options), typed=False)
+        options = replace(options, **roles)
     sent = planned.sent
     plan, ts = sent.plan, sent.plan.order[0].column
     check_time_option(options.ts, ts)

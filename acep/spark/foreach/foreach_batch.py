@@ -7,7 +7,6 @@ import dataclasses
 import os
 import threading
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +22,8 @@ from acep.spark.foreach.foreach_batch_run import BatchCall, call_of
 from acep.spark.listening import report_progress
 from acep.spark.query_start import can_announce, prepare_queries
 from acep.spark.session import needs_pyspark
-from acep.spark.state_choice import CHECKPOINT, SPARK
-from acep.spark.watched_runs import count_progress
+from acep.spark.state_choice import check_batch_state
+from acep.spark.watched_runs import count_progress, warn_of_run
 from acep.streaming.progress import Progress, RunCounts
 from acep.streaming.query_versions import NewVersion, RunningQueries, Times, text_of_version
 
@@ -42,7 +41,7 @@ def for_each_batch(
     sink: Callable[[Any, int], None],
     *,
     on_driver: bool = False,
-    state: str | os.PathLike[str],
+    state: str | os.PathLike[str] | None = None,
     watermark: Any = None,
     budget: Budget | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -58,8 +57,11 @@ def for_each_batch(
     ``found.persist()`` first.
 
     ``query``, ``watermark``, ``state``, ``budget``, ``flat`` and the ``options`` are those of
-    :func:`acep.spark.match`. Only events that some query can use, by their types and by conditions on one event alone,
-    travel to the workers, if that leaves the result as it is (docs/howto/spark.md).
+    :func:`acep.spark.match`. The state is always in files: without ``state`` and the setting in the folder ``acep`` of
+    the checkpoint, if all workers certainly reach it, as on one machine; elsewhere ``state`` has to be given.
+
+    Only events that some query can use, by their types and by conditions on one event alone, travel to the workers, if
+    that leaves the result as it is (docs/howto/spark.md).
 
     ``Budget(latency=)`` is the time of a micro-batch in seconds, the sink included. ``Budget(cpu=)`` is a share of a
     core against the clock of the events; a micro-batch counts as holding all cores of the session while it runs. If the
@@ -99,12 +101,6 @@ def for_each_batch(
         raise DataError(
             "progress= is called after each micro-batch", hint="give a function of one argument", code="option_invalid"
         )
-    if state is None or state in (SPARK, CHECKPOINT):
-        raise DataError(
-            "for_each_batch keeps its state in files of a folder",
-            hint="state= names the folder: a path, or a URI",
-            code="option_invalid",
-        )
     check_flat(flat, dynamic=bool(options.get("dynamic")))
     option_names = {*RevisedKeywords.__annotations__, "output", "buckets", "latest", "late", "dynamic"} - {"budget"}
     if unknown := sorted(set(options) - option_names):
@@ -114,6 +110,7 @@ def for_each_batch(
             code="option_invalid",
         )
     session = SparkSession.getActiveSession()
+    check_batch_state(session, state, on_driver=on_driver)
     if session is not None and can_announce(session):
         prepare_queries(session)
     return ForEachBatch(query, sink, state, watermark, budget, progress, options, on_driver=on_driver, flat=flat)
@@ -126,7 +123,7 @@ class ForEachBatch:
         self,
         query: Any,
         sink: Callable[[Any, int], None],
-        state: str | os.PathLike[str],
+        state: str | os.PathLike[str] | None,
         watermark: Any,
         budget: Budget | None,
         progress: Callable[[Progress], None] | None,
@@ -210,7 +207,7 @@ class ForEachBatch:
             self._times = call.times(outcome.carried.seen)
         behind = call.shedding.is_behind(outcome)
         if behind and not self._behind:
-            warnings.warn(call.shedding.behind_text(outcome, seconds), stacklevel=2)
+            warn_of_run(call.shedding.behind_text(outcome, seconds))
         self._behind = behind
         progress = call.progress(batch, outcome.carried, metrics, seen, seconds)
         self._counts = (RunCounts() if fresh else self._counts).add(progress)

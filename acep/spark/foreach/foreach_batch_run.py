@@ -26,11 +26,13 @@ from acep.spark.foreach.observed_batches import PATIENCE, Observed, run_whole
 from acep.spark.foreach.row_columns import TICKS, RowColumns, row_columns
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob, make_spark_job
+from acep.spark.job_descriptions import describe_jobs
 from acep.spark.job_run import marks_of, process_in_files
+from acep.spark.letter_case import ignores_case
 from acep.spark.matching import warn_of
 from acep.spark.newest_time import ANNOUNCES, announce_newest
 from acep.spark.session import leave_unbounded
-from acep.spark.state_choice import state_in
+from acep.spark.state_choice import state_of_batch
 from acep.spark.stream_run import place_of, watermark_delay
 from acep.spark.workers.bucket_rows import count_rows
 from acep.spark.workers.file_state_worker import step_in_files, with_exactness
@@ -102,7 +104,8 @@ class BatchCall:
         result, observed = self._match(frame, batch, decision)
         if self._matches_once:
             result.persist()
-            run_whole(result)
+            with describe_jobs(frame.sparkSession, "match the events"):
+                run_whole(result)
         try:
             sink(self._matches_for_sink(result, decision), batch)
         finally:
@@ -115,7 +118,8 @@ class BatchCall:
     ) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Run a micro-batch in this process; the sink gets a table."""
         rows, sent, observed = self._travelling_rows(frame, decision)
-        arrived = rows.select(*sent).toArrow()
+        with describe_jobs(frame.sparkSession, "collect the events"):
+            arrived = rows.select(*sent).toArrow()
         events = arrived.filter(arrived.column(BUCKET).is_valid()) if arrived.column(BUCKET).null_count else arrived
         seen = count_rows(self.job, arrived) if observed is None else observed.read_counts(PATIENCE)
         if seen is None:
@@ -194,7 +198,8 @@ class BatchCall:
         observations = observed.read_all(self.job.buckets, PATIENCE if self.versions.has_written(batch) else 0.0)
         if observations is None:
             result, observed = self._match(frame, batch, decision)
-            run_whole(result)
+            with describe_jobs(frame.sparkSession, "match what the sink did not read"):
+                run_whole(result)
             observations = observed.read_all(self.job.buckets, PATIENCE)
         if observations is None:
             raise _metrics_error(batch)
@@ -240,13 +245,16 @@ def call_of(
     """
     from pyspark.sql import functions as sf
 
+    any_case = ignores_case(frame.sparkSession)
     bounds = budget if budget is None else dataclasses.replace(budget, min_recall=None)
-    job, result = make_spark_job(frame.schema, query, budget=bounds, **options)
-    delay_ms, plans = watermark_delay(frame, job, watermark), job.plans
+    job, result = make_spark_job(frame.schema, query, budget=bounds, any_case=any_case, **options)
+    wide, plans = with_fields(frame, job.columns), job.plans
+    delay_ms = watermark_delay(wide, job, watermark)
 
     def remake(other_bounds: Budget) -> tuple[SentJob, StructType]:
         names = {name for name in options if other_bounds.limited or name not in ("policy", "history")}
-        return make_spark_job(frame.schema, query, budget=other_bounds, **{name: options[name] for name in names})
+        other_options = {name: options[name] for name in names}
+        return make_spark_job(frame.schema, query, budget=other_bounds, any_case=any_case, **other_options)
 
     job, result, shedding = plan_early_shedding(frame, job, result, budget, delay_ms, remake)
     warn_of(job)
@@ -255,8 +263,7 @@ def call_of(
     if not on_driver:
         check_workers(spark, job.engine)
         leave_unbounded(spark)  # this session is a copy for this stream alone
-    folder = state_in(frame, state)
-    wide = with_fields(frame, job.columns)
+    folder = state_of_batch(frame, state, on_driver=on_driver)
     place = dataclasses.replace(
         place_of(spark, job, folder, delay_ms),
         cells=cell_keys(wide, job),

@@ -44,7 +44,7 @@ class PartitionRows:
     with the process. ``mark`` is the number in the marking row (``None`` without such a row), ``now`` is when the
     micro-batch began, and ``newest`` the newest time of its rows, in ticks. ``versions`` are new ones of queries, in
     rows of the ``version_buckets``. ``spans`` are the beginnings and ends of sorting and writing, in seconds since
-    1970."""
+    1970. ``counts`` are numbers of no bucket, which carry counts (:mod:`acep.spark.workers.needed_worker`)."""
 
     job: SentJob
     in_memory: Mapping[int, SortedRows] = field(default_factory=dict)
@@ -55,6 +55,7 @@ class PartitionRows:
     versions: list[NewVersion] = field(default_factory=list)
     version_buckets: set[int] = field(default_factory=set)
     spans: list[list[float]] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
 
     @property
     def numbers(self) -> set[int]:
@@ -115,6 +116,9 @@ def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked
         if marked and (marking := rows.column(BUCKET).to_numpy() >= job.buckets).any():
             partition.mark = rows.column(BUCKET)[int(marking.argmax())].as_py()
             rows = rows.filter(pa.array(~marking))
+        if (counting := rows.column(BUCKET).to_numpy() < -job.buckets).any():
+            partition.counts += (-1 - rows.column(BUCKET).to_numpy()[counting]).tolist()
+            rows = rows.filter(pa.array(~counting))
         if VERSION in rows.schema.names:
             texts = rows.column(VERSION)
             partition.versions += versions_in_rows(texts.drop_null().to_pylist(), job.names)

@@ -23,6 +23,7 @@ from acep.overload.sampled_recall import pack_points, points_by_cell
 from acep.spark.job import SentJob
 from acep.spark.workers.batch_decision import decide_batch, refuse_open_gaps
 from acep.spark.workers.bucket_rows import PartitionRows, SortedRows, rows_of_partition
+from acep.spark.workers.needed_worker import count_in
 from acep.spark.workers.row_sums import sum_of_rows
 from acep.spark.workers.state_place import StatePlace, TaskContext, context_of_task
 from acep.streaming.job import EXACT
@@ -106,6 +107,10 @@ def _step_buckets(
         watch = Stopwatch(partition + core)
         watch.packed = rows.spans if number == partition else []
         part = _bucket_rows(job, rows.take_rows(number), newest)
+        if number == 0:
+            counts = [count_in(count, place) for count in rows.counts]
+            idle, idle_late = (sum(count for count, is_late in counts if is_late is kind) for kind in (False, True))
+            part = replace(part, idle=idle, idle_late=idle_late)
         if newer:
             part = replace(part, versions=newer, digest=f"{part.digest} {newer}")
         step = take_step(micro_batch, number, part, watch, is_sure=is_sure)

@@ -8,8 +8,8 @@ from acep.bucket_state.state_files import StateFiles
 from acep.errors import EngineError
 from acep.overload.early_shedding import EarlyShedding
 from acep.overload.event_choice import Exploring
+from acep.spark.checkpoint import checkpoint_of_task, refuse_spark_state
 from acep.spark.job import SentJob
-from acep.spark.query_start import checkpoint_of_task, refuse_spark_state
 from acep.streaming.job_description import describe_job
 from acep.streaming.query_versions import NewVersion
 
@@ -25,7 +25,8 @@ class StatePlace:
     events may be shed before they travel, so match points are counted by key, in the cells of the attributes ``cells``,
     and in explored units, if single events may be shed (``exploring``). ``newer`` are versions of queries that come
     with the micro-batch. By ``shedding`` the workers themselves choose the events that travel; in foreachBatch, the
-    driver does.
+    driver does. Numbers of buckets from ``first_count`` on are none, but carry counts of events without a use (0: there
+    are no such rows).
 
     In foreachBatch the driver has the number of the micro-batch and the ids of the query and its run (``batch_ids``),
     and a sink may do anything with the result. If there are several partitions, each of them then has a marking row
@@ -43,6 +44,7 @@ class StatePlace:
     batch_ids: tuple[int, str, str] | None = None
     newer: tuple[NewVersion, ...] = ()
     shedding: EarlyShedding | None = None
+    first_count: int = 0
 
 
 @dataclass(frozen=True)
