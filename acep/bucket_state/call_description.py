@@ -21,11 +21,12 @@ MOST_DIFFERENCES = 3
 
 @dataclass(frozen=True)
 class CallDescription:
-    """The parts of a call that decide its fingerprint, for people: nothing is restored from it.
+    """The parts of a call that decide its fingerprint, for people, and for commands that make it again.
 
     ``queries`` are texts by name, ``columns`` kinds by name, ``options`` the other arguments by name, and ``buckets``
     the number of all buckets. Times of the state count in ticks of ``tick_ms`` (numerator, denominator) milliseconds,
-    since 1970 if they are ``instants``. ``version`` is that of the acep that began the state.
+    since 1970 if they are ``instants``. ``version`` is that of the acep that began the state. ``types`` are those of
+    the columns, in a form that only :mod:`acep.streaming.described_job` reads ("": they are not recorded).
     """
 
     queries: Mapping[str, str]
@@ -35,13 +36,17 @@ class CallDescription:
     tick_ms: tuple[int, int]
     instants: bool
     version: str
+    types: str = ""
 
 
 def write_description(folder: Folder, call: str, description: CallDescription) -> None:
-    """Write the description into the folder of a call, if it has none."""
+    """Write the description into the folder of a call, if it has none, or one of an earlier acep without types."""
     path = _path(call)
-    if folder.read(path) is None:
-        folder.write(path, json.dumps({"format": FORMAT, **asdict(description)}, default=str).encode())
+    stored = folder.read(path)
+    lacks_types = bool(description.types) and stored is not None and b'"types"' not in stored
+    if stored is None or (lacks_types and read_description(folder, call) is not None):
+        content = json.dumps({"format": FORMAT, **asdict(description)}, default=str).encode()
+        folder.write(path, content, replace=lacks_types)
 
 
 def read_description(folder: Folder, call: str) -> CallDescription | None:
@@ -55,10 +60,10 @@ def read_description(folder: Folder, call: str) -> CallDescription | None:
         options, buckets = dict(data["options"]), int(data["buckets"])
         if data["format"] != FORMAT or buckets < 1 or numerator < 1 or denominator < 1:
             return None
-        instants, version = data["instants"] is True, str(data["version"])
+        instants, version, types = data["instants"] is True, str(data["version"]), str(data.get("types", ""))
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         return None
-    return CallDescription(queries, columns, options, buckets, (numerator, denominator), instants, version)
+    return CallDescription(queries, columns, options, buckets, (numerator, denominator), instants, version, types)
 
 
 def list_differences(stored: CallDescription, current: CallDescription) -> str:

@@ -36,10 +36,24 @@ class _StateView:
 
 def run(args: argparse.Namespace) -> None:
     """Print what is in the folder, or go back."""
+    changes = [name for name in ("go_back", "buckets") if getattr(args, name) is not None]
+    if len(changes) > 1:
+        raise QueryError(
+            "--go-back and --buckets are two steps", hint="first go back, then change the buckets", code="option_invalid"
+        )
+    if args.call is not None and args.buckets is None:
+        raise QueryError("--call says whose buckets change", hint="say how many: --buckets N", code="option_invalid")
+    if args.buckets is not None:
+        from acep.cli.state_changes import change_buckets
+
+        change_buckets(args)
+        return
     if args.go_back is None:
         if args.yes or args.dry_run:
             raise QueryError(
-                "--yes and --dry-run are about going back", hint="say where to: --go-back N", code="option_invalid"
+                "--yes and --dry-run are about changes",
+                hint="say where to go back to: --go-back N",
+                code="option_invalid",
             )
         with progress(args, f"reading {args.folder}"):
             view = _view_of(args)
@@ -86,11 +100,10 @@ def _view_of(args: argparse.Namespace) -> _StateView:
 
 def _state_folder(args: argparse.Namespace) -> Folder:
     """Return the folder of the state of a checkpoint."""
-    from acep.bucket_state.checkpoints import STATE_FOLDER
-    from acep.bucket_state.folders import absolute_place, folder_of, place_below
+    from acep.bucket_state.checkpoints import state_of_checkpoint
+    from acep.bucket_state.folders import absolute_place
 
-    place = absolute_place(args.folder)
-    return folder_of(place_below(place, STATE_FOLDER) if args.state is None else absolute_place(args.state))
+    return state_of_checkpoint(absolute_place(args.folder), args.state)
 
 
 def _listing(view: _StateView) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from acep import __version__
 from acep.bucket_state.call_description import CallDescription
 from acep.pattern.printing import canonical
+from acep.streaming.described_job import column_types
 from acep.streaming.job import Job
 
 __all__ = ["describe_job"]
@@ -33,4 +34,6 @@ def describe_job(job: Job) -> CallDescription:
         queries = dict(zip(job.names, map(canonical, job.queries), strict=True))
     kinds = {name: schema.kind(name) for name in job.columns}
     columns = {name: "other" if kind is None else kind.value for name, kind in kinds.items()}
-    return CallDescription(queries, columns, options, job.buckets, job.tick_ms, schema.instants, __version__)
+    return CallDescription(
+        queries, columns, options, job.buckets, job.tick_ms, schema.instants, __version__, column_types(job)
+    )

@@ -1,0 +1,102 @@
+"""Make the job of a state again from its description, so that its state can be read without a stream."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pyarrow as pa
+
+from acep.bucket_state.call_description import CallDescription
+from acep.errors import AcepError, DataError, SnapshotError
+from acep.events.tables import InputSchema, schema_of
+from acep.plan.schema import Kind
+from acep.runtime.options import StreamOptions
+from acep.streaming.job import Job, make_job
+
+__all__ = ["call_of", "column_types", "job_of_state"]
+
+PLAIN_TYPES = {
+    Kind.BOOL: pa.bool_(),
+    Kind.INT: pa.int64(),
+    Kind.FLOAT: pa.float64(),
+    Kind.STRING: pa.string(),
+    Kind.NULL: pa.null(),
+}
+
+
+def call_of(job: Job) -> str:
+    """Return the name of the call of a job, below the id of its streaming query."""
+    return job.fingerprint[:32]
+
+
+def column_types(job: Job) -> str:
+    """Return the types of the columns of a job as text, from which :func:`job_of_state` reads them; "" if parts of
+    lists are among them, whose types are those of whole columns."""
+    schema = job.schema
+    if schema.nested or schema.ordered:
+        return ""
+    types = dict(schema.times) | dict(schema.decimals)
+    fields = [(name, types.get(name) or _plain_type(schema, name)) for name in job.columns]
+    return base64.b64encode(pa.schema(fields).serialize().to_pybytes()).decode()
+
+
+def _plain_type(schema: InputSchema, name: str) -> pa.DataType:
+    kind = schema.kind(name)
+    return pa.binary() if kind is None else PLAIN_TYPES.get(kind, pa.binary())
+
+
+def job_of_state(description: CallDescription | None, call: str) -> Job:
+    """Return the job that a state belongs to, without the columns of its result.
+
+    Raises :class:`SnapshotError` if it cannot be made again, exactly as it was.
+    """
+    try:
+        if description is None or not description.types:
+            raise DataError("no types of columns are recorded")
+        job = _job_of(description)
+    except (AcepError, pa.ArrowException, KeyError, OSError, TypeError, ValueError):
+        job = None
+    if job is None or call_of(job) != call:
+        raise SnapshotError(
+            f"the call {call[:8]} cannot be made again from what is recorded beside its state",
+            hint="start the query once more with this acep, which records more; clauses, budgets and parts of lists are"
+            " never made again",
+            code="state_other",
+        )
+    return job
+
+
+def _job_of(description: CallDescription) -> Job:
+    options = description.options
+    types = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(description.types)))
+    roles: dict[str, Any] = {role: options[role] for role in ("ts", "type", "seq", "id")}
+    schema = schema_of(types, **roles)
+    unit = options["unit"]
+    if unit is not None and f"{schema.tick_ns} ns" != unit:
+        schema = _with_tick(schema, unit)
+    for name in ("op", "work", "memory", "policy"):
+        if options.get(name) is not None:
+            raise DataError(f"{name}= is not made again")
+    if options["speculation"] != 0:
+        raise DataError("speculation= is not made again")
+    queries = description.queries
+    return make_job(
+        dict(queries) if list(queries) != [""] else queries[""],
+        schema,
+        StreamOptions(**roles),
+        end=2**63 - 1,
+        ties=types.names,
+        output=options["output"],
+        buckets=options["buckets"],
+        dynamic=options["versions"],
+    )
+
+
+def _with_tick(schema: InputSchema, unit: str) -> InputSchema:
+    from dataclasses import replace
+    from fractions import Fraction
+
+    return replace(schema, tick_ns=Fraction(unit.removesuffix(" ns")))
+
+
