@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from acep.bucket_state.folders import Folder
 from acep.errors import printable
 
-__all__ = ["CallDescription", "list_differences", "read_description", "write_description"]
+__all__ = [
+    "CallDescription",
+    "list_differences",
+    "read_description",
+    "replace_description",
+    "write_description",
+]
 
 FORMAT = 1
 LONGEST_QUERY = 80
@@ -25,8 +31,9 @@ class CallDescription:
 
     ``queries`` are texts by name, ``columns`` kinds by name, ``options`` the other arguments by name, and ``buckets``
     the number of all buckets. Times of the state count in ticks of ``tick_ms`` (numerator, denominator) milliseconds,
-    since 1970 if they are ``instants``. ``version`` is that of the acep that began the state. ``types`` are those of
-    the columns, in a form that only :mod:`acep.streaming.described_job` reads ("": they are not recorded).
+    since 1970 if they are ``instants``. ``version`` is that of the acep that began the state. ``record``
+    is what commands need besides, in a form that :mod:`acep.streaming.described_job` reads; it is empty if an earlier
+    acep began the state. A state that was written from that of another call goes on ``after`` that micro-batch.
     """
 
     queries: Mapping[str, str]
@@ -36,17 +43,23 @@ class CallDescription:
     tick_ms: tuple[int, int]
     instants: bool
     version: str
-    types: str = ""
+    record: Mapping[str, Any] = field(default_factory=dict)
+    after: int | None = None
 
 
 def write_description(folder: Folder, call: str, description: CallDescription) -> None:
-    """Write the description into the folder of a call, if it has none, or one of an earlier acep without types."""
-    path = _path(call)
-    stored = folder.read(path)
-    lacks_types = bool(description.types) and stored is not None and b'"types"' not in stored
-    if stored is None or (lacks_types and read_description(folder, call) is not None):
-        content = json.dumps({"format": FORMAT, **asdict(description)}, default=str).encode()
-        folder.write(path, content, replace=lacks_types)
+    """Write the description into the folder of a call, if it has none, or one of an earlier acep without a record."""
+    stored = folder.read(_path(call))
+    if stored is None:
+        replace_description(folder, call, description)
+    elif description.record and b'"record"' not in stored and read_description(folder, call) is not None:
+        replace_description(folder, call, description)
+
+
+def replace_description(folder: Folder, call: str, description: CallDescription) -> None:
+    """Write the description into the folder of a call, in place of any other."""
+    content = json.dumps({"format": FORMAT, **asdict(description)}, default=str).encode()
+    folder.write(_path(call), content, replace=True)
 
 
 def read_description(folder: Folder, call: str) -> CallDescription | None:
@@ -60,10 +73,13 @@ def read_description(folder: Folder, call: str) -> CallDescription | None:
         options, buckets = dict(data["options"]), int(data["buckets"])
         if data["format"] != FORMAT or buckets < 1 or numerator < 1 or denominator < 1:
             return None
-        instants, version, types = data["instants"] is True, str(data["version"]), str(data.get("types", ""))
+        instants, version = data["instants"] is True, str(data["version"])
+        record, after = dict(data.get("record", {})), data.get("after")
+        after = None if after is None else int(after)
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         return None
-    return CallDescription(queries, columns, options, buckets, (numerator, denominator), instants, version, types)
+    tick_ms = (numerator, denominator)
+    return CallDescription(queries, columns, options, buckets, tick_ms, instants, version, record, after)
 
 
 def list_differences(stored: CallDescription, current: CallDescription) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from acep.bucket_state.call_description import CallDescription, write_description
+from acep.bucket_state.call_description import CallDescription, replace_description
 from acep.bucket_state.checkpoints import CheckpointLog
 from acep.bucket_state.file_names import Damage, StateFile, pack_state, unpack_state
 from acep.bucket_state.folders import Folder
@@ -58,7 +58,7 @@ def read_current(state: Folder, log: CheckpointLog, checkpoint: str, call: str |
             hint="start it as it should be",
             code="state_other",
         )
-    calls = [c for c in list_calls(state, log.query) if batch in c.written and (call is None or c.call.startswith(call))]
+    calls = [c for c in list_calls(state, log.query) if c.begins_with(batch) and c.call.startswith(call or "")]
     if len(calls) != 1:
         raise _choice_error(state, calls, batch)
     (current,) = calls
@@ -120,8 +120,8 @@ def write_current(
             )
     Runs(state, old.call.path, str(uuid4())).begin()  # now no run of the old call can begin a micro-batch
     order = Runs(state, path, str(uuid4())).begin()
+    replace_description(state, path, replace(description, after=old.batch))  # it says how many buckets there must be
     for bucket, data in states.items():
         file = StateFile(old.batch, bucket, order, old.greatest, digests[bucket])
         file_path = f"{path}/{old.batch}/{file.name}"
         state.write(file_path, pack_state(file_path, data), parents=1)
-    write_description(state, path, description)

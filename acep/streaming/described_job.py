@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -10,11 +13,13 @@ import pyarrow as pa
 from acep.bucket_state.call_description import CallDescription
 from acep.errors import AcepError, DataError, SnapshotError
 from acep.events.tables import InputSchema, schema_of
+from acep.pattern.query_arguments import query_of
+from acep.pattern.tree import Query
 from acep.plan.schema import Kind
 from acep.runtime.options import StreamOptions
 from acep.streaming.job import Job, make_job
 
-__all__ = ["call_of", "column_types", "job_of_state"]
+__all__ = ["call_of", "job_of_state", "record_of_job"]
 
 PLAIN_TYPES = {
     Kind.BOOL: pa.bool_(),
@@ -30,15 +35,24 @@ def call_of(job: Job) -> str:
     return job.fingerprint[:32]
 
 
-def column_types(job: Job) -> str:
-    """Return the types of the columns of a job as text, from which :func:`job_of_state` reads them; "" if parts of
-    lists are among them, whose types are those of whole columns."""
+def record_of_job(job: Job) -> dict[str, Any]:
+    """Return what :func:`job_of_state` needs besides what people read: the types of the columns, and of each query the
+    errors, weights and surplus. It is empty if parts of lists are among the columns, whose types are those of whole
+    columns."""
     schema = job.schema
     if schema.nested or schema.ordered:
-        return ""
+        return {}
     types = dict(schema.times) | dict(schema.decimals)
     fields = [(name, types.get(name) or _plain_type(schema, name)) for name in job.columns]
-    return base64.b64encode(pa.schema(fields).serialize().to_pybytes()).decode()
+    errors = [
+        [
+            str(query.errors),
+            [(name, None if weight is None else str(weight)) for name, weight in query.weights],
+            None if query.surplus is None else str(query.surplus),
+        ]
+        for query in job.queries
+    ]
+    return {"types": base64.b64encode(pa.schema(fields).serialize().to_pybytes()).decode(), "errors": errors}
 
 
 def _plain_type(schema: InputSchema, name: str) -> pa.DataType:
@@ -52,8 +66,8 @@ def job_of_state(description: CallDescription | None, call: str) -> Job:
     Raises :class:`SnapshotError` if it cannot be made again, exactly as it was.
     """
     try:
-        if description is None or not description.types:
-            raise DataError("no types of columns are recorded")
+        if description is None or not description.record:
+            raise DataError("nothing is recorded")
         job = _job_of(description)
     except (AcepError, pa.ArrowException, KeyError, OSError, TypeError, ValueError):
         job = None
@@ -69,7 +83,7 @@ def job_of_state(description: CallDescription | None, call: str) -> Job:
 
 def _job_of(description: CallDescription) -> Job:
     options = description.options
-    types = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(description.types)))
+    types = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(description.record["types"])))
     roles: dict[str, Any] = {role: options[role] for role in ("ts", "type", "seq", "id")}
     schema = schema_of(types, **roles)
     unit = options["unit"]
@@ -80,9 +94,12 @@ def _job_of(description: CallDescription) -> Job:
             raise DataError(f"{name}= is not made again")
     if options["speculation"] != 0:
         raise DataError("speculation= is not made again")
-    queries = description.queries
+    queries = {
+        name: _with_errors(query_of(text), *errors)
+        for (name, text), errors in zip(description.queries.items(), description.record["errors"], strict=True)
+    }
     return make_job(
-        dict(queries) if list(queries) != [""] else queries[""],
+        queries if list(queries) != [""] else queries[""],
         schema,
         StreamOptions(**roles),
         end=2**63 - 1,
@@ -94,9 +111,16 @@ def _job_of(description: CallDescription) -> Job:
 
 
 def _with_tick(schema: InputSchema, unit: str) -> InputSchema:
-    from dataclasses import replace
-    from fractions import Fraction
-
     return replace(schema, tick_ns=Fraction(unit.removesuffix(" ns")))
 
 
+def _with_errors(
+    query: Query, errors: str, weights: Sequence[tuple[str, str | None]], surplus: str | None
+) -> Query:
+    """Return a query with the errors that are allowed, as they were recorded."""
+    return replace(
+        query,
+        errors=Fraction(errors),
+        weights=tuple((name, None if weight is None else Fraction(weight)) for name, weight in weights),
+        surplus=None if surplus is None else Fraction(surplus),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from acep import __version__
 from acep.bucket_state.call_description import CallDescription
 from acep.pattern.printing import canonical
-from acep.streaming.described_job import column_types
+from acep.streaming.described_job import record_of_job
 from acep.streaming.job import Job
 
 __all__ = ["describe_job"]
@@ -35,5 +35,5 @@ def describe_job(job: Job) -> CallDescription:
     kinds = {name: schema.kind(name) for name in job.columns}
     columns = {name: "other" if kind is None else kind.value for name, kind in kinds.items()}
     return CallDescription(
-        queries, columns, options, job.buckets, job.tick_ms, schema.instants, __version__, column_types(job)
+        queries, columns, options, job.buckets, job.tick_ms, schema.instants, __version__, record_of_job(job)
     )

@@ -39,6 +39,8 @@ def with_buckets(job: Job, buckets: int) -> Job:
 
     Raises :class:`QueryError` if its state cannot be divided, or there is nothing to divide.
     """
+    if buckets < 1:
+        raise QueryError(f"{buckets} is no number of buckets", hint="at least 1", code="option_invalid")
     why = _why_undivided(job)
     if why is not None:
         raise QueryError(
@@ -68,7 +70,7 @@ def _why_undivided(job: Job) -> str | None:
     if job.revised:
         return "matches that may be taken back are kept with all events of a bucket"
     if job.output in ("points", "bundles"):
-        return f'output="{job.output}" keeps groups of matches that are yet to end'
+        return f"{'match points' if job.output == 'points' else job.output} are kept as groups that are yet to end"
     if not any(part.keys for part in job.passes):
         return "no query has a partition attribute, so one bucket gets all events"
     return None

@@ -14,6 +14,8 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
+import acep
+from acep import Budget
 from acep.bucket_state import runs
 from acep.bucket_state.folders import LocalFolder
 from acep.cli import main
@@ -31,7 +33,7 @@ from tests.random_cases import random_case
 from tests.spark import by_hand_files
 from tests.spark.by_hand import numbered, rows_of, rows_that_differ, the_job
 from tests.spark.by_hand_files import FileStream
-from tests.spark.cases import Streamed, of_random, split
+from tests.spark.cases import Streamed, of_random
 
 QUERY_ID = UUID(int=1)
 PAIRS = "PATTERN SEQ(a p, b q) WHERE [k] WITHIN 20"
@@ -102,7 +104,7 @@ class Restarted:
         return code
 
 
-def random_table(seed: int, *, size: int = 300, texts: bool = False) -> pa.Table:
+def random_table(seed: int, *, size: int = 180, texts: bool = False) -> pa.Table:
     rng = random.Random(seed)
     keys = [rng.randrange(12) for _ in range(size)]
     columns = {
@@ -134,8 +136,7 @@ def test_a_stream_goes_on(steps: tuple[int, ...], output: str, texts: bool, tmp_
     for query in (PAIRS, CHAINS, [PAIRS, "PATTERN SEQ(a p, c q) WITHIN 3"]):
         options = {} if output == "matches" else {"output": "count"}
         job = the_job(table, query, buckets=steps[0], **options)
-        rng = random.Random(7)
-        batches = rows_of(table, range(table.num_rows), split(table.num_rows, rng))
+        batches = rows_of(table, range(table.num_rows), [table.num_rows // 6] * 5)
         folder = Path(mkdtemp(dir=tmp_path))
         restarted = Restarted(job, folder, delay_ms=5)
         for number, batch in enumerate(batches):
@@ -185,3 +186,199 @@ def complaint_of_changes(streamed: Streamed, folder: Path, seen: dict[str, int])
         counted, exact = sum(row["count"] for row in rows), streamed.exact[0]["count"]
         return "" if counted == exact else f"{counted} matches, and not {exact}"
     return rows_that_differ(rows, streamed.exact)
+
+
+# What is refused -------------------------------------------------------------------------------------
+
+
+def stopped(
+    folder: Path, query: Any = PAIRS, *, delay_ms: int = 5, more: tuple[str, ...] = (), **options: Any
+) -> Restarted:
+    """A query that has done some micro-batches with four buckets."""
+    table = random_table(3)
+    restarted = Restarted(the_job(table, query, **{"buckets": 4} | options), folder, delay_ms)
+    for batch in rows_of(table, range(table.num_rows), [60, 60])[:2]:
+        restarted.push(batch)
+    return restarted
+
+
+def refusal(capsys: pytest.CaptureFixture[str], restarted: Restarted, buckets: int, *more: str) -> str:
+    before = all_files(restarted.folder)
+    capsys.readouterr()
+    assert restarted.change(buckets, *more) == 2
+    assert all_files(restarted.folder) == before
+    message = capsys.readouterr().err
+    assert len(message.splitlines()) == 2
+    assert "hint: " in message
+    return message
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "reason"),
+    [
+        ("PATTERN SEQ(a p, b q) WITHIN 9", {}, "no query has a partition attribute"),
+        (PAIRS, {"output": "points"}, "match points are kept as groups"),
+        (PAIRS, {"output": "bundles"}, "bundles are kept as groups"),
+        (PAIRS, {"speculation": 5}, "cannot be made again"),
+        (PAIRS, {"budget": Budget(work=5)}, "cannot be made again"),
+        (acep.regex("(ab)", within=20, by="k"), {}, "cannot be made again"),
+    ],
+)
+def test_what_cannot_be_divided(
+    query: Any, options: dict[str, Any], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    restarted = stopped(tmp_path, query, **options)
+    assert reason in refusal(capsys, restarted, 2)
+
+
+def test_a_number_that_is_none_or_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    restarted = stopped(tmp_path)
+    assert "0 is no number of buckets" in refusal(capsys, restarted, 0)
+    assert "has 4 buckets already" in refusal(capsys, restarted, 4)
+    assert "first go back" in refusal(capsys, restarted, 2, "--go-back", "1")
+    changed = stopped(tmp_path / "many", buckets=65)
+    assert "streams side by side" in refusal(capsys, changed, 1)
+
+
+def test_matches_that_wait_can_be_united_and_not_divided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {"ts": [1, 2, 3, 4, 5, 6], "type": ["a", "b", "a", "b", "b", "c"], "k": [1, 1, 2, 2, 3, 2]}
+    table = numbered(pa.table(rows))
+    restarted = Restarted(the_job(table, WAITING, buckets=4), tmp_path)
+    batches = rows_of(table, range(6), [5])
+    restarted.push(batches[0])
+    message = refusal(capsys, restarted, 8)
+    assert "wait for time to pass, and its keys would be in 2 buckets" in message
+    assert "(1, 2)" in message
+    assert restarted.change(2) == 0
+    restarted.push(batches[1])
+    (row,) = restarted.rows + restarted.stream.end()
+    assert (row["key"], row["end"]) == ({"k": 1}, 2)
+    assert row in rows_without_change(the_job(table, WAITING, buckets=4), batches, tmp_path / "other")
+
+
+def test_damaged_or_missing_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    restarted = stopped(tmp_path)
+    (call,) = (tmp_path / "acep" / str(QUERY_ID)).iterdir()
+    first, second, *_ = sorted((call / "1").iterdir())
+    content = first.read_bytes()
+    first.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert f"state is damaged: `{tmp_path / 'acep'}/{QUERY_ID}/{call.name}/1/{first.name}`" in refusal(
+        capsys, restarted, 2
+    )
+    first.write_bytes(content)
+    content = second.read_bytes()
+    second.unlink()
+    assert "has not the state of all 4 buckets after micro-batch 1" in refusal(capsys, restarted, 2)
+    second.write_bytes(content)
+    (call / "job").unlink()
+    assert "cannot be made again" in refusal(capsys, restarted, 2)
+
+
+def test_a_folder_that_is_no_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    restarted = stopped(tmp_path)
+    restarted.folder = tmp_path / "acep"
+    assert "is no checkpoint of Spark" in refusal(capsys, restarted, 2)
+
+
+# Crashes, and runs that are alive --------------------------------------------------------------------
+
+
+def test_a_kill_after_each_file_loses_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = random_table(3)
+    batches = rows_of(table, range(table.num_rows), [60, 60])
+    wanted = rows_without_change(the_job(table, PAIRS, buckets=4), batches, tmp_path / "other", 5)
+    write, n_writes = LocalFolder.write, 9  # two runs, six buckets, and the description
+    for kill_at in range(n_writes + 1):
+        for goes_on_with in (4, 6):
+            restarted = stopped(Path(mkdtemp(dir=tmp_path)))
+            written = iter(range(100))
+
+            def write_or_die(
+                self: LocalFolder, path: str, data: bytes, *, written: Any = written, dies: int = kill_at, **options: Any
+            ) -> None:
+                if next(written) == dies:
+                    raise KeyboardInterrupt
+                write(self, path, data, **options)
+
+            with mock.patch.object(LocalFolder, "write", write_or_die):
+                try:
+                    killed = restarted.change(6) != 0
+                except KeyboardInterrupt:
+                    killed = True
+            assert killed == (kill_at < n_writes)
+            job = the_job(table, PAIRS, buckets=goes_on_with)
+            if goes_on_with == 6 and killed:
+                assert restarted.change(6) == 0  # once more
+            runs._begun.clear()
+            live_buckets.forget_live()
+            restarted.stream = restarted.start(job, 2, 500)
+            restarted.push(batches[2])
+            restarted.rows += restarted.stream.end()
+            assert rows_that_differ(restarted.rows, wanted) == ""
+    capsys.readouterr()
+
+
+def test_until_the_last_file_is_written_the_new_number_is_refused(tmp_path: Path) -> None:
+    restarted = stopped(tmp_path)
+    assert restarted.change(6) == 0
+    new_call = tmp_path / "acep" / str(QUERY_ID) / restarted.job.fingerprint[:32]
+    next(iter((new_call / "1").iterdir())).unlink()
+    with pytest.raises(SnapshotError, match="has not the state of all 6 buckets"):
+        restarted.push(random_table(3).slice(120))
+
+
+def test_a_run_that_is_alive_is_refused(tmp_path: Path) -> None:
+    restarted = stopped(tmp_path)
+    alive = restarted.stream
+    assert restarted.change(2) == 0
+    with pytest.raises(SnapshotError, match="another run"):
+        alive.push(random_table(3).slice(120))
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    restarted = stopped(tmp_path)
+    before = all_files(tmp_path)
+    assert restarted.change(8, "--dry-run", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert (record["written"], record["batch"], record["from"]["buckets"], record["to"]["buckets"]) == (False, 2, 4, 8)
+    assert all_files(tmp_path) == before
+
+
+def test_totals_and_work_are_those_of_one_stream(tmp_path: Path) -> None:
+    table = random_table(5)
+    batches = rows_of(table, range(table.num_rows), [60, 60])
+    without = FileStream(the_job(table, CHAINS, buckets=4), tmp_path / "other", 5)
+    restarted = Restarted(without.job, tmp_path / "changed", 5)
+    for batch, buckets in zip(batches, (8, 3, 6), strict=True):
+        without.push(batch)
+        restarted.push(batch)
+        assert restarted.change(buckets) == 0
+    restarted.push(table.slice(table.num_rows))
+    without.push(table.slice(table.num_rows))
+
+    def sums(stream: FileStream) -> dict[str, int]:
+        told = list(stream.told.values())
+        work = {name: sum(row["queries"][0][name] for row in told) for name in ("matches", "nodes", "touches")}
+        return work | {name: sum(row[name] for row in told) for name in ("events", "late", "held")}
+
+    assert sums(restarted.stream) == sums(without)
+
+
+def test_a_row_of_another_bucket_is_refused(tmp_path: Path) -> None:
+    restarted = stopped(tmp_path)
+    assert restarted.change(2) == 0
+    table = random_table(3).slice(120)
+
+    def wrongly(job: Job, table: pa.Table) -> pa.Table:
+        rows = spread_as_spark(job, table)
+        index = rows.column_names.index(f"{BUCKET}0")
+        return rows.set_column(index, f"{BUCKET}0", pa.array([0] * rows.num_rows, pa.int32()))
+
+    with mock.patch.object(by_hand_files, "spread", wrongly), pytest.raises(SnapshotError, match="another bucket"):
+        restarted.push(table)
+        restarted.push(table)
+
+
+def test_keys_of_a_type_that_is_not_hashed_are_refused() -> None:
+    with pytest.raises(DataError, match="keys of type"):
+        hash_keys([pa.array([1], pa.uint64())])
