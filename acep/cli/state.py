@@ -36,17 +36,23 @@ class _StateView:
 
 def run(args: argparse.Namespace) -> None:
     """Print what is in the folder, or go back."""
-    changes = [name for name in ("go_back", "buckets") if getattr(args, name) is not None]
+    changes = [name for name in ("go_back", "buckets", "replace") if getattr(args, name) is not None]
     if len(changes) > 1:
         raise QueryError(
-            "--go-back and --buckets are two steps", hint="first go back, then change the buckets", code="option_invalid"
+            f"{' and '.join('--' + name.replace('_', '-') for name in changes)} are steps of their own",
+            hint="take one after the other",
+            code="option_invalid",
         )
-    if args.call is not None and args.buckets is None:
-        raise QueryError("--call says whose buckets change", hint="say how many: --buckets N", code="option_invalid")
-    if args.buckets is not None:
-        from acep.cli.state_changes import change_buckets
+    if args.call is not None and not {"buckets", "replace"} & {*changes}:
+        raise QueryError(
+            "--call says whose state goes on in another form",
+            hint="say in which: --buckets N, or --replace QUERY",
+            code="option_invalid",
+        )
+    if changes and changes != ["go_back"]:
+        from acep.cli.state_changes import change_buckets, replace_query
 
-        change_buckets(args)
+        (change_buckets if changes == ["buckets"] else replace_query)(args)
         return
     if args.go_back is None:
         if args.yes or args.dry_run:

@@ -47,7 +47,7 @@ def record_of_job(job: Job) -> dict[str, Any]:
     errors = [
         [
             str(query.errors),
-            [(name, None if weight is None else str(weight)) for name, weight in query.weights],
+            [[name, None if weight is None else str(weight)] for name, weight in query.weights],
             None if query.surplus is None else str(query.surplus),
         ]
         for query in job.queries
@@ -114,9 +114,7 @@ def _with_tick(schema: InputSchema, unit: str) -> InputSchema:
     return replace(schema, tick_ns=Fraction(unit.removesuffix(" ns")))
 
 
-def _with_errors(
-    query: Query, errors: str, weights: Sequence[tuple[str, str | None]], surplus: str | None
-) -> Query:
+def _with_errors(query: Query, errors: str, weights: Sequence[tuple[str, str | None]], surplus: str | None) -> Query:
     """Return a query with the errors that are allowed, as they were recorded."""
     return replace(
         query,

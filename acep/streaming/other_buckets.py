@@ -27,7 +27,7 @@ from acep.streaming.revised_rows import RevisedRows
 from acep.streaming.stream_parts import WORK, PartState, StreamParts, pack_parts
 from acep.streaming.totals import MAX_COUNT, Totals
 
-__all__ = ["divide_state", "with_buckets"]
+__all__ = ["bucket_like", "check_agreement", "divide_state", "has_pending", "replace_parts", "with_buckets"]
 
 MOST_PARTS = 64
 """The most streams that a bucket may have side by side."""
@@ -53,10 +53,10 @@ def with_buckets(job: Job, buckets: int) -> Job:
         size = buckets if part.keys else 1
         passes.append(Pass(part.queries, part.keys, first, size))
         first += size
-    return _replaced(job, passes=tuple(passes))
+    return replace_parts(job, passes=tuple(passes))
 
 
-def _replaced(job: Job, **parts: Any) -> Job:
+def replace_parts(job: Job, **parts: Any) -> Job:
     """Return a job with other parts, and with the fingerprint that it has then."""
     return type(job)(**{field.name: getattr(job, field.name) for field in fields(job)} | parts).with_fingerprint()
 
@@ -97,12 +97,10 @@ def divide_state(old: Job, new: Job, states: Mapping[int, bytes]) -> dict[int, b
     """
     new_states = dict[int, bytes]()
     for old_pass, new_pass in zip(old.passes, new.passes, strict=True):
-        buckets = [
-            Bucket.loads(old, old_pass, states[old_pass.first + number]) for number in range(old_pass.size)
-        ]
-        _check_agreement(buckets)
+        buckets = [Bucket.loads(old, old_pass, states[old_pass.first + number]) for number in range(old_pass.size)]
+        check_agreement(buckets)
         if not old_pass.keys:
-            bucket = _bucket_like(buckets[0], new, new_pass, buckets[0].stream.snapshot())
+            bucket = bucket_like(buckets[0], new, new_pass, buckets[0].stream.snapshot())
             bucket.hold_back.loads(buckets[0].hold_back.dumps())
             bucket.totals = buckets[0].totals
             new_states[new_pass.first] = bucket.dumps()
@@ -115,7 +113,7 @@ def divide_state(old: Job, new: Job, states: Mapping[int, bytes]) -> dict[int, b
     return new_states
 
 
-def _check_agreement(buckets: Sequence[Bucket]) -> None:
+def check_agreement(buckets: Sequence[Bucket]) -> None:
     """Raise :class:`SnapshotError` if buckets of one pass have not come equally far, or the stream has ended."""
     if buckets[0].ended:
         raise SnapshotError(
@@ -175,7 +173,7 @@ def _check_sizes(old_buckets: Sequence[_OldBucket], old_pass: Pass, new_pass: Pa
         return
     for old_bucket in old_buckets:
         for part in old_bucket.parts:
-            if _has_pending(old_bucket.bucket, part):
+            if has_pending(old_bucket.bucket, part):
                 fewer = [n for n in range(1, modulus + 1) if modulus % n == 0 and n != old_pass.size]
                 raise SnapshotError(
                     f"matches in bucket {old_pass.first + old_bucket.number} wait for time to pass, and its keys would"
@@ -187,7 +185,7 @@ def _check_sizes(old_buckets: Sequence[_OldBucket], old_pass: Pass, new_pass: Pa
                 )
 
 
-def _has_pending(bucket: Bucket, part: PartState) -> bool:
+def has_pending(bucket: Bucket, part: PartState) -> bool:
     """Return whether a stream would give matches if it ended now: they are complete, and wait for time to pass."""
     job = bucket.job
     plans = tuple(bucket.stream.plans)
@@ -219,8 +217,8 @@ def _divide_pass(old_buckets: Sequence[_OldBucket], new: Job, new_pass: Pass) ->
                     totals.append(old_bucket.bucket.totals)
         whole = len(parts) == 1 and not any(map(any, parts[0].elsewhere))
         engine = parts[0].state if whole else pack_parts(plans, lcm(modulus, size), parts)
-        bucket = _bucket_like(old_buckets[0].bucket, new, new_pass, engine)
-        bucket.hold_back.greatest = _latest([old_bucket.bucket for old_bucket in old_buckets])
+        bucket = bucket_like(old_buckets[0].bucket, new, new_pass, engine)
+        bucket.hold_back.greatest = greatest_of([old_bucket.bucket for old_bucket in old_buckets])
         if number in rows_by_bucket:
             bucket.hold_back.add(rows_by_bucket[number])
         bucket.totals = _sum_totals(totals, len(new.names))
@@ -247,13 +245,14 @@ def _spread_rows(old_buckets: Sequence[_OldBucket], new_pass: Pass) -> dict[int,
     return {int(number): rows.filter(pa.array(numbers == number)) for number in np.unique(numbers)}
 
 
-def _latest(buckets: Sequence[Bucket]) -> int | None:
+def greatest_of(buckets: Sequence[Bucket]) -> int | None:
     """Return the greatest time that a bucket has seen, in ticks."""
     return max((b.hold_back.greatest for b in buckets if b.hold_back.greatest is not None), default=None)
 
 
-def _bucket_like(old: Bucket, new: Job, part: Pass, engine: bytes) -> Bucket:
-    """Return a bucket of another job that has come as far as an old one, without the rows held back."""
+def bucket_like(old: Bucket, new: Job, part: Pass, engine: bytes | None) -> Bucket:
+    """Return a bucket of another job that has come as far as an old one, without the rows held back. ``engine`` is the
+    state of its stream, ``None`` for one that begins."""
     bucket = Bucket(new, part, engine=engine, versions=None if old.queries is None else old.queries.dump())
     bucket.hold_back.released, bucket.hold_back.greatest = old.hold_back.released, old.hold_back.greatest
     return bucket

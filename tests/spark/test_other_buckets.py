@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 from unittest import mock
-from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -18,14 +17,11 @@ import acep
 from acep import Budget
 from acep.bucket_state import runs
 from acep.bucket_state.folders import LocalFolder
-from acep.cli import main
-from acep.errors import DataError, SnapshotError
-from acep.events.fields import column_at
+from acep.errors import DataError, QueryError, SnapshotError
 from acep.streaming import live_buckets
 from acep.streaming.job import Job
 from acep.streaming.key_hash import hash_keys
 from acep.streaming.other_buckets import with_buckets
-from acep.streaming.punctuation_rows import are_punctuations
 from acep.streaming.step import BUCKET
 from tests.complaints import fail_if_wrong
 from tests.random_cases import Case as RandomCase
@@ -34,95 +30,36 @@ from tests.spark import by_hand_files
 from tests.spark.by_hand import numbered, rows_of, rows_that_differ, the_job
 from tests.spark.by_hand_files import FileStream
 from tests.spark.cases import Streamed, of_random
+from tests.spark.restarted import (
+    PAIRS,
+    QUERY_ID,
+    Restarted,
+    all_files,
+    as_spark,
+    random_table,
+    refusal,
+    rows_without_change,
+    spread_as_spark,
+    stopped,
+)
 
-QUERY_ID = UUID(int=1)
-PAIRS = "PATTERN SEQ(a p, b q) WHERE [k] WITHIN 20"
 CHAINS = "PATTERN SEQ(a p, b+ q[], c r) WHERE [k] AND q[i].x > p.x WITHIN 30 RETURN count(q[]) AS n"
 WAITING = "PATTERN SEQ(a p, b q, !(c r)) WHERE [k] WITHIN 20"
 
 
-def spread_as_spark(job: Job, table: pa.Table) -> pa.Table:
-    """The columns of a job with the numbers of buckets that Spark would give."""
-    out = pa.table({name: column_at(table, name) for name in job.columns})
-    marks = are_punctuations(table, job.schema)
-    for i, part in enumerate(job.passes):
-        columns = [column_at(table, key) for key in part.keys]
-        numbers: list[int | None] = [part.first] * table.num_rows
-        if columns and table.num_rows:
-            numbers = [part.first + int(n) for n in hash_keys(columns) % part.size]
-        values = [column.to_pylist() for column in columns]
-        for row in range(table.num_rows):
-            if marks[row] or any(column[row] is None or column[row] != column[row] for column in values):
-                numbers[row] = None
-        out = out.append_column(f"{BUCKET}{i}", pa.array(numbers, pa.int32()))
-    return out
-
-
 @pytest.fixture(autouse=True)
-def as_spark() -> Iterator[None]:
-    """Spread rows as Spark does, and begin like a new process."""
-    runs._begun.clear()
-    live_buckets.forget_live()
-    with mock.patch.object(by_hand_files, "spread", spread_as_spark), mock.patch("os.fsync"):
+def as_on_spark() -> Iterator[None]:
+    with as_spark():
         yield
-    runs._begun.clear()
-    live_buckets.forget_live()
 
 
-class Restarted:
-    """A stream in a checkpoint that is stopped and started with another number of buckets between micro-batches."""
-
-    def __init__(self, job: Job, folder: Path, delay_ms: int = 0, rng: random.Random | None = None) -> None:
-        self.job, self.folder, self.delay_ms, self.rng = job, folder, delay_ms, rng
-        self.stream, self.rows = self.start(job), list[dict[str, Any]]()
-        for name in ("offsets", "commits"):
-            (folder / name).mkdir(parents=True, exist_ok=True)
-        (folder / "metadata").write_text(json.dumps({"id": str(QUERY_ID)}))
-
-    def start(self, job: Job, batch: int = 0, run: int = 100) -> FileStream:
-        stream = FileStream(job, self.folder / "acep", self.delay_ms, rng=self.rng, query=QUERY_ID.int)
-        stream.batch, stream.run = batch, UUID(int=run)
-        return stream
-
-    def push(self, table: pa.Table) -> list[dict[str, Any]]:
-        (self.folder / "offsets" / str(self.stream.batch)).write_text("v1")
-        rows = self.stream.push(table)
-        (self.folder / "commits" / str(self.stream.batch - 1)).write_text("v1")
-        self.rows += rows
-        return rows
-
-    def change(self, buckets: int, *more: str) -> int:
-        """Run the command, and start the stream with so many buckets if it succeeds. Return its exit code."""
-        runs._begun.clear()
-        live_buckets.forget_live()
-        code = main(["state", str(self.folder), "--buckets", str(buckets), *more])
-        run, schema = self.stream.run.int + 1, self.stream.schema
-        if code == 0 and "--dry-run" not in more:
-            self.job = with_buckets(self.job, buckets)
-        self.stream = self.start(self.job, self.stream.batch, run)
-        self.stream.schema = schema
-        return code
-
-
-def random_table(seed: int, *, size: int = 180, texts: bool = False) -> pa.Table:
-    rng = random.Random(seed)
-    keys = [rng.randrange(12) for _ in range(size)]
-    columns = {
-        "ts": sorted(rng.randrange(size) for _ in range(size)),
-        "type": rng.choices("abc", k=size),
-        "k": [f"key {key}" for key in keys] if texts else keys,
-        "x": [rng.randrange(9) for _ in range(size)],
-    }
-    return numbered(pa.table(columns))
-
-
-def rows_without_change(job: Job, batches: list[pa.Table], folder: Path, delay_ms: int = 0) -> list[dict[str, Any]]:
-    rows, _ = FileStream(job, folder, delay_ms).stream(batches)
-    return rows
-
-
-def all_files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+def change(restarted: Restarted, buckets: int, *more: str) -> int:
+    """Go on with so many buckets, if that can be."""
+    try:
+        job = with_buckets(restarted.job, buckets)
+    except QueryError:
+        job = restarted.job
+    return restarted.change(job, "--buckets", str(buckets), *more)
 
 
 # What goes on ----------------------------------------------------------------------------------------
@@ -142,7 +79,7 @@ def test_a_stream_goes_on(steps: tuple[int, ...], output: str, texts: bool, tmp_
         for number, batch in enumerate(batches):
             restarted.push(batch)
             if number % 2 == 0 and number // 2 + 1 < len(steps):
-                assert restarted.change(steps[number // 2 + 1]) == 0
+                assert change(restarted, steps[number // 2 + 1]) == 0
         assert restarted.job.fingerprint == the_job(table, query, buckets=steps[-1], **options).fingerprint
         restarted.rows += restarted.stream.end()
         wanted = rows_without_change(job, batches, folder / "other", 5)
@@ -174,7 +111,7 @@ def complaint_of_changes(streamed: Streamed, folder: Path, seen: dict[str, int])
         if rng.random() < 0.5:
             size = rng.randint(1, 12)
             before = all_files(folder)
-            changed = restarted.change(size) == 0
+            changed = change(restarted, size) == 0
             if changed:
                 seen["more" if size % buckets == 0 else "fewer" if buckets % size == 0 else "other"] += 1
                 buckets = size
@@ -189,28 +126,6 @@ def complaint_of_changes(streamed: Streamed, folder: Path, seen: dict[str, int])
 
 
 # What is refused -------------------------------------------------------------------------------------
-
-
-def stopped(
-    folder: Path, query: Any = PAIRS, *, delay_ms: int = 5, more: tuple[str, ...] = (), **options: Any
-) -> Restarted:
-    """A query that has done some micro-batches with four buckets."""
-    table = random_table(3)
-    restarted = Restarted(the_job(table, query, **{"buckets": 4} | options), folder, delay_ms)
-    for batch in rows_of(table, range(table.num_rows), [60, 60])[:2]:
-        restarted.push(batch)
-    return restarted
-
-
-def refusal(capsys: pytest.CaptureFixture[str], restarted: Restarted, buckets: int, *more: str) -> str:
-    before = all_files(restarted.folder)
-    capsys.readouterr()
-    assert restarted.change(buckets, *more) == 2
-    assert all_files(restarted.folder) == before
-    message = capsys.readouterr().err
-    assert len(message.splitlines()) == 2
-    assert "hint: " in message
-    return message
 
 
 @pytest.mark.parametrize(
@@ -228,16 +143,16 @@ def test_what_cannot_be_divided(
     query: Any, options: dict[str, Any], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     restarted = stopped(tmp_path, query, **options)
-    assert reason in refusal(capsys, restarted, 2)
+    assert reason in refusal(capsys, restarted, "--buckets", "2")
 
 
 def test_a_number_that_is_none_or_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     restarted = stopped(tmp_path)
-    assert "0 is no number of buckets" in refusal(capsys, restarted, 0)
-    assert "has 4 buckets already" in refusal(capsys, restarted, 4)
-    assert "first go back" in refusal(capsys, restarted, 2, "--go-back", "1")
+    assert "0 is no number of buckets" in refusal(capsys, restarted, "--buckets", "0")
+    assert "has 4 buckets already" in refusal(capsys, restarted, "--buckets", "4")
+    assert "are steps of their own" in refusal(capsys, restarted, "--buckets", "2", "--go-back", "1")
     changed = stopped(tmp_path / "many", buckets=65)
-    assert "streams side by side" in refusal(capsys, changed, 1)
+    assert "streams side by side" in refusal(capsys, changed, "--buckets", "1")
 
 
 def test_matches_that_wait_can_be_united_and_not_divided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -246,10 +161,10 @@ def test_matches_that_wait_can_be_united_and_not_divided(tmp_path: Path, capsys:
     restarted = Restarted(the_job(table, WAITING, buckets=4), tmp_path)
     batches = rows_of(table, range(6), [5])
     restarted.push(batches[0])
-    message = refusal(capsys, restarted, 8)
+    message = refusal(capsys, restarted, "--buckets", "8")
     assert "wait for time to pass, and its keys would be in 2 buckets" in message
     assert "(1, 2)" in message
-    assert restarted.change(2) == 0
+    assert change(restarted, 2) == 0
     restarted.push(batches[1])
     (row,) = restarted.rows + restarted.stream.end()
     assert (row["key"], row["end"]) == ({"k": 1}, 2)
@@ -263,21 +178,21 @@ def test_damaged_or_missing_state(tmp_path: Path, capsys: pytest.CaptureFixture[
     content = first.read_bytes()
     first.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     assert f"state is damaged: `{tmp_path / 'acep'}/{QUERY_ID}/{call.name}/1/{first.name}`" in refusal(
-        capsys, restarted, 2
+        capsys, restarted, "--buckets", "2"
     )
     first.write_bytes(content)
     content = second.read_bytes()
     second.unlink()
-    assert "has not the state of all 4 buckets after micro-batch 1" in refusal(capsys, restarted, 2)
+    assert "has not the state of all 4 buckets after micro-batch 1" in refusal(capsys, restarted, "--buckets", "2")
     second.write_bytes(content)
     (call / "job").unlink()
-    assert "cannot be made again" in refusal(capsys, restarted, 2)
+    assert "cannot be made again" in refusal(capsys, restarted, "--buckets", "2")
 
 
 def test_a_folder_that_is_no_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     restarted = stopped(tmp_path)
     restarted.folder = tmp_path / "acep"
-    assert "is no checkpoint of Spark" in refusal(capsys, restarted, 2)
+    assert "is no checkpoint of Spark" in refusal(capsys, restarted, "--buckets", "2")
 
 
 # Crashes, and runs that are alive --------------------------------------------------------------------
@@ -294,7 +209,13 @@ def test_a_kill_after_each_file_loses_nothing(tmp_path: Path, capsys: pytest.Cap
             written = iter(range(100))
 
             def write_or_die(
-                self: LocalFolder, path: str, data: bytes, *, written: Any = written, dies: int = kill_at, **options: Any
+                self: LocalFolder,
+                path: str,
+                data: bytes,
+                *,
+                written: Any = written,
+                dies: int = kill_at,
+                **options: Any,
             ) -> None:
                 if next(written) == dies:
                     raise KeyboardInterrupt
@@ -302,13 +223,13 @@ def test_a_kill_after_each_file_loses_nothing(tmp_path: Path, capsys: pytest.Cap
 
             with mock.patch.object(LocalFolder, "write", write_or_die):
                 try:
-                    killed = restarted.change(6) != 0
+                    killed = change(restarted, 6) != 0
                 except KeyboardInterrupt:
                     killed = True
             assert killed == (kill_at < n_writes)
             job = the_job(table, PAIRS, buckets=goes_on_with)
             if goes_on_with == 6 and killed:
-                assert restarted.change(6) == 0  # once more
+                assert change(restarted, 6) == 0  # once more
             runs._begun.clear()
             live_buckets.forget_live()
             restarted.stream = restarted.start(job, 2, 500)
@@ -320,7 +241,7 @@ def test_a_kill_after_each_file_loses_nothing(tmp_path: Path, capsys: pytest.Cap
 
 def test_until_the_last_file_is_written_the_new_number_is_refused(tmp_path: Path) -> None:
     restarted = stopped(tmp_path)
-    assert restarted.change(6) == 0
+    assert change(restarted, 6) == 0
     new_call = tmp_path / "acep" / str(QUERY_ID) / restarted.job.fingerprint[:32]
     next(iter((new_call / "1").iterdir())).unlink()
     with pytest.raises(SnapshotError, match="has not the state of all 6 buckets"):
@@ -330,7 +251,7 @@ def test_until_the_last_file_is_written_the_new_number_is_refused(tmp_path: Path
 def test_a_run_that_is_alive_is_refused(tmp_path: Path) -> None:
     restarted = stopped(tmp_path)
     alive = restarted.stream
-    assert restarted.change(2) == 0
+    assert change(restarted, 2) == 0
     with pytest.raises(SnapshotError, match="another run"):
         alive.push(random_table(3).slice(120))
 
@@ -338,7 +259,7 @@ def test_a_run_that_is_alive_is_refused(tmp_path: Path) -> None:
 def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     restarted = stopped(tmp_path)
     before = all_files(tmp_path)
-    assert restarted.change(8, "--dry-run", "--json") == 0
+    assert change(restarted, 8, "--dry-run", "--json") == 0
     record = json.loads(capsys.readouterr().out)
     assert (record["written"], record["batch"], record["from"]["buckets"], record["to"]["buckets"]) == (False, 2, 4, 8)
     assert all_files(tmp_path) == before
@@ -352,7 +273,7 @@ def test_totals_and_work_are_those_of_one_stream(tmp_path: Path) -> None:
     for batch, buckets in zip(batches, (8, 3, 6), strict=True):
         without.push(batch)
         restarted.push(batch)
-        assert restarted.change(buckets) == 0
+        assert change(restarted, buckets) == 0
     restarted.push(table.slice(table.num_rows))
     without.push(table.slice(table.num_rows))
 
@@ -366,7 +287,7 @@ def test_totals_and_work_are_those_of_one_stream(tmp_path: Path) -> None:
 
 def test_a_row_of_another_bucket_is_refused(tmp_path: Path) -> None:
     restarted = stopped(tmp_path)
-    assert restarted.change(2) == 0
+    assert change(restarted, 2) == 0
     table = random_table(3).slice(120)
 
     def wrongly(job: Job, table: pa.Table) -> pa.Table:
