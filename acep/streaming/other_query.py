@@ -37,7 +37,16 @@ def with_query(job: Job, text: str) -> Job:
         raise QueryError(f"the query of this state cannot be replaced: {why[0]}", hint=why[1], code="query_change")
     (old,) = job.queries
     query = with_errors(query_of(text.strip()), old)
-    _joint_plan(job, query)
+    try:
+        _joint_plan(job, query)
+    except QueryError as error:
+        if error.code != "query_name":
+            raise
+        raise QueryError(
+            f"{error.message}: the state has only columns that the query before reads",
+            hint=f"a replay needs {_events_before(job)}, in a new checkpoint",
+            code="query_change",
+        ) from None
     new = replace_parts(job, queries=(query,))
     new = replace_parts(new, columns=_columns_of(job, new))
     if missing := sorted(set(new.columns) - set(job.columns)):
@@ -71,11 +80,11 @@ def _why_fixed(job: Job) -> tuple[str, str] | None:
     if len(job.queries) != 1:
         return "it has several queries", "begin a new checkpoint for each query that changes"
     if job.dynamic:
-        return "it was begun with versions=", "put the query into the folder of versions, under the next number"
+        return "it was begun with `versions=`", "put the query into the folder of versions, under the next number"
     if job.queries[0].output is not Output.ALL:
         return "OUTPUT chooses among the matches of both queries", f"a replay needs {_events_before(job)}"
     if job.schema.id is None and job.output != "count":
-        return "without id= events are known by their place in the partition", f"a replay needs {_events_before(job)}"
+        return "without `id=` events are known by their place in the partition", f"a replay needs {_events_before(job)}"
     if job.output not in ("matches", "count"):
         return f"{job.output} are groups of matches that are yet to end", f"a replay needs {_events_before(job)}"
     return None
@@ -152,7 +161,7 @@ def _has_nothing(stream: Stream, output: str) -> bool:
 def _replay_error(job: Job, since: int | None, live: int, *, is_waiting: bool) -> SnapshotError:
     """Say why a query cannot go on with a state, and what a replay would need."""
     reason = (
-        "matches of the query so far wait for time to pass"
+        "matches of the query before wait for time to pass"
         if is_waiting
         else f"partial matches ({live} with an open window) would go on under both queries"
     )
@@ -161,7 +170,7 @@ def _replay_error(job: Job, since: int | None, live: int, *, is_waiting: bool) -
         events = "all events again"
     else:
         events = f"the events from {time_text(job, since - window.span)} on again"
-    begins = "" if since is None else f", with the query so far and in versions= the new one `-- since: {since}`"
+    begins = "" if since is None else f", with the query before and in `versions=` the new one, `-- since: {since}`"
     given = "" if since is None else f"; matches that end before {time_text(job, since)} were given"
     return SnapshotError(
         f"the state cannot go on with another query: {reason}",
