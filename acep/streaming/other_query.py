@@ -18,7 +18,7 @@ from acep.plan.compile import Plan
 from acep.plan.versions import QueryVersion
 from acep.runtime.stream import Stream
 from acep.streaming.buckets import Bucket
-from acep.streaming.job import Job, columns_read
+from acep.streaming.job import Job, columns_read, passes_of
 from acep.streaming.other_buckets import bucket_like, check_agreement, has_pending, replace_parts
 from acep.streaming.progress import moment_text
 from acep.streaming.stream_parts import PartState, StreamParts
@@ -53,6 +53,12 @@ def with_query(job: Job, text: str) -> Job:
         raise QueryError(
             f"the query reads column `{missing[0]}`, which the rows held back do not have",
             hint=f"a replay needs {_events_before(new)}, in a new checkpoint",
+            code="query_change",
+        )
+    if passes_of(new.plans, job.passes[0].size, single=job.output == "count") != job.passes:
+        raise QueryError(
+            "events of the query would be spread by other keys",
+            hint=f"a replay needs {_events_before(job)}, in a new checkpoint",
             code="query_change",
         )
     if any(negation.leading for negation in new.plans[0].automaton.negations):

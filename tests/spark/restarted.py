@@ -107,13 +107,13 @@ class Restarted:
         return code
 
 
-def random_table(seed: int, *, size: int = 180, texts: bool = False) -> pa.Table:
+def random_table(seed: int, *, size: int = 180, texts: bool = False, keys: int = 12) -> pa.Table:
     rng = random.Random(seed)
-    keys = [rng.randrange(12) for _ in range(size)]
+    numbers = [rng.randrange(keys) for _ in range(size)]
     columns = {
         "ts": sorted(rng.randrange(size) for _ in range(size)),
         "type": rng.choices("abc", k=size),
-        "k": [f"key {key}" for key in keys] if texts else keys,
+        "k": [f"key {number}" for number in numbers] if texts else numbers,
         "x": [rng.randrange(9) for _ in range(size)],
     }
     return numbered(pa.table(columns))
