@@ -34,10 +34,10 @@ def change_buckets(args: argparse.Namespace) -> None:
         states = divide_state(old, new, current.states)
         _write(args, state, current, new, states)
     record = _record(args, current, old, new, sum(map(len, states.values())))
-    verb, sizes = _verb(args), (record["to"]["bytes"], record["from"]["bytes"])
+    new_size, old_size = record["to"]["bytes"], record["from"]["bytes"]
     text = (
-        f"{verb} the state of {new.buckets} buckets ({sizes[0]:,} bytes) from that of {old.buckets} ({sizes[1]:,} bytes)"
-        f"\nstart the query with buckets={args.buckets}: it goes on with micro-batch {current.batch + 1}"
+        f"{_verb(args)} the state of {new.buckets} buckets ({new_size:,} bytes) from that of {old.buckets}"
+        f" ({old_size:,} bytes)\nstart the query with buckets={args.buckets}: it goes on with micro-batch {current.batch + 1}"
     )
     show(json.dumps(record, indent=2) if args.json else text)
 

@@ -333,8 +333,8 @@ class Bucket:
         if self.pace is None:
             self._add_allowance(len(batch))
             batch = replace(batch, ids=ids)
-            is_parted = isinstance(self.stream, StreamParts)
-            matches = self.stream.push_rows(rows, batch) if is_parted else self.stream.push(batch)
+            stream = self.stream
+            matches = stream.push_rows(rows, batch) if isinstance(stream, StreamParts) else stream.push(batch)
             return self._result_tables(matches, lambda groups: [])
         assert isinstance(self.stream, Stream)
         epochs = self.stream.epochs(len(batch))

@@ -94,10 +94,10 @@ def _filled(array: Any) -> Any:
 
 
 def _shortest_bytes(number: int | None) -> bytes:
-    """Return a number as Java's ``BigInteger.toByteArray`` does.
+    r"""Return a number as Java's ``BigInteger.toByteArray`` does.
 
     >>> _shortest_bytes(128), _shortest_bytes(-128), _shortest_bytes(0)
-    (b'\\x00\\x80', b'\\x80', b'\\x00')
+    (b'\x00\x80', b'\x80', b'\x00')
     """
     number = number or 0
     magnitude = number if number >= 0 else ~number
