@@ -32,7 +32,7 @@ class CallDescription:
     ``queries`` are texts by name, ``columns`` kinds by name, ``options`` the other arguments by name, and ``buckets``
     the number of all buckets. Times of the state count in ticks of ``tick_ms`` (numerator, denominator) milliseconds,
     since 1970 if they are ``instants``. ``version`` is that of the acep that began the state. ``record``
-    is what commands need besides, in a form that :mod:`acep.streaming.described_job` reads; it is empty if an earlier
+    is what commands need besides, in a form that :mod:`acep.restarting.described_job` reads; it is empty if an earlier
     acep began the state. A state that was written from that of another call goes on ``after`` that micro-batch.
     """
 
@@ -50,9 +50,8 @@ class CallDescription:
 def write_description(folder: Folder, call: str, description: CallDescription) -> None:
     """Write the description into the folder of a call, if it has none, or one of an earlier acep without a record."""
     stored = folder.read(_path(call))
-    if stored is None:
-        replace_description(folder, call, description)
-    elif description.record and b'"record"' not in stored and read_description(folder, call) is not None:
+    lacks_record = stored is not None and bool(description.record) and b'"record"' not in stored
+    if stored is None or (lacks_record and read_description(folder, call) is not None):
         replace_description(folder, call, description)
 
 

@@ -65,7 +65,8 @@ def read_current(state: Folder, log: CheckpointLog, checkpoint: str, call: str |
     files = list_versions(state, current.path)[batch]
     if files.keys() != frozenset(range(current.buckets)):
         raise SnapshotError(
-            f"`{state.shown}/{current.path}` has not the state of all {current.buckets} buckets after micro-batch {batch}",
+            f"`{state.shown}/{current.path}` has not the state of all {current.buckets} buckets after micro-batch"
+            f" {batch}",
             hint="go back to an earlier micro-batch: acep state CHECKPOINT --go-back N",
             code="state_damaged",
         )
@@ -77,7 +78,7 @@ def _choice_error(state: Folder, calls: list[CallState], batch: int) -> Snapshot
     if not calls:
         return SnapshotError(
             f"`{state.shown}` has no such state after micro-batch {batch}",
-            hint="acep state CHECKPOINT lists what there is; --state FOLDER names the folder that is state= of the query",
+            hint="acep state CHECKPOINT lists what there is; --state FOLDER names the folder of state of the query",
             code="state_other",
         )
     return SnapshotError(

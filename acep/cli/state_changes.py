@@ -20,7 +20,7 @@ __all__ = ["change_buckets", "replace_query"]
 
 def change_buckets(args: argparse.Namespace) -> None:
     """Write the state of a call for another number of buckets, and say how the query is started."""
-    from acep.streaming.other_buckets import divide_state, with_buckets
+    from acep.restarting.other_buckets import divide_state, with_buckets
 
     with progress(args, f"dividing the state of {args.folder}"):
         state, current, old = _current_job(args)
@@ -37,7 +37,8 @@ def change_buckets(args: argparse.Namespace) -> None:
     new_size, old_size = record["to"]["bytes"], record["from"]["bytes"]
     text = (
         f"{_verb(args)} the state of {new.buckets} buckets ({new_size:,} bytes) from that of {old.buckets}"
-        f" ({old_size:,} bytes)\nstart the query with buckets={args.buckets}: it goes on with micro-batch {current.batch + 1}"
+        f" ({old_size:,} bytes)\n"
+        f"start the query with buckets={args.buckets}: it goes on with micro-batch {current.batch + 1}"
     )
     show(json.dumps(record, indent=2) if args.json else text)
 
@@ -45,7 +46,7 @@ def change_buckets(args: argparse.Namespace) -> None:
 def replace_query(args: argparse.Namespace) -> None:
     """Write the state of a call for another query, and say from when on it holds."""
     from acep.cli.inputs import query_text
-    from acep.streaming.other_query import carry_state, time_text, with_query
+    from acep.restarting.other_query import carry_state, time_text, with_query
 
     with progress(args, f"reading the state of {args.folder}"):
         state, current, old = _current_job(args)
@@ -76,7 +77,7 @@ def _current_job(args: argparse.Namespace) -> tuple[Folder, CurrentState, Job]:
     from acep.bucket_state.checkpoints import is_checkpoint, read_checkpoint, state_of_checkpoint
     from acep.bucket_state.divided_state import read_current
     from acep.bucket_state.folders import absolute_place, folder_of
-    from acep.streaming.described_job import job_of_state
+    from acep.restarting.described_job import job_of_state
 
     place = absolute_place(args.folder)
     checkpoint, state = folder_of(place), state_of_checkpoint(place, args.state)
@@ -93,7 +94,7 @@ def _current_job(args: argparse.Namespace) -> tuple[Folder, CurrentState, Job]:
 def _write(args: argparse.Namespace, state: Folder, current: CurrentState, new: Job, states: dict[int, bytes]) -> None:
     """Write the states of another job, unless the run is a dry one."""
     from acep.bucket_state.divided_state import write_current
-    from acep.streaming.described_job import call_of
+    from acep.restarting.described_job import call_of
     from acep.streaming.job_description import describe_job
 
     if not args.dry_run:
@@ -106,7 +107,7 @@ def _verb(args: argparse.Namespace) -> str:
 
 def _record(args: argparse.Namespace, current: CurrentState, old: Job, new: Job, size: int) -> dict[str, Any]:
     """Return what was done as data."""
-    from acep.streaming.described_job import call_of
+    from acep.restarting.described_job import call_of
 
     old_size = sum(map(len, current.states.values()))
     return {

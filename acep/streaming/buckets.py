@@ -29,6 +29,7 @@ from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
 from acep.runtime.stream import Stream
+from acep.runtime.stream_parts import StreamParts, is_state_of_parts
 from acep.storage.frame import digest
 from acep.storage.snapshot import seal, unseal
 from acep.streaming.duplicates import find_repeats
@@ -46,7 +47,6 @@ from acep.streaming.results import (
     without_pairs,
 )
 from acep.streaming.revised_rows import RevisedRows
-from acep.streaming.stream_parts import StreamParts, is_state_of_parts
 from acep.streaming.totals import MAX_COUNT, Totals
 
 __all__ = ["Bucket"]
@@ -106,7 +106,7 @@ class Bucket:
         if engine is not None and job.revised:
             return RevisedRows(job, plans, self.part.keys, engine, first)
         if engine is not None and is_state_of_parts(engine):
-            return StreamParts(job, plans, self.part.keys, engine, first)
+            return StreamParts(plans, self.part.keys, engine, *options, first, finer=job.finer)
         if engine is not None:
             return Stream.restore(plans, engine, *options, first=first, finer=job.finer)
         first_plans = first or plans
@@ -334,8 +334,8 @@ class Bucket:
             self._add_allowance(len(batch))
             batch = replace(batch, ids=ids)
             stream = self.stream
-            matches = stream.push_rows(rows, batch) if isinstance(stream, StreamParts) else stream.push(batch)
-            return self._result_tables(matches, lambda groups: [])
+            matches_by_query = stream.push_rows(rows, batch) if isinstance(stream, StreamParts) else stream.push(batch)
+            return self._result_tables(matches_by_query, lambda groups: [])
         assert isinstance(self.stream, Stream)
         epochs = self.stream.epochs(len(batch))
         self.epochs += epochs

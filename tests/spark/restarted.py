@@ -17,9 +17,9 @@ import pytest
 from acep.bucket_state import runs
 from acep.cli import main
 from acep.events.fields import column_at
+from acep.runtime.key_hashes import hash_keys
 from acep.streaming import live_buckets
 from acep.streaming.job import Job
-from acep.streaming.key_hash import hash_keys
 from acep.streaming.punctuation_rows import are_punctuations
 from acep.streaming.step import BUCKET
 from tests.spark import by_hand_files

@@ -19,10 +19,10 @@ from acep import Budget
 from acep.bucket_state import runs
 from acep.bucket_state.folders import LocalFolder
 from acep.errors import DataError, QueryError, SnapshotError
+from acep.restarting.other_buckets import with_buckets
+from acep.runtime.key_hashes import hash_keys
 from acep.streaming import live_buckets
 from acep.streaming.job import Job
-from acep.streaming.key_hash import hash_keys
-from acep.streaming.other_buckets import with_buckets
 from acep.streaming.step import BUCKET
 from tests.complaints import fail_if_wrong
 from tests.random_cases import Case as RandomCase

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import acep
+from acep.restarting.other_query import with_query
 from acep.streaming.job import Job
-from acep.streaming.other_query import with_query
 from tests.complaints import difference
 from tests.random_versions import random_chain
 from tests.spark.by_hand import as_rows, numbered, rows_of, rows_that_differ, the_job

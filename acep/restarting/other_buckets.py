@@ -1,7 +1,7 @@
 """Divide the state of a job among another number of buckets, so that each key goes on where its rows will come.
 
 A key is in bucket ``hash % N``. Rows that are held back go to the bucket of their key. The state of a stream cannot be
-divided by key, so it goes as a whole to each bucket that has some of its keys (:mod:`acep.streaming.stream_parts`).
+divided by key, so it goes as a whole to each bucket that has some of its keys (:mod:`acep.runtime.stream_parts`).
 Where these are several, partial matches of keys that are elsewhere get no more events there, and end with their window.
 Only time could still make matches of them, so then no match may wait for time to pass.
 """
@@ -19,12 +19,12 @@ import pyarrow as pa
 
 from acep.errors import QueryError, SnapshotError
 from acep.matches.records import Counts
+from acep.runtime.key_hashes import hash_keys
 from acep.runtime.stream import Stream
+from acep.runtime.stream_parts import WORK, PartState, StreamParts, pack_parts
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job, Pass
-from acep.streaming.key_hash import hash_keys
 from acep.streaming.revised_rows import RevisedRows
-from acep.streaming.stream_parts import WORK, PartState, StreamParts, pack_parts
 from acep.streaming.totals import MAX_COUNT, Totals
 
 __all__ = ["bucket_like", "check_agreement", "divide_state", "has_pending", "replace_parts", "with_buckets"]
@@ -105,7 +105,7 @@ def divide_state(old: Job, new: Job, states: Mapping[int, bytes]) -> dict[int, b
             bucket.totals = buckets[0].totals
             new_states[new_pass.first] = bucket.dumps()
             continue
-        old_buckets = [_opened(number, bucket, old_pass) for number, bucket in enumerate(buckets)]
+        old_buckets = [_open_bucket(number, bucket, old_pass) for number, bucket in enumerate(buckets)]
         _check_sizes(old_buckets, old_pass, new_pass)
         new_states |= _divide_pass(old_buckets, new, new_pass)
     for number, data in new_states.items():
@@ -131,12 +131,12 @@ def check_agreement(buckets: Sequence[Bucket]) -> None:
             )
 
 
-def _opened(number: int, bucket: Bucket, part: Pass) -> _OldBucket:
+def _open_bucket(number: int, bucket: Bucket, part: Pass) -> _OldBucket:
     """Return a bucket with its streams. Raises :class:`SnapshotError` if the rows that it holds belong elsewhere."""
     stream = bucket.stream
     assert not isinstance(stream, RevisedRows)
-    held = bucket.hold_back.rows
-    if held is not None and not (_hashes(held[0], part) % part.size == number).all():
+    waiting = bucket.hold_back.rows
+    if waiting is not None and not (_hashes(waiting[0], part) % part.size == number).all():
         raise SnapshotError(
             "the hashes of keys are not those by which the rows were spread",
             hint="this may be the state of other keys, or of another Spark: begin a new checkpoint",
@@ -215,8 +215,8 @@ def _divide_pass(old_buckets: Sequence[_OldBucket], new: Job, new_pass: Pass) ->
                 if old_bucket.number not in counted:
                     counted.add(old_bucket.number)
                     totals.append(old_bucket.bucket.totals)
-        whole = len(parts) == 1 and not any(map(any, parts[0].elsewhere))
-        engine = parts[0].state if whole else pack_parts(plans, lcm(modulus, size), parts)
+        is_single = len(parts) == 1 and not any(map(any, parts[0].elsewhere))
+        engine = parts[0].state if is_single else pack_parts(plans, lcm(modulus, size), parts)
         bucket = bucket_like(old_buckets[0].bucket, new, new_pass, engine)
         bucket.hold_back.greatest = greatest_of([old_bucket.bucket for old_bucket in old_buckets])
         if number in rows_by_bucket:
@@ -237,7 +237,7 @@ def _common_residue(residue: int, modulus: int, number: int, size: int) -> int:
 
 def _spread_rows(old_buckets: Sequence[_OldBucket], new_pass: Pass) -> dict[int, pa.Table]:
     """Return the rows that are held back by their new buckets."""
-    tables = [held[0] for old_bucket in old_buckets if (held := old_bucket.bucket.hold_back.rows) is not None]
+    tables = [waiting[0] for old_bucket in old_buckets if (waiting := old_bucket.bucket.hold_back.rows) is not None]
     if not tables:
         return {}
     rows = pa.concat_tables(tables)

@@ -16,12 +16,12 @@ from acep.pattern.query_arguments import query_of
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.plan.versions import QueryVersion
+from acep.restarting.other_buckets import bucket_like, check_agreement, has_pending, replace_parts
 from acep.runtime.stream import Stream
+from acep.runtime.stream_parts import PartState, StreamParts
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job, columns_read, passes_of
-from acep.streaming.other_buckets import bucket_like, check_agreement, has_pending, replace_parts
 from acep.streaming.progress import moment_text
-from acep.streaming.stream_parts import PartState, StreamParts
 from acep.streaming.times import watermark_of
 
 __all__ = ["carry_state", "time_text", "with_query"]
@@ -139,8 +139,8 @@ def carry_state(old: Job, new: Job, states: Mapping[int, bytes]) -> tuple[dict[i
     new_states = {}
     for number, bucket in buckets.items():
         carried = bucket_like(bucket, new, new_pass, None)
-        if (held := bucket.hold_back.rows) is not None:
-            carried.hold_back.add(held[0].select(list(new.columns)))
+        if (rows := bucket.hold_back.rows) is not None:
+            carried.hold_back.add(rows[0].select(list(new.columns)))
         carried.totals = bucket.totals
         new_states[number] = carried.dumps()
         Bucket.loads(new, new_pass, new_states[number])
@@ -177,9 +177,9 @@ def _replay_error(job: Job, since: int | None, live: int, *, is_waiting: bool) -
     else:
         events = f"the events from {time_text(job, since - window.span)} on again"
     begins = "" if since is None else f", with the query before and in `versions=` the new one, `-- since: {since}`"
-    given = "" if since is None else f"; matches that end before {time_text(job, since)} were given"
+    ends = "" if since is None else f"; matches that end before {time_text(job, since)} were given"
     return SnapshotError(
         f"the state cannot go on with another query: {reason}",
-        hint=f"a replay needs {events}, in a new checkpoint{begins}{given}",
+        hint=f"a replay needs {events}, in a new checkpoint{begins}{ends}",
         code="query_change",
     )

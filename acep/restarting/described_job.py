@@ -15,49 +15,15 @@ from acep.errors import AcepError, DataError, SnapshotError
 from acep.events.tables import InputSchema, schema_of
 from acep.pattern.query_arguments import query_of
 from acep.pattern.tree import Query
-from acep.plan.schema import Kind
 from acep.runtime.options import StreamOptions
 from acep.streaming.job import Job, make_job
 
-__all__ = ["call_of", "job_of_state", "record_of_job"]
-
-PLAIN_TYPES = {
-    Kind.BOOL: pa.bool_(),
-    Kind.INT: pa.int64(),
-    Kind.FLOAT: pa.float64(),
-    Kind.STRING: pa.string(),
-    Kind.NULL: pa.null(),
-}
+__all__ = ["call_of", "job_of_state"]
 
 
 def call_of(job: Job) -> str:
     """Return the name of the call of a job, below the id of its streaming query."""
     return job.fingerprint[:32]
-
-
-def record_of_job(job: Job) -> dict[str, Any]:
-    """Return what :func:`job_of_state` needs besides what people read: the types of the columns, and of each query the
-    errors, weights and surplus. It is empty if parts of lists are among the columns, whose types are those of whole
-    columns."""
-    schema = job.schema
-    if schema.nested or schema.ordered:
-        return {}
-    types = dict(schema.times) | dict(schema.decimals)
-    fields = [(name, types.get(name) or _plain_type(schema, name)) for name in job.columns]
-    errors = [
-        [
-            str(query.errors),
-            [[name, None if weight is None else str(weight)] for name, weight in query.weights],
-            None if query.surplus is None else str(query.surplus),
-        ]
-        for query in job.queries
-    ]
-    return {"types": base64.b64encode(pa.schema(fields).serialize().to_pybytes()).decode(), "errors": errors}
-
-
-def _plain_type(schema: InputSchema, name: str) -> pa.DataType:
-    kind = schema.kind(name)
-    return pa.binary() if kind is None else PLAIN_TYPES.get(kind, pa.binary())
 
 
 def job_of_state(description: CallDescription | None, call: str) -> Job:

@@ -17,10 +17,10 @@ from acep.errors import SnapshotError
 from acep.events.batch import Batch
 from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
+from acep.runtime.key_hashes import hash_keys
 from acep.runtime.stream import Stream, fingerprint_of, merge_matches
+from acep.shedding.limits import Limits
 from acep.storage.snapshot import seal, unseal
-from acep.streaming.job import Job
-from acep.streaming.key_hash import hash_keys
 
 __all__ = ["WORK", "PartState", "StreamParts", "is_state_of_parts", "pack_parts", "unpack_parts"]
 
@@ -69,20 +69,28 @@ def unpack_parts(plans: Sequence[Plan], data: bytes) -> tuple[int, list[PartStat
 
 class StreamParts:
     """The streams of a bucket, in place of one :class:`acep.runtime.stream.Stream`. ``keys`` are the columns by whose
-    hash the rows are spread, ``data`` is the state (:func:`pack_parts`), and ``first`` are the plans with which the
-    streams began, if they may have changed.
+    hash the rows are spread, ``data`` is the state (:func:`pack_parts`), and the other arguments are those of
+    :meth:`acep.runtime.stream.Stream.restore`.
 
     Raises :class:`SnapshotError` if the bytes are damaged or belong to other plans.
     """
 
     def __init__(
-        self, job: Job, plans: Sequence[Plan], keys: Sequence[str], data: bytes, first: Sequence[Plan] | None = None
+        self,
+        plans: Sequence[Plan],
+        keys: Sequence[str],
+        data: bytes,
+        engine: str = "auto",
+        output: str = "matches",
+        limits: Limits | None = None,
+        first: Sequence[Plan] | None = None,
+        *,
+        finer: bool = True,
     ) -> None:
         self.plans, self.keys = tuple(plans), tuple(keys)
         self.modulus, parts = unpack_parts(plans, data)
-        options = (job.engine, job.output, job.limits)
         self.residues = [part.residue for part in parts]
-        self.streams = [Stream.restore(plans, part.state, *options, first=first, finer=job.finer) for part in parts]
+        self.streams = [Stream.restore(plans, part.state, engine, output, limits, first, finer=finer) for part in parts]
         self.elsewhere = [part.elsewhere for part in parts]
 
     def push_rows(self, rows: pa.Table, batch: Batch) -> list[Sequence[Found]]:
