@@ -78,9 +78,8 @@ def _words_of(array: Any) -> Words:
         return numbers if kind == pa.int64() else numbers.astype(np.int32)
     if pa.types.is_floating(kind) and kind != pa.float16():
         floats = _fill(array) + 0.0  # -0.0 and 0.0 are one key
-        floats = np.where(np.isnan(floats), np.array(np.nan, floats.dtype), floats)
-        words: Words = floats.view(np.int32 if kind == pa.float32() else np.int64)
-        return words
+        floats[np.isnan(floats)] = np.nan
+        return floats.view(np.int32) if kind == pa.float32() else floats.view(np.int64)
     if pa.types.is_date32(kind):
         return _fill(array.cast(pa.int32()))
     if pa.types.is_timestamp(kind):
