@@ -121,6 +121,11 @@ class StateFiles:
             ) from None
 
     @property
+    def has_begun(self) -> bool:
+        """Whether this process has begun the run with some micro-batch."""
+        return self._runs.has_begun
+
+    @property
     def call(self) -> str:
         """A name of the call that is unique over all folders."""
         return f"{self._folder.shown}/{self._call}"

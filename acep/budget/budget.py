@@ -27,6 +27,7 @@ AS = {
     "work": "touches an event, such as 10",
     "speed": "times as fast as the clock of the events, such as 10",
     "estimate": "less than 1, such as 0.03; 0 for none",
+    "min_recall": "more than 0 and at most 1, such as 0.8",
     "recover": "recover=True, or a share less than 1, such as recover=0.25",
 }
 LEAST_MEMORY = 2**20
@@ -72,6 +73,7 @@ class Budget:
     speed: float = 1.0
     estimate: float = 1 / 32
     recover: bool | float = False
+    min_recall: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("cpu", "latency", "work", "speed"):
@@ -82,6 +84,8 @@ class Budget:
             raise speed_error()
         object.__setattr__(self, "estimate", _share("estimate", self.estimate))
         object.__setattr__(self, "recover", self._recovering())
+        if self.min_recall is not None:
+            object.__setattr__(self, "min_recall", self._least_recall(self.min_recall))
         if self.memory is not None:
             size = size_in_bytes(self.memory)
             if size < LEAST_MEMORY:
@@ -89,6 +93,22 @@ class Budget:
                     f"memory={self.memory!r} is less than a query needs", hint="at least 1 MB", code="option_invalid"
                 )
             object.__setattr__(self, "memory", size)
+
+    def _least_recall(self, recall: float) -> float:
+        number = _number("min_recall", recall)
+        if not 0 < number <= 1:
+            raise QueryError(
+                f"min_recall={_value_text(recall)} is no share of the match points",
+                hint=AS["min_recall"],
+                code="option_invalid",
+            )
+        if self.cpu is None and self.latency is None:
+            raise QueryError(
+                "min_recall= is what a bound of time may not cost, and there is none",
+                hint="set latency= or cpu=",
+                code="option_invalid",
+            )
+        return number
 
     def _recovering(self) -> float:
         if isinstance(self.recover, bool):

@@ -289,13 +289,19 @@ def pace_of(budget: Budget, tick_ns: int | Fraction | None) -> Pace | None:
     """Return the controller of the time budget for a stream with ticks of ``tick_ns`` nanoseconds; ``None`` if the
     budget has no bound on time.
 
-    Raises :class:`QueryError` for ``cpu`` if the length of a tick is unknown.
+    Raises :class:`QueryError` for ``cpu`` if the length of a tick is unknown, and for ``min_recall``.
 
     >>> pace_of(Budget(work=5), None) is None, pace_of(Budget(cpu=0.5, speed=10), 10**9).tick
     (True, 0.1)
     """
     if budget.cpu is None and budget.latency is None:
         return None
+    if budget.min_recall is not None:
+        raise QueryError(
+            "min_recall= is of a stream on Spark whose events are shed before they travel",
+            hint="leave it out: where partial matches are shed, nobody knows in advance what that costs",
+            code="option_invalid",
+        )
     if budget.cpu is not None and tick_ns is None:
         raise QueryError(
             "cpu= is a share of a core against the clock of the events, and the ticks of an integer ts have no length",

@@ -25,7 +25,18 @@ from numpy.typing import NDArray
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 
-__all__ = ["ALL", "CELLS", "SHIFT", "UNIT", "Admission", "Pieces", "chances_of", "span_of", "why_not_shed_early"]
+__all__ = [
+    "ALL",
+    "CELLS",
+    "SHIFT",
+    "UNIT",
+    "Admission",
+    "Pieces",
+    "chances_of",
+    "share_for_recall",
+    "span_of",
+    "why_not_shed_early",
+]
 
 ALL = 1 << 32
 """The threshold above all hashes, which admits every row."""
@@ -81,6 +92,36 @@ class Admission:
             hashed < self.thresholds[i] << (SHIFT if cell in self.favoured[self._table_index(i)] else 0)
             for i in indices
         )
+
+    def admit_rows(
+        self,
+        hashes: NDArray[np.int64],
+        begins: NDArray[np.int64],
+        ticks: NDArray[np.int64],
+        cells: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.bool_]:
+        """Return which rows are admitted: :meth:`admits` for arrays of the shape ``(rows,)``; without ``cells`` no cell
+        is favoured.
+
+        >>> Admission(10, thresholds=(7,)).admit_rows(*np.array([[5, 9], [0, 0], [3, 3]])).tolist()
+        [True, False]
+        """
+        since = np.array(self.since)
+        # The end of a unit may exceed 64 bits.
+        room = np.minimum(self.length - self.span - 1, np.iinfo(np.int64).max - np.maximum(begins, 0))
+        lasts = np.minimum(ticks, begins + room)
+        first_indices, last_indices = (
+            np.maximum(np.searchsorted(since, times, "left") - 1, 0) for times in (begins, lasts)
+        )
+        admitted = np.ones(len(hashes), bool)
+        for i in range(int(first_indices.min(initial=0)), int(last_indices.max(initial=-1)) + 1):
+            thresholds: Any = self.thresholds[i]
+            if cells is not None and (favoured := self.favoured[self._table_index(i)]):
+                shifts = np.zeros(CELLS, np.int64)
+                shifts[list(favoured)] = SHIFT
+                thresholds = thresholds << shifts[cells]
+            admitted &= (hashes < thresholds) | (i < first_indices) | (i > last_indices)
+        return admitted
 
     def last_cut(self, begin: int, tick: int) -> int:
         """Return the last time at which thresholds affect a row."""
@@ -209,6 +250,18 @@ def chances_of(threshold: int, favoured: Sequence[int]) -> NDArray[np.float64]:
     chances = np.full(CELLS, threshold / ALL)
     chances[list(favoured)] *= 1 << SHIFT
     return chances.clip(max=1)
+
+
+def share_for_recall(recall: float) -> float:
+    """Return the least share of the events with which at least so many of the match points are expected, if all keys
+    have equal chances. A match that crosses from one sampling unit into the next needs both, and at most one match in
+    :data:`UNIT` does.
+
+    >>> round(share_for_recall(0.8), 3), share_for_recall(1.0)
+    (0.822, 1.0)
+    """
+    crossing = 1 / UNIT
+    return float((((1 - crossing) ** 2 + 4 * crossing * recall) ** 0.5 - (1 - crossing)) / (2 * crossing))
 
 
 def why_not_shed_early(plans: Sequence[Plan], *, ids: bool) -> str:

@@ -27,7 +27,8 @@ class Carried:
     ``late`` ones are counted separately and not as events), those too far ``ahead``, and those that were ``shed``.
     ``seen`` is the greatest time in ticks. ``points`` has the recall statistics of match points, valid if
     it ``has_points_by_key``;
-    ``explored`` those of micro-batches in which single events were shed."""
+    ``explored`` those of micro-batches in which single events were shed. ``uncounted``: micro-batches whose rows are in
+    no total, because the driver was killed before it counted them."""
 
     rows: int = 0
     events: int = 0
@@ -39,24 +40,27 @@ class Carried:
     late: int = 0
     ahead: int = 0
     explored: Explored = field(default_factory=Explored)
+    uncounted: int = 0
 
     def dump(self) -> dict[str, Any]:
         """Return JSON-like data."""
         counts = {name: getattr(self, name) for name in ("rows", "events", "idle", "shed", "seen")}
         counts |= {"known": self.has_points_by_key, "late": self.late, "ahead": self.ahead}
+        counts |= {"uncounted": self.uncounted} if self.uncounted else {}
         return counts | {"points": self.points.to_arrays(), "explored": self.explored.dump()}
 
     @classmethod
     def load(cls, data: Any) -> Carried:
         """Read the data of ``dump``. Raise :class:`KeyError`, :class:`TypeError` or :class:`ValueError` if invalid."""
         rows, events, idle, shed = (int(data[name]) for name in ("rows", "events", "idle", "shed"))
-        late, ahead = (int(data.get(name, 0)) for name in ("late", "ahead"))  # the first versions did not count these
-        if min(rows, events, idle, shed, late, ahead) < 0:
+        # The first versions did not count these.
+        late, ahead, uncounted = (int(data.get(name, 0)) for name in ("late", "ahead", "uncounted"))
+        if min(rows, events, idle, shed, late, ahead, uncounted) < 0:
             raise ValueError("counts")
         seen = None if data["seen"] is None else int(data["seen"])
         points, has_points_by_key = Tally.from_arrays(data["points"]), data["known"] is True
         explored = Explored.load(data.get("explored"))
-        return cls(rows, events, idle, shed, seen, points, has_points_by_key, late, ahead, explored)
+        return cls(rows, events, idle, shed, seen, points, has_points_by_key, late, ahead, explored, uncounted)
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,11 @@ class BatchLog:
     def read_end(self, batch: int) -> Decision | None:
         """Return the start of the micro-batch after this one, ``None`` if this one is not done."""
         return self._read(f"{self._path}/{batch}/done")
+
+    def newest(self) -> int | None:
+        """Return the number of the newest micro-batch that has begun, ``None`` if none has."""
+        numbers = sorted((int(name) for name in self._folder.names(self._path) if name.isdecimal()), reverse=True)
+        return next((number for number in numbers if self.read_begin(number) is not None), None)
 
     def begin(self, batch: int, decision: Decision) -> Decision:
         """Write the decision of a micro-batch, and return the decision that was written first."""

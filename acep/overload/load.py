@@ -19,8 +19,10 @@ COLD = 2  # first micro-batches of a run, which are not used: Spark and its work
 # Prior of the shares of the time that are fixed, for reading, and for carrying.
 PRIOR = (0.1, 0.15, 0.75)
 BELIEF = 0.05  # weight of the prior relative to one micro-batch
+SHED = 0.9  # share of the events below which a micro-batch tells what carrying costs
 MIN_SHARE = 1 / 64  # least share of the events that is carried
 MIN_SAVING = 0.1  # share of the time that shedding all events must save, or nothing is shed
+ANCHORS = 6  # micro-batches with shed events that are remembered beyond the others: without one, costs cannot be told
 SAME = 0.01  # relative difference below which two shares count as the same
 NEAR = 0.05  # deviation from the target, relative to it, that is tolerated: a new share makes Spark compile anew
 FEW = 8  # micro-batches whose median decides whether the workers keep the target
@@ -60,7 +62,12 @@ class Load:
         """Remember a micro-batch."""
         if self.run < COLD or measured.rows == 0:
             return replace(self, run=self.run + 1)
-        return replace(self, run=self.run + 1, last=(*self.last, measured)[-MAX_REMEMBERED:])
+        last = [*self.last, measured]
+        if len(last) > MAX_REMEMBERED:
+            shed = [number for number, old in enumerate(last) if old.carried < SHED * old.needed]
+            whole = [number for number, old in enumerate(last) if old.carried >= SHED * old.needed]
+            del last[whole[0] if whole and len(shed) <= ANCHORS else 0]
+        return replace(self, run=self.run + 1, last=tuple(last))
 
     def begin_run(self) -> Load:
         """Begin a run; its first micro-batches are not used."""
@@ -85,7 +92,8 @@ class Load:
         rows, needed, carried, seconds = (
             np.array([float(getattr(measured, name)) for measured in self.last]) for name in names
         )
-        weights = np.sqrt(FORGET ** np.arange(len(seconds))[::-1])
+        # Errors are relative: a long micro-batch must not hide what short ones tell of the fixed seconds.
+        weights = np.sqrt(FORGET ** np.arange(len(seconds))[::-1]) * seconds.mean() / np.maximum(seconds, 1e-9)
         # In units of the prior, so that all three have the same scale.
         scale = seconds.mean() * np.array([PRIOR[0], PRIOR[1] / rows.mean(), PRIOR[2] / max(needed.mean(), 1)])
         design = np.stack([np.ones_like(rows), rows, carried], axis=1) * scale * weights[:, None]
@@ -96,22 +104,36 @@ class Load:
         fixed, read, carry = (coefficients * scale).tolist()
         return fixed, read, carry
 
-    def share(self, target: float, now: float) -> float:
-        """Return the share of the needed events to carry so that a micro-batch takes ``target`` seconds.
+    def share(self, target: float, now: float, least: float = MIN_SHARE) -> float:
+        """Return the share of the needed events to carry so that a micro-batch takes ``target`` seconds: at least
+        ``least``, and all of them if shedding saves too little, or if Spark alone takes longer than the target.
 
         ``now`` is the last share.
         """
         if not self.last:
             return now
-        fixed, read, carry = self.costs()
-        last = self.last[-1]
-        fixed_seconds, carrying = fixed + read * last.rows, carry * last.needed
-        if fixed_seconds + carrying <= target or carrying < MIN_SAVING * (fixed_seconds + carrying):
+        fixed_seconds, carrying = self._seconds()
+        if fixed_seconds + carrying <= target or not _saves_enough(fixed_seconds, carrying):
+            return 1.0
+        # Once nothing is shed, the target must be within reach before something is: no back and forth.
+        if self.is_out_of_reach(target * (1 + NEAR if now < 1 else 1)):
             return 1.0
         if now < 1 and abs(fixed_seconds + carrying * now - target) <= NEAR * target:
-            return now
-        wanted_share = max((target - fixed_seconds) / carrying, MIN_SHARE)
+            return max(now, least)
+        wanted_share = max((target - fixed_seconds) / carrying, MIN_SHARE, least)
         return now if abs(wanted_share - now) <= SAME * now else round(wanted_share, 4)
+
+    def _certain_seconds(self) -> float:
+        """Return the seconds that a micro-batch takes in any case: those of recent ones that have shed a good part of
+        their events, less the most that carrying can have taken. 0 if there are none: costs are then but assumed."""
+        longest = max(measured.seconds for measured in self.last)
+        shed = [measured for measured in self.last if measured.carried < SHED * measured.needed][-3:]
+        return median(old.seconds - old.carried / old.needed * longest for old in shed) if shed else 0.0
+
+    def _seconds(self) -> tuple[float, float]:
+        """Return the seconds of a micro-batch like the last one without carrying, and those for carrying all."""
+        fixed, read, carry = self.costs()
+        return fixed + read * self.last[-1].rows, carry * self.last[-1].needed
 
     def add_seconds(self, seconds: float) -> Load:
         """Remember how long a micro-batch took, where the workers bound the time of matching.
@@ -124,19 +146,36 @@ class Load:
         """
         return self if self.run < COLD else replace(self, took=(*self.took, seconds)[-FEW:])
 
-    def is_behind(self, target: float) -> bool:
-        """Return whether micro-batches take longer than ``target`` seconds although the least share is carried,
-        although shedding saves too little, or although the workers shed, too."""
+    def is_behind(self, target: float, least: float = MIN_SHARE) -> bool:
+        """Return whether micro-batches take longer than ``target`` seconds although only the ``least`` share is
+        carried, although shedding saves too little, or although the workers shed, too."""
         if len(self.took) == FEW and median(self.took) > (1 + WIDE) * target:
             return True
         if not self.last:
             return False
-        fixed, read, carry = self.costs()
-        last = self.last[-1]
-        fixed_seconds, carrying = fixed + read * last.rows, carry * last.needed
-        return fixed_seconds + carrying > target and (
-            fixed_seconds + MIN_SHARE * carrying > target or carrying < MIN_SAVING * (fixed_seconds + carrying)
+        fixed_seconds, carrying = self._seconds()
+        if fixed_seconds + carrying <= target:
+            return False
+        sheds_most = self.last[-1].carried <= (1 + NEAR) * least * self.last[-1].needed
+        return (
+            not _saves_enough(fixed_seconds, carrying)
+            or self.is_out_of_reach(target)
+            or (sheds_most and fixed_seconds + least * carrying > target)
         )
+
+    def is_out_of_reach(self, target: float) -> bool:
+        """Return whether micro-batches certainly take longer than ``target`` seconds, whatever is shed."""
+        return bool(self.last) and min(self._certain_seconds(), self._seconds()[0]) > target
+
+    def behind_reason(self, target: float) -> str:
+        """Say what keeps micro-batches from the ``target``, as the end of a sentence on the time that one took."""
+        if self.last:
+            fixed_seconds, carrying = self._seconds()
+            if self.is_out_of_reach(target):
+                return f", of which Spark alone takes {fixed_seconds:.2g} s, so nothing is shed"
+            if not _saves_enough(fixed_seconds, carrying):
+                return ", of which shedding would save next to nothing, so nothing is shed"
+        return " though no more may be shed"
 
     def dump(self) -> dict[str, Any]:
         """Return the measurements as JSON-like data."""
@@ -160,6 +199,10 @@ class Load:
         if len(took) > FEW or not all(0 <= seconds < 1e9 for seconds in took):
             raise ValueError("measurements")
         return cls(int(data["run"]), last, took)
+
+
+def _saves_enough(fixed_seconds: float, carrying: float) -> bool:
+    return carrying >= MIN_SAVING * (fixed_seconds + carrying)
 
 
 def _solve_non_negative(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from acep.overload.load import MIN_SHARE
+
 __all__ = ["CoreTime", "TimeBound"]
 
 CARRIED = 10.0  # seconds of the stream whose share of the cores is carried over, or overdrawn, at most
@@ -56,7 +58,8 @@ class CoreTime:
 @dataclass(frozen=True)
 class TimeBound:
     """The seconds that a micro-batch may take: at most ``latency``, and no more than ``cpu`` cores do while the clock
-    of the events goes on, if a micro-batch occupies all ``cores``. A tick of that clock takes ``tick`` seconds.
+    of the events goes on, if a micro-batch occupies all ``cores``. A tick of that clock takes ``tick`` seconds. At
+    least ``least_share`` of the events is carried, even if the bound is missed.
 
     >>> bound = TimeBound(latency=2.0, cpu=0.5, cores=2, tick=0.001)
     >>> after = bound.account_for(CoreTime(), ticks=4_000, seconds=1.0)
@@ -68,6 +71,7 @@ class TimeBound:
     cpu: float | None = None
     cores: int = 1
     tick: float = 0.0
+    least_share: float = MIN_SHARE
 
     def target(self, core_time: CoreTime) -> float:
         """Return the seconds that the next micro-batch may take."""

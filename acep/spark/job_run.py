@@ -17,9 +17,10 @@ from acep.spark.job import SentJob
 from acep.spark.needed_filter import filter_column
 from acep.spark.query_start import STEP_IN_FILES
 from acep.spark.times import end_column, is_punctuation, latest_tick, ticks_of_row
-from acep.spark.workers.file_state_worker import StatePlace, step_in_files
+from acep.spark.workers.file_state_worker import step_in_files
 from acep.spark.workers.frozen_objects import run_task
 from acep.spark.workers.spark_state_worker import NOW, VERSION, add_buckets, match_partition
+from acep.spark.workers.state_place import StatePlace
 from acep.streaming.job import EXACT, Pass, columns_read
 from acep.streaming.step import BUCKET
 from acep.streaming.totals import METRICS_COLUMN

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from acep.overload.early_shedding import carried_after, decision_in, with_carried
 from acep.streaming.progress import Progress, RunCounts, progress_in
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
-__all__ = ["METRICS", "NULL_KEYS", "listener", "progress_of", "progress_of_event", "report_progress"]
+__all__ = [
+    "COUNTS",
+    "METRICS",
+    "NULL_KEYS",
+    "SHED",
+    "listener",
+    "observations",
+    "progress_of",
+    "progress_of_event",
+    "report_progress",
+]
 
-METRICS, NULL_KEYS = "acep_", "acep-null-keys_"
-"""The names of observations of Spark begin so: of the metrics of buckets, and of rows without a partition attribute."""
+METRICS, NULL_KEYS, COUNTS, SHED = "acep_", "acep-null-keys_", "acep-counts_", "acep-shed_"
+"""The names of observations of Spark begin so: of the metrics of buckets, of rows without a partition attribute, and,
+where events are shed before they travel, of all rows, and of texts of the workers on what was shed."""
 _FIELDS = ("observedMetrics", "batchId", "timestamp", "eventTime", "numInputRows", "durationMs")
 _LISTENING: dict[str, list[Callable[[Progress], None]]] = {}  # what listeners do with the progress of each run
 
@@ -28,11 +41,9 @@ def progress_of(progress: Any) -> Progress | None:
     """
     if progress is None:
         return None
-    observed = progress["observedMetrics"].items()
-    rows, null_keys = (
-        [_columns_of_row(row) for name, row in observed if name.startswith(prefix)] for prefix in (METRICS, NULL_KEYS)
-    )
-    return progress_in(
+    observed = progress["observedMetrics"]
+    rows, null_keys = (list(observations(observed, prefix).values()) for prefix in (METRICS, NULL_KEYS))
+    progress_of_workers = progress_in(
         rows,
         null_keys=sum(row["null_keys"] for row in null_keys),
         batch=int(progress["batchId"]),
@@ -41,6 +52,26 @@ def progress_of(progress: Any) -> Progress | None:
         watermark=progress["eventTime"].get("watermark"),
         began=_seconds(progress.get("timestamp")),
     )
+    return None if progress_of_workers is None else _with_shed(progress_of_workers, observed)
+
+
+def observations(observed: Mapping[str, Any], prefix: str) -> dict[str, dict[str, Any]]:
+    """Return the observed rows, by their columns, whose names begin with a prefix; by the rest of their names."""
+    return {
+        name.removeprefix(prefix): _columns_of_row(row) for name, row in observed.items() if name.startswith(prefix)
+    }
+
+
+def _with_shed(progress: Progress, observed: Mapping[str, Any]) -> Progress:
+    """Return the progress with the events that were shed before they travelled."""
+    texts_by_call = observations(observed, SHED)
+    several = any(len(json.loads(row["names"])) > 1 for row in observations(observed, METRICS).values())
+    for call, counts in observations(observed, COUNTS).items():
+        texts = texts_by_call[call]["texts"].split("\n")
+        if (decision := decision_in(texts)) is not None:
+            carried = carried_after(decision, counts, texts)
+            progress = with_carried(progress, carried, counts, several=several or len(texts_by_call) > 1)
+    return progress
 
 
 def _rows_read(progress: Any) -> int:

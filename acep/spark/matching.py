@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
+from acep.budget import Budget
 from acep.errors import QueryError, warn_caller
 from acep.events.tables import to_table
 from acep.matches.flat import check_flat
 from acep.native.compiled import warn_if_missing
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.spark.chunks import for_spark
+from acep.spark.early_shedding import plan_early_shedding, with_exact_column
 from acep.spark.flat_results import flatten_result
 from acep.spark.interpreter import check_workers
-from acep.spark.job import make_spark_job
+from acep.spark.job import SentJob, make_spark_job
 from acep.spark.job_run import run_batch
 from acep.spark.query_rows import query_rows
+from acep.spark.query_start import can_announce
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
 from acep.spark.state_choice import choose_state
-from acep.spark.stream_run import run_stream, run_stream_in_files
+from acep.spark.stream_run import run_stream, run_stream_in_files, watermark_delay
 from acep.spark.types import spark_schema
 from acep.streaming.job import BUCKETS, Job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
+    from pyspark.sql.types import StructType
 
 __all__ = ["frame_of", "match", "warn_of"]
 
@@ -124,16 +129,25 @@ def match(
     frame = frame_of(df)
     if buckets is None and not frame.isStreaming:
         buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or BUCKETS)
-    job, result = make_spark_job(
-        frame.schema,
-        query,
-        output=output,
-        buckets=buckets,
-        latest=latest,
-        late=late,
-        dynamic=versions is not None,
-        **options,
-    )
+    job_options: dict[str, Any] = dict(options)
+    budget = job_options.pop("budget", None)
+
+    def make(bounds: Budget | None) -> tuple[SentJob, StructType]:
+        is_limited = bounds is not None and bounds.limited
+        names = {name for name in job_options if budget is None or is_limited or name not in ("policy", "history")}
+        return make_spark_job(
+            frame.schema,
+            query,
+            output=output,
+            buckets=buckets,
+            latest=latest,
+            late=late,
+            dynamic=versions is not None,
+            budget=bounds,
+            **{name: job_options[name] for name in names},
+        )
+
+    job, result = make(budget if budget is None else replace(budget, min_recall=None))
     warn_of(job)
     if not frame.isStreaming:
         _refuse_options_of_streams(job, latest=latest, late=late, versions=versions, state=state)
@@ -149,9 +163,32 @@ def match(
             )
         newer = None if versions is None else query_rows(frame.sparkSession, versions)
         choice = choose_state(frame, state, watermark)
-        run = run_stream if choice.in_spark else run_stream_in_files
-        matches = run(frame, job, result, watermark, choice, newer)
+        if choice.in_spark:
+            if budget is not None and (budget.latency, budget.cpu) != (None, None):
+                _warn_of_late_shedding(budget)
+            matches = run_stream(frame, job, result, watermark, choice, newer)
+        else:
+            shedding = None
+            if budget is not None and can_announce(frame.sparkSession):
+                delay_ms = watermark_delay(frame, job, watermark)
+                job, result, shedding = plan_early_shedding(frame, job, result, budget, delay_ms, make)
+                result = result if shedding.admission is None else with_exact_column(result)
+            matches = run_stream_in_files(frame, job, result, watermark, choice, newer, shedding)
     return flatten_result(matches, job) if flat else matches
+
+
+def _warn_of_late_shedding(budget: Budget) -> None:
+    """Warn of a bound of time where the state is in Spark's own store, and refuse what cannot be kept there."""
+    if budget.min_recall is not None:
+        raise QueryError(
+            "min_recall= needs events that are shed before they travel, which needs state in files",
+            hint='name a folder for the state: state="folder"',
+            code="option_invalid",
+        )
+    warn_caller(
+        "events are shed behind the shuffle, which saves less time: the state is in Spark's own store, and the driver"
+        " cannot tell the workers what a micro-batch takes (state= names a folder)"
+    )
 
 
 def _refuse_options_of_streams(job: Job, **options: Any) -> None:

@@ -6,6 +6,7 @@ its first micro-batch; it writes the folder down as a property of the thread, wh
 
 from __future__ import annotations
 
+import atexit
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ __all__ = [
     "STEP_IN_FILES",
     "STEP_IN_SPARK",
     "Checkpoint",
+    "await_listeners",
     "can_announce",
     "checkpoint_of_task",
     "prepare_queries",
@@ -71,9 +73,20 @@ def prepare_queries(spark: SparkSession) -> None:
     """Let each query that this session starts from now on tell its workers where its checkpoint is, and have its runs
     watched (:mod:`acep.spark.watched_runs`)."""
     session = str(spark._jsparkSession.sessionUUID())
+    if not _ANNOUNCING:
+        atexit.register(await_listeners, spark)
     if session not in _ANNOUNCING:
         spark.streams.addListener(_make_listener(spark))
         _ANNOUNCING.add(session)
+
+
+def await_listeners(spark: SparkSession, seconds: float = 5.0) -> None:
+    """Wait until listeners have heard of all micro-batches so far: a program may end right after a run, whose last
+    micro-batch then would not be counted, and whose warnings would be lost."""
+    try:
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(round(seconds * 1000))
+    except Exception:  # noqa: BLE001 - the session was stopped, which waits for listeners itself, or they are slow
+        return
 
 
 def checkpoint_of_task() -> Checkpoint:
@@ -108,6 +121,8 @@ def refuse_spark_state(checkpoint: Checkpoint, batch: int) -> None:
 def _make_listener(spark: SparkSession) -> StreamingQueryListener:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
+    from acep.spark import shed_batches
+
     class QueryListener(StreamingQueryListener):
         """Announce the checkpoint of each query that has a step of acep, and watch its runs."""
 
@@ -123,12 +138,14 @@ def _make_listener(spark: SparkSession) -> StreamingQueryListener:
                 return
             checkpoint = _checkpoint_at(execution.resolvedCheckpointRoot())
             spark.sparkContext.setLocalProperty(PROPERTY, json.dumps(asdict(checkpoint)))
+            shed_batches.account_for_run(str(event.runId), str(event.id), checkpoint.state_folder, plan)
             own_settings = execution.sparkSessionForStream().conf()  # only this query has them
             if not own_settings.contains(SIZES):
                 own_settings.set(SIZES, UNBOUNDED)
 
         def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
             """Count a micro-batch."""
+            shed_batches.account_for_batch(event.progress, str(event.progress.name or event.progress.id))
             if (progress := progress_of_event(event.progress)) is not None:
                 count_progress(str(event.progress.runId), progress)
 
@@ -137,6 +154,7 @@ def _make_listener(spark: SparkSession) -> StreamingQueryListener:
 
         def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
             """Warn of rows that a run leaves behind."""
+            shed_batches.end_run(str(event.runId))
             end_run(str(event.runId), failed=event.exception is not None)
 
     return QueryListener()

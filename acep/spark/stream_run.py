@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from acep.errors import DataError
+from acep.overload.early_shedding import DECISION, EarlyShedding
+from acep.overload.needed_events import uses_of
+from acep.overload.sampled_recall import POINTS
+from acep.spark.early_shedding import cell_keys
 from acep.spark.fields import quote_name, with_fields
 from acep.spark.job import SentJob
 from acep.spark.job_run import (
@@ -22,14 +27,16 @@ from acep.spark.job_run import (
     travelling_columns,
     with_versions,
 )
-from acep.spark.listening import METRICS, NULL_KEYS
+from acep.spark.listening import COUNTS, METRICS, NULL_KEYS, SHED
 from acep.spark.newest_time import announce_newest, with_announcements
 from acep.spark.query_start import STEP_IN_SPARK, can_announce, prepare_queries
+from acep.spark.shed_batches import register_call
+from acep.spark.shed_columns import with_admission
 from acep.spark.state_choice import StateChoice
 from acep.spark.times import DELAY_KEY, end_column, event_time, is_punctuation, latest_tick, ticks_of_row
 from acep.spark.types import spark_schema
-from acep.spark.workers.file_state_worker import StatePlace
 from acep.spark.workers.spark_state_worker import STEPPED, pack, packed_schema, step, unpack
+from acep.spark.workers.state_place import StatePlace
 from acep.streaming.step import BUCKET
 from acep.streaming.times import delay_ms_of
 from acep.streaming.totals import METRICS_COLUMN
@@ -174,9 +181,11 @@ def run_stream_in_files(
     watermark: Any,
     choice: StateChoice,
     newer: DataFrame | None = None,
+    shedding: EarlyShedding | None = None,
 ) -> DataFrame:
     """Return the result of a job over a streaming DataFrame, with the state in files that ``choice`` names. ``newer``
-    has versions of its queries (:func:`acep.spark.query_rows.query_rows`).
+    has versions of its queries (:func:`acep.spark.query_rows.query_rows`). ``shedding``: how events are shed before
+    they travel.
 
     Raises :class:`DataError` if there is no watermark, or two.
     """
@@ -188,15 +197,30 @@ def run_stream_in_files(
         prepare_queries(frame.sparkSession)
     place = place_of(frame.sparkSession, job, choice.folder, delay_ms)
     frame = _observe_null_keys(frame, job)
-    numbers = bucket_numbers(frame, job)
-    if place.partitions == 1:  # it gets all rows, those that have no bucket, too
+    name = job.fingerprint[:8]
+    if shedding is not None and shedding.admission is not None:
+        place = replace(
+            place, shedding=shedding, sampled=True, cells=cell_keys(frame, job), exploring=shedding.exploring
+        )
+        register_call(job, place)
+        needs_all = job.op is not None or job.late or job.dynamic
+        uses = None if needs_all else uses_of(job.plans, ids=job.schema.id is not None, budget=job.budget)
+        frame, codes = with_admission(frame, job, place, shedding, uses, f"{COUNTS}{name}")
+    elif place.partitions == 1:  # it gets all rows, those that have no bucket, too
+        numbers = bucket_numbers(frame, job)
         codes = codes_of(frame, job, [sf.coalesce(numbers[0], sf.lit(-1)), *numbers[1:]])
     else:
-        codes = with_announcements(codes_of(frame, job, numbers), place.partitions)
+        codes = with_announcements(codes_of(frame, job, bucket_numbers(frame, job)), place.partitions)
         frame = announce_newest(frame, event_ticks(frame, job))
     result_and_metrics = process_in_files(frame, job, result, place, sent_columns(frame, job, codes), newer=newer)
-    metrics = observed_columns(job.names, route=str(choice))
-    observed = result_and_metrics.observe(f"{METRICS}{job.fingerprint[:8]}", *metrics)
+    line = sf.col(METRICS_COLUMN)
+    if place.shedding is not None:
+        is_of_shedding = line.startswith(POINTS) | line.startswith(DECISION)
+        texts = sf.concat_ws("\n", sf.collect_list(sf.when(is_of_shedding, line))).alias("texts")
+        result_and_metrics = result_and_metrics.observe(f"{SHED}{name}", texts)
+        line = sf.when(~is_of_shedding, line)
+    metrics = observed_columns(job.names, line, route=str(choice))
+    observed = result_and_metrics.observe(f"{METRICS}{name}", *metrics)
     rows = observed.where(sf.col(METRICS_COLUMN).isNull()).select(*result.names)
     # A shuffle behind the step: whatever is read of the result, Spark first steps all buckets.
     return spread(rows, place.partitions, sf.spark_partition_id())

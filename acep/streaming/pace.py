@@ -47,6 +47,8 @@ class BatchPace:
     and the utility threshold adapts only slowly. A batch of many events gets no extra seconds: its events came while
     the batch before took long, and the next batch would grow in turn.
 
+    While ``is_out_of_reach``, a batch would take longer than ``latency`` whatever is shed, and so nothing is.
+
     ``cpu``: each bucket gets the same share of a core, against the clock of the events.
 
     The order of calls for a batch: ``begin``; ``touches``, where it has events; ``end``.
@@ -73,6 +75,7 @@ class BatchPace:
     events: float = 0.0  # average number of events of a batch
     balance: float = 0.0  # seconds of the processor that may still be used, by ``cpu``
     clock: int | None = None  # the stream's, up to which the balance has been paid
+    is_out_of_reach: bool = False
 
     _started: tuple[float, float] | None = None  # processor and wall clock, while a batch runs
     _events: int = 0
@@ -122,7 +125,8 @@ class BatchPace:
         besides = self.learning * epochs
         if self.latency is not None:
             fullness = min(max(events / (self.events or events), LESS), 1.0)
-            touches, matches = self._fit_into(self.wall, self.seconds * fullness, besides, events)
+            if not self.is_out_of_reach:
+                touches, matches = self._fit_into(self.wall, self.seconds * fullness, besides, events)
             self.events = FORGET * (self.events or events) + (1 - FORGET) * events
         if self.cpu is not None:
             share, before = self.cpu / self.buckets, self.balance

@@ -164,7 +164,8 @@ class BucketRows:
 class MicroBatch:
     """A micro-batch of a job whose state is in files: its number, the state versions that it begins with
     (``old_versions``), the delay of the watermark, when it began (``now``, in milliseconds, if the job needs a clock),
-    and the greatest time ``seen`` in earlier micro-batches in rows that no bucket has, in ticks."""
+    and the greatest time ``seen`` in earlier micro-batches in rows that no bucket has, in ticks. One that
+    ``is_out_of_reach`` takes longer than its bound of time whatever is shed."""
 
     job: Job
     versions: StateFiles
@@ -173,14 +174,16 @@ class MicroBatch:
     delay_ms: int
     now: int | None
     seen: int | None = None
+    is_out_of_reach: bool = False
 
     @property
     def watermark(self) -> int:
         """The watermark of all buckets up to the micro-batch before, in milliseconds."""
-        return watermark_of(self._greatest, self.delay_ms, self.job.tick_ms)
+        return watermark_of(self.greatest, self.delay_ms, self.job.tick_ms)
 
     @property
-    def _greatest(self) -> int | None:
+    def greatest(self) -> int | None:
+        """The greatest tick of earlier micro-batches; ``None``: there is none."""
         ticks = (self.seen, *(version.greatest for version in self.old_versions.values()))
         return max((tick for tick in ticks if tick is not None), default=None)
 
@@ -192,7 +195,7 @@ class MicroBatch:
     @property
     def since(self) -> int | None:
         """The tick from which on versions hold that come with this micro-batch, the same in all buckets."""
-        return begin_after(self._greatest, self.job.tick_ms)
+        return begin_after(self.greatest, self.job.tick_ms)
 
 
 def bucket_of(micro_batch: MicroBatch, number: int) -> Bucket:
@@ -258,6 +261,8 @@ def take_step(
     bucket = (None if old is None else take_live(live_key, versions.unique_name(old))) or bucket_of(micro_batch, number)
     if micro_batch.now is not None:
         bucket.begin(micro_batch.now)
+    if bucket.pace is not None:
+        bucket.pace.is_out_of_reach = micro_batch.is_out_of_reach
     with watch.matching():
         if bucket_rows.versions:
             watch.went_on += bucket.replace(bucket_rows.versions, micro_batch.since, micro_batch.final)

@@ -1,6 +1,6 @@
 """Overload: ``python -m experiments.spark.shedding [--queries NAME,..] [--batches N] [--scale S] [--output FOLDER]``.
 
-How near micro-batches of ``for_each_batch`` come to ``Budget(latency=)``, and what is then found of the match points;
+How near micro-batches of ``acep.spark.match`` come to ``Budget(latency=)``, and what is then found of the match points;
 beside it what a user of Spark can do without acep: drop random events, or the events of random keys, before the match.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import shutil
 import sys
 import tempfile
@@ -22,10 +21,15 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pyarrow as pa
+from pyspark import cloudpickle
 
 import acep
-from acep.overload.load import Load
-from acep.spark import for_each_batch, get_session
+from acep.overload.batch_log import Decision, decide
+from acep.overload.early_shedding import EarlyShedding
+from acep.spark import get_session, match, matching
+from acep.spark.early_shedding import plan_early_shedding
+from acep.spark.listening import COUNTS, observations, progress_of
+from acep.spark.query_start import await_listeners
 from experiments.ages import read_origin
 from experiments.machine import describe_machine
 from experiments.results import RESULTS, write_page
@@ -140,57 +144,82 @@ def _run(
     drop: Callable[[DataFrame], DataFrame] | None = None,
 ) -> Trial:
     folder = Path(tempfile.mkdtemp(prefix="run-", dir=work))
-    points, reported = dict[int, int](), list[Any]()
+    points = dict[int, int]()
 
     def sink(matches: DataFrame, batch: int) -> None:
         points[batch] = matches.count()
 
     latency = 3600.0 if share is not None else trial.target
-    budget = acep.Budget(latency=latency) if latency else None
-    step = for_each_batch(
-        acep.parse(query),
-        sink,
-        state=folder / "state",
-        watermark=DELAY,
-        budget=budget,
-        progress=reported.append,
-        seq="n",
-        id="n",
-        output="points",
-    )
+    options: dict[str, Any] = {"budget": acep.Budget(latency=latency)} if latency else {}
     frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(source))
     number = len(list(source.glob("*.parquet")))
     spark.conf.set(RETAINED_PROGRESS, str(number + 10))
-    forced = mock.patch.object(Load, "share", return_value=share) if share is not None else mock.MagicMock()
-    with forced, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        writer = (drop(frame) if drop else frame).writeStream.foreachBatch(step).trigger(availableNow=True)
+        with mock.patch.object(matching, "plan_early_shedding", _plan_with(share)):
+            matches = match(
+                drop(frame) if drop else frame,
+                acep.parse(query),
+                state=folder / "state",
+                watermark=DELAY,
+                seq="n",
+                id="n",
+                output="points",
+                **options,
+            )
+        writer = matches.writeStream.foreachBatch(sink).trigger(availableNow=True)
         running = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
         running.awaitTermination()
+        await_listeners(spark)
     counted = range(max(1, min(WARM, number - 3)), number - 1)  # the last one only ends the stream
     seconds_by_batch = {
         progress["batchId"]: progress["durationMs"][TRIGGER_TIME] / 1000 for progress in running.recentProgress
     }
-    before, after = (_read_carried(folder / "state", batch) for batch in (counted[0] - 1, counted[-1]))
-    events, idle, shed = (after[name] - before[name] for name in ("events", "idle", "shed"))
+    counts = [
+        row
+        for progress in running.recentProgress
+        if progress["batchId"] in counted
+        for row in observations(progress["observedMetrics"], COUNTS).values()
+    ]
+    needed, carried = (sum(row[name] for row in counts) for name in ("needed", "carried"))
     shutil.rmtree(folder, ignore_errors=True)
-    recall = reported[-1].report.recall
+    last = progress_of(running.recentProgress[-1])
+    assert last is not None
+    recall = last.report.recall
     return Trial(
         trial.query,
         trial.way,
         round(trial.target, 3),
         round(median(seconds_by_batch[number] for number in counted), 3),
-        round(1 - shed / max(events - idle, 1), 4),
+        round(carried / needed, 4) if needed else 1.0,
         sum(points[number] for number in counted),
         0.0,
         -1.0 if recall is None else round(recall, 4),
     )
 
 
-def _read_carried(state: Path, batch: int) -> dict[str, int]:
-    """Give what the driver has counted up to the end of a micro-batch."""
-    (path,) = state.rglob(f"{batch}/done")
-    return dict(json.loads(path.read_text())["carried"])
+def _plan_with(share: float | None) -> Callable[..., Any]:
+    """Return the function that plans the shedding of a stream; it carries this ``share`` of the events, if one is
+    given."""
+
+    def plan(*arguments: Any) -> Any:
+        job, result, shedding = plan_early_shedding(*arguments)
+        return job, result, shedding if share is None else _Forced(**vars(shedding), share=share)
+
+    return plan
+
+
+@dataclass(frozen=True)
+class _Forced(EarlyShedding):
+    share: float = 1.0
+
+    def decide(self, decision: Decision) -> Decision:
+        """Carry the same share always."""
+        return decide(decision, self.admission, self.share, self.delay)
+
+
+# Workers cannot import this module.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def _read_other_trials(path: Path, measured: Collection[str]) -> list[Trial]:

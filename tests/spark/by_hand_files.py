@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 from acep.events.columns import ticks_of
 from acep.spark.newest_time import NEVER, mark_newest
 from acep.spark.times import end_of_stream
-from acep.spark.workers import bucket_rows, file_state_worker
-from acep.spark.workers.file_state_worker import StatePlace, step_in_files
+from acep.spark.workers import bucket_rows, state_place
+from acep.spark.workers.file_state_worker import step_in_files
+from acep.spark.workers.state_place import StatePlace
 from acep.streaming import live_buckets
 from acep.streaming.job import Job
 from acep.streaming.punctuation_rows import are_punctuations
@@ -141,7 +142,7 @@ class FileStream:
     def _on(self, partition: int) -> Iterator[None]:
         """Be Spark, on a disk that is fast."""
         says = (self.batch, self.query, str(self.run), 0 if self.coalesced else partition)
-        with mock.patch.object(file_state_worker, "_ids_of_task", return_value=says), mock.patch("os.fsync"):
+        with mock.patch.object(state_place, "_ids_of_task", return_value=says), mock.patch("os.fsync"):
             yield
 
     def _chance(self, of: float) -> bool:

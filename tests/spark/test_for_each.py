@@ -20,9 +20,11 @@ import acep
 from acep.errors import AcepError, DataError, EngineError, QueryError
 from acep.overload.admission import ALL, Admission
 from acep.overload.batch_log import Carried, Decision
+from acep.overload.early_shedding import EarlyShedding
 from acep.overload.key_utility import cell_of
 from acep.spark import error_in, for_each_batch
 from acep.spark.chunks import ORDER, ROW
+from acep.spark.early_shedding import cell_keys
 from acep.spark.foreach import foreach_batch_run, row_columns
 from acep.spark.foreach.foreach_batch import ForEachBatch
 from acep.spark.job import make_spark_job
@@ -265,13 +267,13 @@ def test_a_micro_batch_is_done_however_much_of_it_a_sink_uses(spark: Any, monkey
 
 def pretend(monkeypatch: pytest.MonkeyPatch, fixed: float, carry: float) -> list[float]:
     """Let micro-batches seem to take ``fixed`` seconds and ``carry`` more by the share that travels."""
-    after, shares = foreach_batch_run.BatchCall.next_decision, list[float]()
+    after, shares = EarlyShedding.next_decision, list[float]()
 
     def pretended(call: Any, decision: Any, seen: Any, told: Any, _: float) -> Any:
         shares.append(seen["carried"] / (seen["needed"] or 1))
         return after(call, decision, seen, told, fixed + carry * shares[-1])
 
-    monkeypatch.setattr(foreach_batch_run.BatchCall, "next_decision", pretended)
+    monkeypatch.setattr(EarlyShedding, "next_decision", pretended)
     return shares
 
 
@@ -419,7 +421,7 @@ def test_spark_admits_the_rows_that_the_thresholds_admit(spark: Any, keys: tuple
     )
     query = f"PATTERN SEQ(a p, a q) WHERE skip_till_next_match(p, q) {{ [{', '.join(keys)}] }} WITHIN 9"
     job, _ = make_spark_job(frame.schema, query, seq="id", id="id", buckets=4)
-    admission, known = Admission(9, seed=3, delay=2), row_columns.cell_keys(frame, job)
+    admission, known = Admission(9, seed=3, delay=2), cell_keys(frame, job)
     assert known == (() if keys == ("x",) else tuple(sorted(keys)))
     cells = [cell_of(key) for key in {tuple(row) for row in frame.select(*known).collect()}] if known else []
     favoured = (None, None, tuple(sorted(cells[::3])), None)

@@ -13,6 +13,7 @@ import pytest
 
 import acep
 from acep.errors import DataError
+from acep.overload.early_shedding import EarlyShedding
 from acep.spark import error_in, for_each_batch
 from acep.spark.chunks import ORDER
 from acep.spark.foreach import foreach_batch_run
@@ -85,7 +86,7 @@ def test_rows_that_all_travel_are_counted_here_as_spark_observes_them(spark: Any
     table = table.set_column(table.column_names.index("k"), "k", pa.array(keys, pa.int64()))
     query = acep.parse("PATTERN SEQ(a p, b q) WHERE partition_contiguity(p, q) { [k] } WITHIN 20 seconds")
     counted, decided = list[list[Any]](), list[list[Any]]()
-    after = foreach_batch_run.BatchCall.next_decision
+    after = EarlyShedding.next_decision
     for observed in (False, True):
         told, stream = list[Progress](), Folder(spark, table, 100)
         empty = table.slice(0, 0)
@@ -98,7 +99,7 @@ def test_rows_that_all_travel_are_counted_here_as_spark_observes_them(spark: Any
             return done
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(foreach_batch_run.BatchCall, "next_decision", kept)
+            patch.setattr(EarlyShedding, "next_decision", kept)
             if observed:
                 patch.setattr(foreach_batch_run.BatchCall, "_counts_itself", lambda *_: False)
             else:

@@ -52,6 +52,36 @@ def test_what_cannot_be_met_is_told() -> None:
     assert not replace(load, last=()).is_behind(0.05)
 
 
+def test_nothing_is_shed_where_spark_alone_takes_longer_than_the_target() -> None:
+    """Shedding would cost matches and not keep the target. Even after many micro-batches that carry all, nothing is
+    shed to find out again."""
+    load, shares = run(Load(), 1.0, [(200_000, 2e-6)] * 120, target=0.1)
+    assert sum(share < 1 for share in shares) < 10
+    assert set(shares[12:]) == {1.0}
+    assert load.is_behind(0.1)
+    assert "Spark alone takes 0.1" in load.behind_reason(0.1)
+
+
+def test_costs_stay_known_while_all_events_are_carried() -> None:
+    """A target within reach is met at once where a longer one has let all events travel for long."""
+    load, shares = run(Load(), 1.0, [(200_000, 2e-6)] * 30, target=0.3)
+    load, shares = run(load, shares[-1], [(200_000, 2e-6)] * 60, target=0.6)
+    assert shares[-1] == 1
+    _, shares = run(load, 1.0, [(200_000, 2e-6)] * 4, target=0.3)
+    assert 0.12 + 0.4 * shares[1] == pytest.approx(0.3, rel=0.1)
+
+
+def test_at_least_the_least_share_is_carried() -> None:
+    load, share = Load(), 1.0
+    for _ in range(30):
+        share = load.share(0.2, share, least=0.5)
+        load = load.add_batch(Measured(1000, 1000, int(1000 * share), 0.1 + 0.4 * share))
+    assert share == 0.5
+    assert load.is_behind(0.2, least=0.5)
+    assert not load.is_behind(0.2)
+    assert load.behind_reason(0.2) == " though no more may be shed"
+
+
 def test_workers_that_cannot_keep_their_time_are_told() -> None:
     load = Load(run=9)
     for _ in range(20):

@@ -195,7 +195,7 @@ class ForEachBatch:
         call = self._call
         decision = call.log.read_begin(batch)
         if decision is None:
-            decision = (call.log.read_end(batch - 1) if batch else None) or Decision(admission=call.admission)
+            decision = (call.log.read_end(batch - 1) if batch else None) or Decision(admission=call.shedding.admission)
             if fresh:
                 decision = dataclasses.replace(decision, load=decision.load.begin_run())
             if call.job.dynamic:
@@ -205,11 +205,13 @@ class ForEachBatch:
         seen, metrics = call.run(frame, batch, decision, sink)
         self._ended = time.monotonic()
         seconds = self._ended - began + min(self._gaps, default=0.0)
-        outcome = call.log.end(batch, call.next_decision(decision, seen, metrics, seconds))
+        outcome = call.log.end(batch, call.shedding.next_decision(decision, seen, metrics, seconds))
         with self._lock:
             self._times = call.times(outcome.carried.seen)
-        if call.bound is not None:
-            self._warn_if_behind(call, outcome, seconds)
+        behind = call.shedding.is_behind(outcome)
+        if behind and not self._behind:
+            warnings.warn(call.shedding.behind_text(outcome, seconds), stacklevel=2)
+        self._behind = behind
         progress = call.progress(batch, outcome.carried, metrics, seen, seconds)
         self._counts = (RunCounts() if fresh else self._counts).add(progress)
         count_progress(run, progress)
@@ -219,19 +221,6 @@ class ForEachBatch:
 
     def _flat_sink(self, call: BatchCall) -> Callable[[Any, int], None]:
         return lambda matches, batch: self._sink(flatten_result(matches, call.job), batch)
-
-    def _warn_if_behind(self, call: BatchCall, outcome: Decision, seconds: float) -> None:
-        """Warn when micro-batches begin to take too long although no more can be shed; this one took ``seconds``."""
-        assert call.bound is not None
-        target = call.bound.target(outcome.core_time)
-        behind = call.admission is not None and outcome.load.is_behind(target)
-        if behind and not self._behind:
-            warnings.warn(
-                f"the stream falls behind {call.bound.bound_text(outcome.core_time)}: a micro-batch took {seconds:.2g}"
-                " s though next to nothing could be shed any more (fewer events a micro-batch, or more cores)",
-                stacklevel=3,
-            )
-        self._behind = behind
 
 
 def _number_versions(waiting: Sequence[tuple[str, str]], newest: int) -> list[NewVersion]:

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from acep.overload.admission import ALL, CELLS, SHIFT, Admission, Pieces
+from acep.overload.admission import CELLS, SHIFT, Admission, Pieces
 from acep.overload.batch_log import Decision
-from acep.overload.event_choice import EXPLORED, Exploring
-from acep.overload.key_utility import SEPARATOR
+from acep.overload.event_choice import Exploring
 from acep.overload.needed_events import Use
 from acep.overload.sampled_recall import POINTS
 from acep.spark.fields import quote_name
@@ -18,13 +17,14 @@ from acep.spark.job import SentJob
 from acep.spark.job_run import bucket_numbers, codes_of, has_null_key, observed_columns, sent_columns
 from acep.spark.needed_filter import filter_column
 from acep.spark.newest_time import ANNOUNCES, with_announcements, with_punctuations
+from acep.spark.shed_columns import cell_column, kept_rank, unit_begin, unit_hash
 from acep.spark.times import end_column, is_punctuation, ticks_of_row
 from acep.streaming.totals import METRICS_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["RowColumns", "cell_keys", "row_columns"]
+__all__ = ["RowColumns", "row_columns"]
 
 # Columns computed for a row: whether it is an event, and one that some query can use; its time in ticks; in each pass
 # the number of its bucket, the beginning of its sampling unit, and the bucket's number if it travels; its key's cell.
@@ -103,7 +103,10 @@ class RowColumns:
             same += repr((admission.span, admission.seed, admission.favoured))
         if same not in self.selections:
             self.selections.clear()
-            single = None if self.exploring is None or n_cells is None else _is_kept(job, self.exploring, n_cells)
+            single = None
+            if self.exploring is not None and n_cells is not None:
+                ticks = sf.col(TICKS)
+                single = kept_rank(job, self.exploring, ticks) < varying_column([n_cells], ticks)(n_cells)
             self.selections[same] = _selecting_columns(job, admission if pieces else None, pieces, single)
         first, going = self.selections[same]
         return (rows.select("*", *first) if first else rows).select("*", *going)
@@ -175,8 +178,10 @@ def _selecting_columns(
     admitted: list[Column] = []
     no_time = sf.col(quote_name(job.schema.ts)).isNull()
     if admission is not None:
-        first = [_unit_begin(admission, part.keys).alias(f"{BEGIN}{i}") for i, part in enumerate(job.passes)]
-        first += [_cell(job.passes[0].keys).alias(CELL)] if any(admission.favoured) else []
+        length, seed = admission.length, admission.seed
+        begins = [unit_begin(length, seed, part.keys, sf.col(TICKS)) for part in job.passes]
+        first = [begin.alias(f"{BEGIN}{i}") for i, begin in enumerate(begins)]
+        first += [cell_column(job.passes[0].keys).alias(CELL)] if any(admission.favoured) else []
         admitted = [_is_admitted(admission, pieces, part.keys, i) | no_time for i, part in enumerate(job.passes)]
     going = []
     for i in range(len(job.passes)):
@@ -184,15 +189,6 @@ def _selecting_columns(
         number = number if single is None else sf.when(single | no_time, number)
         going.append((sf.when(admitted[i], number) if admitted else number).alias(f"{GOING}{i}"))
     return first, going
-
-
-def _unit_begin(admission: Admission, keys: Sequence[str]) -> Column:
-    """Return the beginning of an event's sampling unit, in ticks."""
-    from pyspark.sql import functions as sf
-
-    length, ticks = sf.lit(admission.length), sf.col(TICKS)
-    offset = sf.pmod(sf.xxhash64(*(sf.col(quote_name(key)) for key in keys), sf.lit(admission.seed)), length)
-    return ticks - sf.pmod(ticks - offset, length)
 
 
 def _number(number: int) -> str:
@@ -210,7 +206,7 @@ def _is_admitted(admission: Admission, pieces: Pieces, keys: Sequence[str], numb
     from pyspark.sql import functions as sf
 
     begin, ticks = sf.col(f"{BEGIN}{number}"), sf.col(TICKS)
-    hashed = sf.xxhash64(*(sf.col(quote_name(key)) for key in keys), begin, sf.lit(admission.seed))
+    hashed = unit_hash(admission.seed, keys, begin)
     # The end of a unit may exceed 64 bits; `try_add` is then null, and `least` ignores it.
     last = sf.least(ticks, sf.try_add(begin, sf.lit(admission.length - admission.span - 1)))
     numbers = [bound for bound, _ in pieces] + [figure for _, steps in pieces for figure in _numbers(steps)]
@@ -228,47 +224,5 @@ def _is_admitted(admission: Admission, pieces: Pieces, keys: Sequence[str], numb
             chosen = set(favoured)
             times = sf.array(*(sf.lit(1 << SHIFT if cell in chosen else 1) for cell in range(CELLS)))
             threshold = threshold.cast("long") * sf.get(times, sf.col(CELL))
-        admitted = admitted & (sf.pmod(hashed, sf.lit(ALL)) < threshold)
+        admitted = admitted & (hashed < threshold)
     return admitted
-
-
-def _is_kept(job: SentJob, exploring: Exploring, n_cells: int) -> Column:
-    """Build the column that tells whether a single event is kept: its cell is among the first, or its unit explored."""
-    from pyspark.sql import functions as sf
-
-    utility, ticks = exploring.utility, sf.col(TICKS)
-    kind = sf.col(quote_name(job.schema.type or ""))
-    types = sf.array(*(sf.lit(type_name) for type_name in utility.types))
-    position = sf.coalesce(sf.array_position(types, kind.cast("string")), sf.lit(0)).cast("int")
-    cell = sf.when(position > 0, position - 1).otherwise(len(utility.types))
-    for name, edges in utility.bins:
-        value = sf.col(quote_name(name)).cast("double")
-        reached = [sf.when(~sf.isnan(value) & (value >= edge), 1).otherwise(0) for edge in edges]
-        cell = cell * (len(edges) + 1) + sum(reached[1:], reached[0])
-    rank = [0] * len(utility.order)
-    for number, cell_number in enumerate(utility.order):
-        rank[cell_number] = number
-    first = sf.get(sf.array(*map(sf.lit, rank)), cell) < varying_column([n_cells], ticks)(n_cells)
-    begin = ticks - sf.pmod(ticks, sf.lit(exploring.length))
-    texts = [*(sf.col(quote_name(key)).cast("string") for key in exploring.keys), begin.cast("string")]
-    hashed = sf.crc32(sf.concat_ws(SEPARATOR, *texts, sf.lit(str(exploring.seed))))
-    return first | (sf.pmod(hashed, sf.lit(EXPLORED)) == 0)
-
-
-def cell_keys(frame: DataFrame, job: SentJob) -> tuple[str, ...]:
-    """Return the partition attributes if all have types for :func:`acep.overload.key_utility.cell_of`; () for other
-    types or several queries."""
-    from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType, StringType
-
-    if job.several or len(job.passes) != 1:
-        return ()
-    keys = job.passes[0].keys
-    hashable_types = (ByteType(), ShortType(), IntegerType(), LongType(), StringType())
-    return tuple(keys) if all(frame.schema[key].dataType in hashable_types for key in keys) else ()
-
-
-def _cell(keys: Sequence[str]) -> Column:
-    from pyspark.sql import functions as sf
-
-    text = sf.concat_ws(SEPARATOR, *(sf.col(quote_name(key)).cast("string") for key in keys))
-    return sf.pmod(sf.crc32(text), sf.lit(CELLS))

@@ -13,52 +13,28 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from acep.bucket_state.state_files import StateFile, StateFiles
+from acep.bucket_state.state_files import StateFile
 from acep.errors import EngineError
-from acep.overload.event_choice import Exploring, explored_in
+from acep.overload.early_shedding import pack_decision, sheds_nothing
+from acep.overload.event_choice import explored_in
 from acep.overload.sampled_recall import pack_points, points_by_cell
 from acep.spark.job import SentJob
-from acep.spark.query_start import checkpoint_of_task, refuse_spark_state
+from acep.spark.workers.batch_decision import decide_batch, refuse_open_gaps
 from acep.spark.workers.bucket_rows import PartitionRows, SortedRows, rows_of_partition
 from acep.spark.workers.row_sums import sum_of_rows
-from acep.streaming.job_description import describe_job
-from acep.streaming.query_versions import NewVersion, sort_versions
+from acep.spark.workers.state_place import StatePlace, TaskContext, context_of_task
+from acep.streaming.job import EXACT
+from acep.streaming.query_versions import sort_versions
 from acep.streaming.step import BucketRows, MicroBatch, SteppedBucket, end_step, take_step, with_metrics, write_step
 from acep.streaming.time_spent import Stopwatch
 
-__all__ = ["StatePlace", "call_name", "step_in_files", "versions_of"]
+__all__ = ["step_in_files", "with_exactness"]
 
 ROWS = 1 << 14  # result rows in one record batch
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class StatePlace:
-    """The place where a job runs. Its state is in ``folder`` (``None``: in the checkpoint of the query), which allows a
-    restart at each of the last ``keep`` micro-batches. ``delay_ms`` is the delay of the watermark. Bucket ``n`` is in
-    partition ``n % partitions``. ``seen`` is the greatest time, in ticks, of rows that did not travel in earlier
-    micro-batches, and ``newest`` that of this micro-batch, if it is known before its rows are read. If ``sampled``,
-    events may be shed before they travel, so match points are counted by key, in the cells of the attributes ``cells``,
-    and in explored units, if single events may be shed (``exploring``). ``newer`` are versions of queries that come
-    with the micro-batch.
-
-    In foreachBatch the driver has the number of the micro-batch and the ids of the query and its run (``batch_ids``),
-    and a sink may do anything with the result. If there are several partitions, each of them then has a marking row
-    that gives its number, because the task's own number changes behind a union."""
-
-    folder: str | None
-    keep: int
-    delay_ms: int
-    partitions: int
-    seen: int | None = None
-    newest: int | None = None
-    sampled: bool = False
-    cells: tuple[str, ...] = ()
-    exploring: Exploring | None = None
-    batch_ids: tuple[int, str, str] | None = None
-    newer: tuple[NewVersion, ...] = ()
 
 
 def step_in_files(
@@ -72,17 +48,46 @@ def step_in_files(
 
     Raises :class:`DataError`, :class:`SnapshotError` or :class:`EngineError`.
     """
-    batch, partition, versions = _context(job, place)
-    if place.batch_ids is None and partition >= place.partitions:
+    context = context_of_task(job, place)
+    if place.batch_ids is None and context.partition >= place.partitions:
         raise _moved_error(place)
     marked = place.batch_ids is not None and place.partitions > 1
     with closing(rows_of_partition(job, batches, marked=marked)) as rows:
-        yield from _step_buckets(job, place, batch, partition, versions, rows, cores)
+        if place.shedding is None:
+            if place.batch_ids is None:
+                refuse_open_gaps(job, context)
+            yield from _step_buckets(job, place, context, rows, cores)
+            return
+        # The tasks that chose the events are done, so the decision is written.
+        decision = decide_batch(job, place, place.shedding, context)
+        out_of_reach = place.shedding.is_out_of_reach(decision)
+        for batch in _step_buckets(job, place, context, rows, cores, is_out_of_reach=out_of_reach):
+            yield with_exactness(batch, is_exact=sheds_nothing(decision))
+        if context.partition == 0:
+            texts = with_metrics(job, job.result.empty_table(), [pack_decision(decision)])
+            yield from (with_exactness(batch, is_exact=True) for batch in texts.to_batches())
+
+
+def with_exactness(rows: pa.RecordBatch, *, is_exact: bool) -> pa.RecordBatch:
+    """Return rows of the result and of metrics, whose column :data:`EXACT` says whether nothing had been shed by then,
+    neither before the events travelled nor on the workers."""
+    exact = pa.array([is_exact] * rows.num_rows, pa.bool_())
+    if EXACT in rows.schema.names:
+        position = rows.schema.get_field_index(EXACT)
+        return rows.set_column(position, EXACT, pc.and_(rows.column(position), exact))
+    return rows.add_column(rows.num_columns - 1, EXACT, exact)
 
 
 def _step_buckets(
-    job: SentJob, place: StatePlace, batch: int, partition: int, versions: StateFiles, rows: PartitionRows, cores: int
+    job: SentJob,
+    place: StatePlace,
+    context: TaskContext,
+    rows: PartitionRows,
+    cores: int,
+    *,
+    is_out_of_reach: bool = False,
 ) -> Iterator[pa.RecordBatch]:
+    batch, partition, versions = context.batch, context.partition, context.versions
     if place.batch_ids is not None:
         partition = 0 if place.partitions == 1 else _marked_partition(rows, place)
     if any(number % place.partitions != partition for number in rows.numbers):
@@ -92,7 +97,7 @@ def _step_buckets(
     # become certain either, as the row that moves the time goes to each partition.
     is_sure = place.batch_ids is not None or bool(rows.numbers)
     newest = max((tick for tick in (rows.newest, place.newest) if tick is not None), default=None)
-    micro_batch = MicroBatch(job, versions, batch, old_versions, place.delay_ms, rows.now, place.seen)
+    micro_batch = MicroBatch(job, versions, batch, old_versions, place.delay_ms, rows.now, place.seen, is_out_of_reach)
     newer = (*place.newer, *sort_versions(rows.versions))
     numbers = range(partition, job.buckets, place.partitions)
 
@@ -187,39 +192,3 @@ def _bucket_rows(job: SentJob, received_rows: SortedRows | None, newest: int | N
     digest = f"{rows.num_rows} {sum_of_rows(rows)}" if rows.num_rows else ""
     ended = bool((received_rows.ticks >= job.end).any())
     return BucketRows(rows.select(job.columns), newest, digest, ended=ended)
-
-
-def _context(job: SentJob, place: StatePlace) -> tuple[int, int, StateFiles]:
-    """Return the number of the micro-batch, that of the task's partition, and the versions of the run."""
-    batch, query, run, partition = _ids_of_task() if place.batch_ids is None else (*place.batch_ids, 0)
-    folder = place.folder
-    if folder is None:
-        checkpoint = checkpoint_of_task()
-        refuse_spark_state(checkpoint, batch)
-        folder = checkpoint.state_folder
-    return batch, partition, versions_of(job, place, folder, query, run)
-
-
-def versions_of(job: SentJob, place: StatePlace, folder: str, query: str, run: str) -> StateFiles:
-    """Return the versions of a job in a folder for a run of a streaming query, both given by Spark's ids."""
-    names = {"query": query, "call": call_name(job), "run": run}
-    return StateFiles(folder, **names, buckets=job.buckets, keep=place.keep, describe=lambda: describe_job(job))
-
-
-def call_name(job: SentJob) -> str:
-    """Return the name of a call within its streaming query."""
-    return job.fingerprint[:32]
-
-
-def _ids_of_task() -> tuple[int, str, str, int]:
-    """Return Spark's ids of the micro-batch, the streaming query, its run and the partition."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    names = ("streaming.sql.batchId", "sql.streaming.queryId", "spark.jobGroup.id")
-    batch, query, run = (None if context is None else context.getLocalProperty(name) for name in names)
-    if context is None or batch is None or query is None or run is None:
-        raise EngineError(
-            "Spark did not say which micro-batch this is", hint="run it by writeStream, or leave state= out"
-        )
-    return int(batch), query, run, context.partitionId()
