@@ -55,8 +55,8 @@ def describe_job(job: Job) -> CallDescription:
 
 def record_of_job(job: Job) -> dict[str, Any]:
     """Return what :func:`acep.restarting.described_job.job_of_state` needs besides what people read: the types of the
-    columns, and of each query the errors, weights and surplus. It is empty if parts of lists are among the columns, whose
-    types are those of whole columns."""
+    columns, and of each query the errors, weights and surplus. It is empty if parts of lists are among the columns:
+    their types are those of whole columns."""
     schema = job.schema
     if schema.nested or schema.ordered:
         return {}
