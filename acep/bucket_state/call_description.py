@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from acep.bucket_state.folders import Folder
 from acep.errors import printable
 
-__all__ = ["CallDescription", "list_differences", "read_description", "write_description"]
+__all__ = [
+    "CallDescription",
+    "list_differences",
+    "read_description",
+    "replace_description",
+    "write_description",
+]
 
 FORMAT = 1
 LONGEST_QUERY = 80
@@ -21,11 +27,13 @@ MOST_DIFFERENCES = 3
 
 @dataclass(frozen=True)
 class CallDescription:
-    """The parts of a call that decide its fingerprint, for people: nothing is restored from it.
+    """The parts of a call that decide its fingerprint, for people, and for commands that make it again.
 
     ``queries`` are texts by name, ``columns`` kinds by name, ``options`` the other arguments by name, and ``buckets``
     the number of all buckets. Times of the state count in ticks of ``tick_ms`` (numerator, denominator) milliseconds,
-    since 1970 if they are ``instants``. ``version`` is that of the acep that began the state.
+    since 1970 if they are ``instants``. ``version`` is that of the acep that began the state. ``record``
+    is what commands need besides, in a form that :mod:`acep.restarting.described_job` reads; it is empty if an earlier
+    acep began the state. A state that was written from that of another call goes on ``after`` that micro-batch.
     """
 
     queries: Mapping[str, str]
@@ -35,13 +43,22 @@ class CallDescription:
     tick_ms: tuple[int, int]
     instants: bool
     version: str
+    record: Mapping[str, Any] = field(default_factory=dict)
+    after: int | None = None
 
 
 def write_description(folder: Folder, call: str, description: CallDescription) -> None:
-    """Write the description into the folder of a call, if it has none."""
-    path = _path(call)
-    if folder.read(path) is None:
-        folder.write(path, json.dumps({"format": FORMAT, **asdict(description)}, default=str).encode())
+    """Write the description into the folder of a call, if it has none, or one of an earlier acep without a record."""
+    stored = folder.read(_path(call))
+    lacks_record = stored is not None and bool(description.record) and b'"record"' not in stored
+    if stored is None or (lacks_record and read_description(folder, call) is not None):
+        replace_description(folder, call, description)
+
+
+def replace_description(folder: Folder, call: str, description: CallDescription) -> None:
+    """Write the description into the folder of a call, in place of any other."""
+    content = json.dumps({"format": FORMAT, **asdict(description)}, default=str).encode()
+    folder.write(_path(call), content, replace=True)
 
 
 def read_description(folder: Folder, call: str) -> CallDescription | None:
@@ -56,9 +73,12 @@ def read_description(folder: Folder, call: str) -> CallDescription | None:
         if data["format"] != FORMAT or buckets < 1 or numerator < 1 or denominator < 1:
             return None
         instants, version = data["instants"] is True, str(data["version"])
+        record, after = dict(data.get("record", {})), data.get("after")
+        after = None if after is None else int(after)
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         return None
-    return CallDescription(queries, columns, options, buckets, (numerator, denominator), instants, version)
+    tick_ms = (numerator, denominator)
+    return CallDescription(queries, columns, options, buckets, tick_ms, instants, version, record, after)
 
 
 def list_differences(stored: CallDescription, current: CallDescription) -> str:

@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass
 
 from acep.bucket_state.file_names import NUMBER
-from acep.bucket_state.folders import Folder
+from acep.bucket_state.folders import Folder, absolute_place, folder_of, place_below
 from acep.bucket_state.runs import UUID
 from acep.errors import SnapshotError
 
-__all__ = ["STATE_FOLDER", "CheckpointLog", "is_checkpoint", "read_checkpoint"]
+__all__ = ["STATE_FOLDER", "CheckpointLog", "is_checkpoint", "read_checkpoint", "state_of_checkpoint"]
 
 STATE_FOLDER = "acep"
 """The folder in a checkpoint in which acep keeps state."""
@@ -44,6 +44,11 @@ def is_checkpoint(folder: Folder) -> bool:
     """Return whether a folder looks like a checkpoint of Spark."""
     names = folder.names("")
     return "metadata" in names or {"offsets", "commits"} <= set(names)
+
+
+def state_of_checkpoint(checkpoint: str, state: str | None) -> Folder:
+    """Return the folder of the state of a checkpoint: ``state``, or else the one that is in the checkpoint."""
+    return folder_of(place_below(checkpoint, STATE_FOLDER) if state is None else absolute_place(state))
 
 
 def read_checkpoint(folder: Folder) -> CheckpointLog:

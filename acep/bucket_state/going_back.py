@@ -118,8 +118,8 @@ def remove_all(checkpoint: Folder, state: Folder, removal: Removal) -> Iterator[
 
 
 def _used_calls(calls: tuple[CallState, ...], batch: int) -> tuple[CallState, ...]:
-    """Return the calls whose state a micro-batch begins with: not those that ended before, as one of other options."""
-    return tuple(call for call in calls if call.written and call.written[-1] >= batch - 1)
+    """Return the calls whose state a micro-batch begins with."""
+    return tuple(call for call in calls if call.begins_with(batch - 1))
 
 
 def _check_state(

@@ -230,7 +230,8 @@ class StateFiles:
                 if changed
                 else ""
             ),
-            hint="go on with the query and the options that the checkpoint was made with, or begin a new checkpoint"
+            hint="go on with the query and the options that the checkpoint was made with, or begin a new checkpoint;"
+            " `acep state CHECKPOINT --buckets N` or `--replace QUERY` may let it go on in another form"
             if changed
             else _hint_to_go_back(batch - 1),
         )

@@ -45,6 +45,15 @@ class CallState:
         """The path of the call below the folder of state."""
         return f"{self.query}/{self.call}"
 
+    def begins_with(self, batch: int) -> bool:
+        """Return whether the micro-batch after ``batch`` begins with a state of this call: not if it ended before, as
+        one of other options, or began later with what was written from another call."""
+        if not self.written or self.written[-1] < batch:
+            return False
+        after = None if self.description is None else self.description.after
+        is_done = batch in (self.versions if batch == after else self.written)
+        return after is None or batch > after or is_done
+
     def may_begin_again(self, batch: int) -> bool:
         """Return whether the state with which a micro-batch begins is there."""
         return not batch or batch - 1 in self.versions

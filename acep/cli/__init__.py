@@ -337,8 +337,14 @@ def _add_state_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("going back")
     text = "take a stopped query back to the beginning of micro-batch N of its checkpoint"
     group.add_argument("--go-back", type=_number, metavar="N", help=text)
-    group.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    group.add_argument("--dry-run", action="store_true", help="only say what would be removed, or written")
     group.add_argument("--yes", action="store_true", help="the query is stopped, and files may be removed: do not ask")
+    group = parser.add_argument_group("going on in another form")
+    text = "let a stopped query go on with N buckets, where it is; start it with buckets=N"
+    group.add_argument("--buckets", type=_number, metavar="N", help=text)
+    text = "let another query, a text or a file, go on in place of a stopped one; or say what a replay needs"
+    group.add_argument("--replace", metavar="QUERY", help=text)
+    group.add_argument("--call", metavar="ID", help="the call whose state it is, where a checkpoint has several")
 
 
 def _add_watch_option(parser: argparse.ArgumentParser) -> None:

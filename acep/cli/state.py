@@ -36,10 +36,30 @@ class _StateView:
 
 def run(args: argparse.Namespace) -> None:
     """Print what is in the folder, or go back."""
+    changes = [name for name in ("go_back", "buckets", "replace") if getattr(args, name) is not None]
+    if len(changes) > 1:
+        raise QueryError(
+            f"{' and '.join('--' + name.replace('_', '-') for name in changes)} are steps of their own",
+            hint="take one after the other",
+            code="option_invalid",
+        )
+    if args.call is not None and not {"buckets", "replace"} & {*changes}:
+        raise QueryError(
+            "--call says whose state goes on in another form",
+            hint="say in which: --buckets N, or --replace QUERY",
+            code="option_invalid",
+        )
+    if changes and changes != ["go_back"]:
+        from acep.cli.state_changes import change_buckets, replace_query
+
+        (change_buckets if changes == ["buckets"] else replace_query)(args)
+        return
     if args.go_back is None:
         if args.yes or args.dry_run:
             raise QueryError(
-                "--yes and --dry-run are about going back", hint="say where to: --go-back N", code="option_invalid"
+                "--yes and --dry-run are about changes",
+                hint="say where to go back to: --go-back N",
+                code="option_invalid",
             )
         with progress(args, f"reading {args.folder}"):
             view = _view_of(args)
@@ -86,11 +106,10 @@ def _view_of(args: argparse.Namespace) -> _StateView:
 
 def _state_folder(args: argparse.Namespace) -> Folder:
     """Return the folder of the state of a checkpoint."""
-    from acep.bucket_state.checkpoints import STATE_FOLDER
-    from acep.bucket_state.folders import absolute_place, folder_of, place_below
+    from acep.bucket_state.checkpoints import state_of_checkpoint
+    from acep.bucket_state.folders import absolute_place
 
-    place = absolute_place(args.folder)
-    return folder_of(place_below(place, STATE_FOLDER) if args.state is None else absolute_place(args.state))
+    return state_of_checkpoint(absolute_place(args.folder), args.state)
 
 
 def _listing(view: _StateView) -> dict[str, Any]:

@@ -177,6 +177,12 @@ class NativeSession:
         return Slices(cores, threads, span=span, engines=[engine for engine, _ in self._engine_tables])
 
     @property
+    def refers_to_nothing(self) -> bool:
+        """Return whether no event of before is needed by later ones; ``False`` of engines that do not say so."""
+        engines = {base_engine(engine) for engine, _ in self._engine_tables}
+        return engines <= {"merged", "nodes"} and not len(self._session.used_ids())
+
+    @property
     def shares(self) -> int:
         """Return in how many lanes or slices the work is shared."""
         return self._joint_session.used if isinstance(self._joint_session, Slices) else self.lanes

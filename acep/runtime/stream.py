@@ -317,6 +317,11 @@ class Stream:
         merged ones as one, and leaves out those that begin with events that it still holds back."""
         return 0 if self._finished else sum(executor.live() for executor in self._executors)
 
+    @property
+    def refers_to_nothing(self) -> bool:
+        """Return whether no event of before is needed by later ones; ``False`` where that is not known."""
+        return self.natively and self._session is not None and self._session.refers_to_nothing
+
     def live_of(self, number: int) -> int:
         """Return how many partial matches of a plan that may change are in states of its last version."""
         if self._finished:

@@ -29,6 +29,7 @@ from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
 from acep.runtime.stream import Stream
+from acep.runtime.stream_parts import StreamParts, is_state_of_parts
 from acep.storage.frame import digest
 from acep.storage.snapshot import seal, unseal
 from acep.streaming.duplicates import find_repeats
@@ -98,12 +99,14 @@ class Bucket:
         self.counts_before = (0, 0, 0.0, 0)  # touches, shed, seconds of learning and matches before this micro-batch
         self.epochs = 0  # that end in this micro-batch
 
-    def _make_stream(self, engine: bytes | None) -> Stream | RevisedRows:
+    def _make_stream(self, engine: bytes | None) -> Stream | RevisedRows | StreamParts:
         job, options = self.job, (self.job.engine, self.job.output, self.job.limits)
         first = None if self.queries is None else self.plans
         plans = tuple(map(self._current_plan, self.part.queries))
         if engine is not None and job.revised:
             return RevisedRows(job, plans, self.part.keys, engine, first)
+        if engine is not None and is_state_of_parts(engine):
+            return StreamParts(plans, self.part.keys, engine, *options, first, finer=job.finer)
         if engine is not None:
             return Stream.restore(plans, engine, *options, first=first, finer=job.finer)
         first_plans = first or plans
@@ -279,7 +282,7 @@ class Bucket:
         self._checked = len(self.hold_back)
         if before is None or (self.hold_back.released is not None and before <= self.hold_back.released):
             return []
-        assert isinstance(self.stream, Stream)
+        assert not isinstance(self.stream, RevisedRows)
         rows = self.hold_back.release(before)
         self._checked = len(self.hold_back)
         out = self._push(rows) if rows is not None else []
@@ -329,7 +332,11 @@ class Bucket:
             ids = column.to_list() if kind is Kind.STRING else column.values
         if self.pace is None:
             self._add_allowance(len(batch))
-            return self._result_tables(self.stream.push(replace(batch, ids=ids)), lambda groups: [])
+            batch = replace(batch, ids=ids)
+            stream = self.stream
+            matches_by_query = stream.push_rows(rows, batch) if isinstance(stream, StreamParts) else stream.push(batch)
+            return self._result_tables(matches_by_query, lambda groups: [])
+        assert isinstance(self.stream, Stream)
         epochs = self.stream.epochs(len(batch))
         self.epochs += epochs
         touches, matches = self.pace.touches(len(batch), int(batch.ts[0]), int(batch.ts[-1]), epochs)

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import base64
+from typing import Any
+
+import pyarrow as pa
+
 from acep import __version__
 from acep.bucket_state.call_description import CallDescription
+from acep.events.tables import InputSchema
 from acep.pattern.printing import canonical
+from acep.plan.schema import Kind
 from acep.streaming.job import Job
 
-__all__ = ["describe_job"]
+__all__ = ["describe_job", "record_of_job"]
+
+PLAIN_TYPES = {
+    Kind.BOOL: pa.bool_(),
+    Kind.INT: pa.int64(),
+    Kind.FLOAT: pa.float64(),
+    Kind.STRING: pa.string(),
+    Kind.NULL: pa.null(),
+}
 
 
 def describe_job(job: Job) -> CallDescription:
@@ -33,4 +48,31 @@ def describe_job(job: Job) -> CallDescription:
         queries = dict(zip(job.names, map(canonical, job.queries), strict=True))
     kinds = {name: schema.kind(name) for name in job.columns}
     columns = {name: "other" if kind is None else kind.value for name, kind in kinds.items()}
-    return CallDescription(queries, columns, options, job.buckets, job.tick_ms, schema.instants, __version__)
+    return CallDescription(
+        queries, columns, options, job.buckets, job.tick_ms, schema.instants, __version__, record_of_job(job)
+    )
+
+
+def record_of_job(job: Job) -> dict[str, Any]:
+    """Return what :func:`acep.restarting.described_job.job_of_state` needs besides what people read: the types of the
+    columns, and of each query the errors, weights and surplus. It is empty if parts of lists are among the columns:
+    their types are those of whole columns."""
+    schema = job.schema
+    if schema.nested or schema.ordered:
+        return {}
+    types = dict(schema.times) | dict(schema.decimals)
+    fields = [(name, types.get(name) or _plain_type(schema, name)) for name in job.columns]
+    errors = [
+        [
+            str(query.errors),
+            [[name, None if weight is None else str(weight)] for name, weight in query.weights],
+            None if query.surplus is None else str(query.surplus),
+        ]
+        for query in job.queries
+    ]
+    return {"types": base64.b64encode(pa.schema(fields).serialize().to_pybytes()).decode(), "errors": errors}
+
+
+def _plain_type(schema: InputSchema, name: str) -> pa.DataType:
+    kind = schema.kind(name)
+    return pa.binary() if kind is None else PLAIN_TYPES.get(kind, pa.binary())

@@ -1,0 +1,1 @@
+"""Start a stopped query in another form, from its state."""
