@@ -20,10 +20,12 @@ __all__ = ["change_buckets", "replace_query"]
 
 def change_buckets(args: argparse.Namespace) -> None:
     """Write the state of a call for another number of buckets, and say how the query is started."""
+    from acep.restarting.described_job import last_left_behind
     from acep.restarting.other_buckets import divide_state, with_buckets
 
     with progress(args, f"dividing the state of {args.folder}"):
         state, current, old = _current_job(args)
+        last_left_behind(state, current)  # refuses gaps that are open
         new = with_buckets(old, args.buckets)
         if new.passes == old.passes:
             raise SnapshotError(
@@ -46,10 +48,12 @@ def change_buckets(args: argparse.Namespace) -> None:
 def replace_query(args: argparse.Namespace) -> None:
     """Write the state of a call for another query, and say from when on it holds."""
     from acep.cli.inputs import query_text
+    from acep.restarting.described_job import last_left_behind
     from acep.restarting.other_query import carry_state, time_text, with_query
 
     with progress(args, f"reading the state of {args.folder}"):
         state, current, old = _current_job(args)
+        left_behind = last_left_behind(state, current)
         new = with_query(old, query_text(args.replace))
         if new.fingerprint == old.fingerprint:
             raise SnapshotError(
@@ -57,7 +61,7 @@ def replace_query(args: argparse.Namespace) -> None:
                 hint="start the query as it is",
                 code="option_invalid",
             )
-        states, since = carry_state(old, new, current.states)
+        states, since = carry_state(old, new, current.states, left_behind)
         _write(args, state, current, new, states)
     record = _record(args, current, old, new, sum(map(len, states.values()))) | {"since": since}
     begin = "all events" if since is None else f"events from {time_text(old, since)} on"

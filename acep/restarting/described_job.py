@@ -11,14 +11,17 @@ from typing import Any
 import pyarrow as pa
 
 from acep.bucket_state.call_description import CallDescription
+from acep.bucket_state.divided_state import CurrentState
+from acep.bucket_state.folders import Folder
 from acep.errors import AcepError, DataError, SnapshotError
 from acep.events.tables import InputSchema, schema_of
+from acep.overload.batch_log import BatchLog
 from acep.pattern.query_arguments import query_of
 from acep.pattern.tree import Query
 from acep.runtime.options import StreamOptions
 from acep.streaming.job import Job, make_job
 
-__all__ = ["call_of", "job_of_state"]
+__all__ = ["call_of", "job_of_state", "last_left_behind"]
 
 
 def call_of(job: Job) -> str:
@@ -88,3 +91,22 @@ def _with_errors(query: Query, errors: str, weights: Sequence[tuple[str, str | N
         weights=tuple((name, None if weight is None else Fraction(weight)) for name, weight in weights),
         surplus=None if surplus is None else Fraction(surplus),
     )
+
+
+def last_left_behind(state: Folder, current: CurrentState) -> int | None:
+    """Return a tick after which no event has stayed behind that the driver has counted; ``None`` if none has.
+
+    Raises :class:`SnapshotError` if events of the stream are being shed by whole units: in another form the stream
+    would not know which, and a gap that ends too early could create a match.
+    """
+    log = BatchLog(state, current.call.query, current.call.call)
+    last = log.read_end(current.batch) or log.read_begin(current.batch)
+    if last is None:
+        return None
+    if last.admission is not None and not last.admission.admits_all:
+        raise SnapshotError(
+            "events of this stream are being shed by whole units, so its state cannot be changed",
+            hint="let it go on with Budget(latency=3600) until nothing has been shed for eight windows",
+            code="state_other",
+        )
+    return last.carried.seen if last.carried.idle else None

@@ -265,6 +265,7 @@ def _sum_totals(parts: Sequence[Totals], queries: int) -> Totals:
         for name in SUMMED:
             setattr(totals, name, getattr(totals, name) + getattr(part, name))
         totals.memory = max(totals.memory, part.memory)
+        totals.see_idle(part.newest_idle)
         for counts, more in zip(totals.queries, part.queries, strict=True):
             counts.matches = min(counts.matches + more.matches, MAX_COUNT)
     return totals

@@ -7,11 +7,12 @@ none would go on, nothing is missing: the other query begins anew, with the rows
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from acep.changing.changeable_queries import as_dynamic, compile_versions, replace_query, with_errors
 from acep.errors import QueryError, SnapshotError
+from acep.overload.needed_events import Use, uses_of
 from acep.pattern.query_arguments import query_of
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
@@ -119,9 +120,12 @@ def time_text(job: Job, tick: int) -> str:
     return moment or f"tick {tick}"
 
 
-def carry_state(old: Job, new: Job, states: Mapping[int, bytes]) -> tuple[dict[int, bytes], int | None]:
+def carry_state(
+    old: Job, new: Job, states: Mapping[int, bytes], left_behind: int | None = None
+) -> tuple[dict[int, bytes], int | None]:
     """Return the states of the buckets of ``new``, which is ``old`` with another query, and the tick of the first event
-    that it gets (``None``: it gets all).
+    that it gets (``None``: it gets all). Events up to the tick ``left_behind`` may have stayed behind as no query could
+    use them, besides those that the buckets know.
 
     Raises :class:`SnapshotError` if a state is damaged, or if partial matches would go on, or matches wait for time to
     pass: then it says what a replay would need.
@@ -130,6 +134,8 @@ def carry_state(old: Job, new: Job, states: Mapping[int, bytes]) -> tuple[dict[i
     buckets = {number: Bucket.loads(old, old_pass, data) for number, data in states.items()}
     check_agreement([*buckets.values()])
     since = buckets[0].hold_back.released
+    idle_ticks = [left_behind, *(bucket.totals.newest_idle for bucket in buckets.values())]
+    _check_left_behind(old, new, idle_ticks, since)
     joint, n_states = _joint_plan(old, new.queries[0])
     shares_states = any(0 < state < n_states for state in joint.current)
     going_on = [bucket for bucket in buckets.values() if shares_states and not _is_empty(bucket)]
@@ -145,6 +151,32 @@ def carry_state(old: Job, new: Job, states: Mapping[int, bytes]) -> tuple[dict[i
         new_states[number] = carried.dumps()
         Bucket.loads(new, new_pass, new_states[number])
     return new_states, since
+
+
+def _check_left_behind(old: Job, new: Job, newest_idle: Sequence[int | None], since: int | None) -> None:
+    """Raise :class:`SnapshotError` if events that only the new query can use may have stayed behind, while they would
+    still wait for time to pass: the new query would miss them."""
+    newest = max((tick for tick in newest_idle if tick is not None), default=None)
+    if newest is None or (since is not None and newest < since):
+        return
+    uses, new_uses = (uses_of(job.plans, ids=job.schema.id is not None, budget=job.budget) for job in (old, new))
+    if uses is None or (new_uses is not None and all(any(_covers(use, part) for use in uses) for part in new_uses)):
+        return
+    begin = "the first" if since is None else time_text(old, since)
+    raise SnapshotError(
+        "the state cannot go on with another query: events that only the new one can use stayed behind, and some of"
+        " them are not final yet",
+        hint=f"let acep.spark.punctuation(df, until=...) decide all that has come, with a time after"
+        f" {time_text(old, newest)}; or a replay needs the events from {begin} on again, in a new checkpoint",
+        code="query_change",
+    )
+
+
+def _covers(use: Use, other: Use) -> bool:
+    """Return whether a use certainly has all events of another one."""
+    has_types = not use.types or bool(other.types and set(other.types) <= set(use.types))
+    conditions = {condition.expr for condition in other.conditions}
+    return has_types and all(condition.expr in conditions for condition in use.conditions)
 
 
 def _parts_of(bucket: Bucket) -> list[PartState]:

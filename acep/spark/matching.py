@@ -156,7 +156,9 @@ def match(
     job, result = make(budget if budget is None else replace(budget, min_recall=None))
     warn_of(job)
     if not frame.isStreaming:
-        _refuse_options_of_streams(job, latest=latest, late=late, versions=versions, state=state)
+        _refuse_options_of_streams(
+            job, budget and budget.min_recall, latest=latest, late=late, versions=versions, state=state
+        )
     elif observation is not None:
         raise _observation_error()
     check_workers(frame.sparkSession, job.engine)
@@ -186,6 +188,12 @@ def _plan_shedding(
     """Return how events of a stream are shed before they travel, with the job and the columns that are left for the
     workers."""
     if budget is None or not can_announce(frame.sparkSession):
+        if budget is not None and budget.min_recall is not None:
+            raise QueryError(
+                "min_recall= needs events that are shed before they travel, which needs a driver in this process",
+                hint="leave it out on Spark Connect",
+                code="option_invalid",
+            )
         return job, result, None
     delay_ms = watermark_delay(with_fields(frame, job.columns), job, watermark)
     job, result, shedding = plan_early_shedding(frame, job, result, budget, delay_ms, remake)
@@ -208,7 +216,7 @@ def _warn_of_late_shedding(budget: Budget | None) -> None:
     )
 
 
-def _refuse_options_of_streams(job: Job, **options: Any) -> None:
+def _refuse_options_of_streams(job: Job, min_recall: float | None, **options: Any) -> None:
     """Raise :class:`QueryError` for options of streams that were given for a batch."""
     for name, value in options.items():
         if value is not None and value is not False:
@@ -218,6 +226,10 @@ def _refuse_options_of_streams(job: Job, **options: Any) -> None:
     if job.revised:
         raise QueryError(
             "speculation= and op= are of a stream, and this is no stream", hint="leave them out", code="option_invalid"
+        )
+    if min_recall is not None:
+        raise QueryError(
+            "min_recall= is of a stream, and this is no stream", hint="leave it out", code="option_invalid"
         )
     if job.budget is not None and job.budget.latency is not None:
         raise QueryError(

@@ -151,7 +151,8 @@ class BucketRows:
     in whichever bucket they are, without rows too far ahead (``None``: there are none); ``ended`` says whether the
     stream ends with it. The same rows have the same ``digest``, in any order. ``versions``: new ones of queries.
     ``duplicates``: rows that were left out, as their events had come before. Of events that no query can use, ``idle``
-    came in time and ``idle_late`` came late; they are counted, wherever they would be."""
+    came in time and ``idle_late`` came late; they are counted, wherever they would be. ``newest_idle`` is the newest
+    time of these, in ticks."""
 
     rows: pa.Table | None
     newest: int | None
@@ -161,6 +162,7 @@ class BucketRows:
     duplicates: int = 0
     idle: int = 0
     idle_late: int = 0
+    newest_idle: int | None = None
 
 
 @dataclass(frozen=True)
@@ -275,6 +277,7 @@ def take_step(
         watch.duplicates += bucket_rows.duplicates
         bucket.totals.events += bucket_rows.idle
         bucket.totals.late += bucket_rows.idle_late
+        bucket.totals.see_idle(bucket_rows.newest_idle)
         watch.late += bucket_rows.idle_late
         if bucket_rows.newest is not None:
             bucket.hold_back.see(bucket_rows.newest)

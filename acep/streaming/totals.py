@@ -30,7 +30,8 @@ class Totals:
     ``ahead`` that were refused, rows left out as ``duplicates``, the greatest number of bytes of ``memory`` under a
     memory budget, and the ``allowance`` of transition evaluations (0 without a budget). Each of the job's ``queries``
     has its work, what was shed, the sums for its recall, and its matches (at most :data:`MAX_COUNT`; match points where
-    only these are counted)."""
+    only these are counted). ``newest_idle``: the newest time of events that did not travel to a bucket of the stream,
+    as no query can use them, in ticks (``None``: there was none)."""
 
     events: int = 0
     late: int = 0
@@ -39,6 +40,11 @@ class Totals:
     memory: int = 0
     allowance: float = 0.0
     queries: list[Counts] = field(default_factory=list)
+    newest_idle: int | None = None
+
+    def see_idle(self, tick: int | None) -> None:
+        """Remember the newest time of events without a use."""
+        self.newest_idle = max((t for t in (tick, self.newest_idle) if t is not None), default=None)
 
     def sum(self, name: str) -> int:
         """Sum one of :data:`COUNTS` over all queries."""
@@ -63,7 +69,8 @@ class Totals:
             | {name: _tally(counts, name).to_arrays() for name in TALLIES}
             for counts in self.queries
         ]
-        return {name: getattr(self, name) for name in SINCE} | {"queries": queries}
+        newest = {} if self.newest_idle is None else {"newest_idle": self.newest_idle}
+        return {name: getattr(self, name) for name in SINCE} | {"queries": queries} | newest
 
     @classmethod
     def load(cls, data: Mapping[str, Any], queries: int) -> Totals:
@@ -78,7 +85,8 @@ class Totals:
             counts.append(_counts(numbers, tallies, str(stored["unknown"])))
         events, late, memory = (int(data[name]) for name in ("events", "late", "memory"))
         ahead, duplicates = (int(data.get(name, 0)) for name in ("ahead", "duplicates"))  # earlier versions had none
-        return cls(events, late, ahead, duplicates, memory, float(data["allowance"]), counts)
+        newest = None if data.get("newest_idle") is None else int(data["newest_idle"])
+        return cls(events, late, ahead, duplicates, memory, float(data["allowance"]), counts, newest)
 
 
 def _sums(tally: Tally) -> list[float]:

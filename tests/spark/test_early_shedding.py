@@ -190,6 +190,14 @@ def test_a_floor_for_the_recall_is_refused_where_events_cannot_be_shed_early(
         quiet_match(folder.frame(), query, **MATCH_OPTIONS, budget=budget)
 
 
+def test_a_floor_for_the_recall_is_refused_in_a_batch_and_in_sparks_store(spark: Any) -> None:
+    folder, budget = Folder(spark, many_keys(100), 50), acep.Budget(cpu=1, min_recall=0.5)
+    with pytest.raises(QueryError, match="min_recall= is of a stream"):
+        quiet_match(spark.read.parquet(str(folder.path / "events")), QUERY, budget=budget)
+    with pytest.raises(QueryError, match="needs state in files"):
+        quiet_match(folder.frame(), QUERY, **MATCH_OPTIONS, budget=budget, state="spark")
+
+
 def test_a_floor_for_the_recall_is_refused_in_one_process() -> None:
     with pytest.raises(QueryError, match="min_recall= is of a stream on Spark"):
         acep.match(many_keys(50), QUERY, budget=acep.Budget(latency=1, min_recall=0.5))

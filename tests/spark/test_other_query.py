@@ -8,17 +8,24 @@ from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
 
 import acep
+from acep.bucket_state.folders import folder_of
+from acep.overload.admission import ALL, Admission
+from acep.overload.batch_log import BatchLog, Carried, Decision
+from acep.restarting.described_job import call_of
 from acep.restarting.other_query import with_query
+from acep.spark.workers import file_state_worker
+from acep.spark.workers.bucket_rows import PartitionRows
 from acep.streaming.job import Job
 from tests.complaints import difference
 from tests.random_versions import random_chain
 from tests.spark.by_hand import as_rows, numbered, rows_of, rows_that_differ, the_job
-from tests.spark.restarted import PAIRS, Restarted, all_files, as_spark, random_table, refusal, stopped
+from tests.spark.restarted import PAIRS, QUERY_ID, Restarted, all_files, as_spark, random_table, refusal, stopped
 
 OTHER = "PATTERN SEQ(c p, b q) WHERE [k] WITHIN 20"
 SAME_START = "PATTERN SEQ(a p, c q) WHERE [k] WITHIN 20"
@@ -171,6 +178,51 @@ def test_matches_that_wait_need_a_replay(tmp_path: Path, capsys: pytest.CaptureF
     restarted = Restarted(the_job(table, waiting, buckets=2), tmp_path)
     restarted.push(table)
     assert "wait for time to pass" in refusal(capsys, restarted, "--replace", other)
+
+
+@pytest.mark.parametrize(
+    ("newest_idle", "other", "goes_on"),
+    [
+        (110, OTHER, False),
+        (90, OTHER, True),
+        (110, "PATTERN SEQ(b p, b q) WHERE [k] WITHIN 20", True),
+        (110, "PATTERN SEQ(b p, a q) WHERE [k] WITHIN 20", False),
+    ],
+)
+def test_events_that_stayed_behind_are_not_missed(
+    newest_idle: int, other: str, goes_on: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before tick 100 all is final. Events later than that may have stayed behind, as the query before had no use for
+    them; another query could use them."""
+    before = "PATTERN SEQ(a p, b q) WHERE [k] AND p.x > 10 WITHIN 20"
+    table = numbered(pa.table({"ts": [1, 2, 105], "type": ["a", "b", "b"], "k": [1, 1, 1], "x": [9, 9, 9]}))
+    restarted = Restarted(the_job(table, before, buckets=2), tmp_path, 5)
+    rows_of_partition = file_state_worker.rows_of_partition
+
+    def rows_with_idle(*arguments: Any, **keywords: Any) -> PartitionRows:
+        rows = rows_of_partition(*arguments, **keywords)
+        rows.newest_idle = newest_idle
+        return rows
+
+    with mock.patch.object(file_state_worker, "rows_of_partition", rows_with_idle):
+        restarted.push(table)
+    if goes_on:
+        assert replaced(restarted, other, the_job(table, other, buckets=2)) == 0
+        return
+    message = refusal(capsys, restarted, "--replace", other)
+    assert "events that only the new one can use stayed behind" in message
+    assert "punctuation(df, until=...)" in message
+
+
+def test_a_stream_that_sheds_is_not_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A gap that ends too early could create a match. Events that the driver left behind are not missed, either."""
+    restarted = stopped(tmp_path)
+    log = BatchLog(folder_of(str(tmp_path / "acep")), str(QUERY_ID), call_of(restarted.job))
+    log.begin(1, Decision(Admission(20).with_threshold(90, ALL // 2)))
+    for change in (("--replace", OTHER), ("--buckets", "2")):
+        assert "shed by whole units" in refusal(capsys, restarted, *change)
+    log.end(1, Decision(carried=Carried(seen=10**6, idle=3)))
+    assert "stayed behind" in refusal(capsys, restarted, "--replace", OTHER)
 
 
 def test_a_file_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

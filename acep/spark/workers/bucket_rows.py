@@ -44,7 +44,8 @@ class PartitionRows:
     with the process. ``mark`` is the number in the marking row (``None`` without such a row), ``now`` is when the
     micro-batch began, and ``newest`` the newest time of its rows, in ticks. ``versions`` are new ones of queries, in
     rows of the ``version_buckets``. ``spans`` are the beginnings and ends of sorting and writing, in seconds since
-    1970. ``counts`` are numbers of no bucket, which carry counts (:mod:`acep.spark.workers.needed_worker`)."""
+    1970. ``counts`` are numbers of no bucket, which carry counts of events without a use, and ``newest_idle`` is the
+    newest time of these, in ticks (:mod:`acep.spark.workers.needed_worker`)."""
 
     job: SentJob
     in_memory: Mapping[int, SortedRows] = field(default_factory=dict)
@@ -56,6 +57,7 @@ class PartitionRows:
     version_buckets: set[int] = field(default_factory=set)
     spans: list[list[float]] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
+    newest_idle: int | None = None
 
     @property
     def numbers(self) -> set[int]:
@@ -90,6 +92,13 @@ class PartitionRows:
         self.newest = max((tick for tick in (self.newest, *ticks) if tick is not None), default=None)
         self.spans.append([began, time.time()])
 
+    def add_counts(self, rows: pa.RecordBatch) -> None:
+        """Take rows that carry counts."""
+        self.counts += (-1 - rows.column(BUCKET).to_numpy()).tolist()
+        name, tick_ns = self.job.schema.ts, self.job.schema.tick_ns or 1
+        ticks, _ = ticks_of(name, pa.chunked_array([rows.column(self.job.sent_as(name))]), tick_ns)
+        self.newest_idle = max(int(ticks.max()), int(ticks.max()) if self.newest_idle is None else self.newest_idle)
+
     def write(self) -> None:
         """Move the rows in memory to the files of their buckets."""
         began = time.time()
@@ -117,7 +126,7 @@ def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked
             partition.mark = rows.column(BUCKET)[int(marking.argmax())].as_py()
             rows = rows.filter(pa.array(~marking))
         if (counting := rows.column(BUCKET).to_numpy() < -job.buckets).any():
-            partition.counts += (-1 - rows.column(BUCKET).to_numpy()[counting]).tolist()
+            partition.add_counts(rows.filter(pa.array(counting)))
             rows = rows.filter(pa.array(~counting))
         if VERSION in rows.schema.names:
             texts = rows.column(VERSION)

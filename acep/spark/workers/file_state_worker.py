@@ -110,7 +110,7 @@ def _step_buckets(
         if number == 0:
             counts = [count_in(count, place) for count in rows.counts]
             idle, idle_late = (sum(count for count, is_late in counts if is_late is kind) for kind in (False, True))
-            part = replace(part, idle=idle, idle_late=idle_late)
+            part = replace(part, idle=idle, idle_late=idle_late, newest_idle=rows.newest_idle)
         if newer:
             part = replace(part, versions=newer, digest=f"{part.digest} {newer}")
         step = take_step(micro_batch, number, part, watch, is_sure=is_sure)

@@ -46,7 +46,7 @@ def mark_rows_before(
 
     >>> parts = [(np.array([5, 7, 6, 2]), np.array([1, 0, 1, 1]))]
     >>> [marks.tolist() for marks in mark_rows_before(4, parts, 100)]
-    [[8, 1, 0, 6]]
+    [[0, 1, 8, 6]]
     """
     newest = NEVER
     for ticks, weights in parts:
@@ -55,9 +55,9 @@ def mark_rows_before(
             newest = int(ticks.max())
             marks[int(ticks.argmax())] |= NEWEST
         is_late = np.zeros(len(ticks), bool) if final is None else ticks < final
-        for kind, rows in enumerate(
-            (np.flatnonzero((weights > 0) & ~is_late), np.flatnonzero((weights > 0) & is_late))
-        ):
+        for kind, is_of_kind in enumerate((~is_late, is_late)):
+            rows = np.flatnonzero((weights > 0) & is_of_kind)
+            rows = rows[np.argsort(-ticks[rows], kind="stable")]  # the time of the newest one counts, too
             n_events = int(weights[rows].sum())
             for row, first in zip(rows, range(0, n_events, max_count), strict=False):
                 marks[row] |= (2 * min(max_count, n_events - first) + kind) << 1
