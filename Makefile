@@ -277,8 +277,9 @@ recall-more: $(STAMP) native  ## by errors, window, rate and memory; ablation, d
 
 RECALL_ARGS ?= --seeds 3
 
-plots: $(STAMP) native  ## make the pictures of docs/howto/plots.md anew
+plots: $(STAMP) native  ## make the pictures of docs/howto anew
 	$(BIN)/python -m experiments.plots
+	$(BIN)/python -m experiments.spark.route_picture
 
 profile: $(PROFILED)/objects/.built  ## measure where the time goes, inside the core as well where perf is there
 	$(PROFILED)/bin/python -m experiments.profile $(PROFILE_ARGS)

@@ -132,5 +132,5 @@ print("the same number:", len(killed) - ops[-1] + ops[1] == len(before) + len(af
 # ## Next
 #
 # * [Hand-written automata](../docs/howto/automata.md): all kinds of arcs, in Python and in files.
-# * [Spark](../docs/howto/spark.md#queries-that-are-replaced) and [a folder](../docs/howto/follow.md) take versions of
-#   a query as numbered files.
+# * [Spark](../docs/reference/spark_changes.md#queries-that-are-replaced) and [a folder](../docs/howto/follow.md) take
+#   versions of a query as numbered files.

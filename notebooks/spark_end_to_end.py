@@ -131,5 +131,5 @@ totals.drop_duplicates("events").reset_index(drop=True)
 # %% [markdown]
 # ## Next
 #
-# * [On Spark](../docs/howto/spark.md): order, buckets, late events, state, budgets.
+# * [On Spark](../docs/howto/spark.md): the three calls, and where to read on about late events, state and budgets.
 # * [Recipes for Spark](../docs/howto/spark_recipes.md): Kafka, aggregations, sinks of your own.

@@ -78,7 +78,7 @@ def match(
     workers and every later run can reach; ``"checkpoint"``: files in the checkpoint of the stream; ``"spark"``: Spark's
     own store (``"./spark"`` is a folder of that name). Unless it is given here or by the setting ``spark.acep.state``
     of the session, files of the checkpoint are used if all workers certainly reach it, as on one machine, and else
-    Spark's own store, which is slower. ``Progress.route`` says which it is, and why (docs/howto/spark.md).
+    Spark's own store, which is slower. ``Progress.route`` says which it is, and why (docs/reference/spark_restarts.md).
 
     ``late``, for a stream: whether late events are rows of the result, too. It then has the columns ``kind`` ("match"
     or "late") and ``event``: a late event has its id there, its time as ``start`` and ``end``, and its ``key``. This
@@ -111,7 +111,7 @@ def match(
     the query. Points, bundles and counts are found without enumerating matches if no predicate relates events.
 
     ``budget``, ``policy`` (by its name), ``seed`` and ``history`` are those of :func:`acep.match`, in each bucket:
-    ``work`` counts transition evaluations per event of the bucket (docs/howto/spark.md explains the other bounds).
+    ``work`` counts transition evaluations per event of the bucket; docs/reference/spark_budgets.md has the others.
 
     ``observation``, for a batch: a ``pyspark.sql.Observation``, from which :func:`acep.spark.metrics.reports_of` makes
     reports once an action has run; a stream reports its metrics by its progress.

@@ -61,7 +61,7 @@ def for_each_batch(
     the checkpoint, if all workers certainly reach it, as on one machine; elsewhere ``state`` has to be given.
 
     Only events that some query can use, by their types and by conditions on one event alone, travel to the workers, if
-    that leaves the result as it is (docs/howto/spark.md).
+    that leaves the result as it is (docs/reference/spark_sinks.md).
 
     ``Budget(latency=)`` is the time of a micro-batch in seconds, the sink included. ``Budget(cpu=)`` is a share of a
     core against the clock of the events; a micro-batch counts as holding all cores of the session while it runs. If the
