@@ -17,7 +17,7 @@ from acep.overload.time_bound import TimeBound
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.shedding.event_utility import EventUtility, is_sheddable
-from acep.spark.fields import with_fields
+from acep.spark.columns.fields import with_fields
 from acep.spark.job import SentJob
 from acep.storage.sections import read_sections
 from acep.streaming.job import EXACT

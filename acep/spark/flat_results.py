@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from acep.matches.flat import KEY, LAST, VALUES, FlatColumn, Layout, flat_columns, flat_table
-from acep.spark.fields import quote_name
+from acep.spark.columns.fields import quote_name
 from acep.streaming.job import Job
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 from acep import __version__
 from acep.native.compiled import sources
 from acep.runtime.options import RevisedKeywords, StreamOptions
+from acep.spark.columns.fields import all_columns, input_schema
+from acep.spark.columns.letter_case import as_queries_write
+from acep.spark.columns.times import first_end_tick
+from acep.spark.columns.types import arrow_schema, result_type
 from acep.spark.failures import needs_python
-from acep.spark.fields import all_columns, input_schema
-from acep.spark.letter_case import as_queries_write
-from acep.spark.times import first_end_tick
-from acep.spark.types import arrow_schema, result_type
 from acep.streaming import job as plain
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ import mmh3
 
 from acep.errors import DataError
 from acep.overload.needed_events import uses_of
-from acep.spark.fields import key_column, quote_name, with_fields
+from acep.spark.columns.fields import key_column, quote_name, with_fields
+from acep.spark.columns.needed_filter import filter_column
+from acep.spark.columns.times import end_column, is_punctuation, latest_tick, ticks_of_row
 from acep.spark.job import SentJob
-from acep.spark.needed_filter import filter_column
 from acep.spark.query_start import STEP_IN_FILES
-from acep.spark.times import end_column, is_punctuation, latest_tick, ticks_of_row
 from acep.spark.workers.file_state_worker import step_in_files
 from acep.spark.workers.frozen_objects import run_task
 from acep.spark.workers.spark_state_worker import NOW, VERSION, add_buckets, match_partition

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from acep.errors import DataError, QueryError
-from acep.spark.fields import field_column, path_of
-from acep.spark.letter_case import ignores_case, resolve_name
+from acep.spark.columns.fields import field_column, path_of
+from acep.spark.columns.letter_case import ignores_case, resolve_name
+from acep.spark.columns.types import BINDINGS, COMPOSED, NUMBERED
 from acep.spark.matching import frame_of
 from acep.spark.session import needs_pyspark
-from acep.spark.types import BINDINGS, COMPOSED, NUMBERED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -15,20 +15,20 @@ from acep.native.compiled import warn_if_missing
 from acep.overload.early_shedding import EarlyShedding
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.spark.chunks import for_spark
+from acep.spark.columns.fields import with_fields
+from acep.spark.columns.letter_case import ignores_case
+from acep.spark.columns.types import spark_schema
 from acep.spark.early_shedding import plan_early_shedding, with_exact_column
-from acep.spark.fields import with_fields
 from acep.spark.flat_results import flatten_result
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob, make_spark_job
 from acep.spark.job_run import run_batch
-from acep.spark.letter_case import ignores_case
 from acep.spark.query_rows import query_rows
 from acep.spark.query_start import can_announce
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
 from acep.spark.shuffle_partitions import shuffle_partitions, warn_of_small_batch
-from acep.spark.state_choice import choose_state
+from acep.spark.state_choice import StateChoice, choose_state
 from acep.spark.stream_run import run_stream, run_stream_in_files, watermark_delay
-from acep.spark.types import spark_schema
 from acep.streaming.job import Job
 
 if TYPE_CHECKING:
@@ -163,18 +163,31 @@ def match(
         raise _observation_error()
     check_workers(frame.sparkSession, job.engine)
     warn_of_small_batch(frame, job.buckets, by_setting=is_spread_by_setting)
-    if not frame.isStreaming:
-        matches = run_batch(frame, job, result, observation)
-    else:
+    if frame.isStreaming:
         newer = None if versions is None else query_rows(frame.sparkSession, versions)
         choice = choose_state(frame, state, watermark)
-        if choice.in_spark:
-            _warn_of_late_shedding(budget)
-            matches = run_stream(frame, job, result, watermark, choice, newer)
-        else:
-            job, result, shedding = _plan_shedding(frame, job, result, watermark, budget, make)
-            matches = run_stream_in_files(frame, job, result, watermark, choice, newer, shedding)
+        matches = _run_stream(frame, job, result, watermark, choice, newer, budget, make)
+    else:
+        matches = run_batch(frame, job, result, observation)
     return flatten_result(matches, job) if flat else matches
+
+
+def _run_stream(
+    frame: DataFrame,
+    job: SentJob,
+    result: StructType,
+    watermark: Any,
+    choice: StateChoice,
+    newer: DataFrame | None,
+    budget: Budget | None,
+    remake: Callable[[Budget], tuple[SentJob, StructType]],
+) -> DataFrame:
+    """Return the result of a job over a stream by the route of ``choice``."""
+    if choice.in_spark:
+        _warn_of_late_shedding(budget)
+        return run_stream(frame, job, result, watermark, choice, newer)
+    job, result, shedding = _plan_shedding(frame, job, result, watermark, budget, remake)
+    return run_stream_in_files(frame, job, result, watermark, choice, newer, shedding)
 
 
 def _plan_shedding(

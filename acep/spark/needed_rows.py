@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from acep.overload.needed_events import uses_of
+from acep.spark.columns.needed_filter import filter_column
 from acep.spark.job import SentJob
 from acep.spark.job_run import bucket_numbers, codes_of, event_ticks
-from acep.spark.needed_filter import filter_column
 from acep.spark.newest_time import ANNOUNCES, NEVER, with_announcements
 from acep.spark.workers.needed_worker import NEWEST, mark_rows
 from acep.spark.workers.state_place import StatePlace

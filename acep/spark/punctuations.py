@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from acep.errors import DataError
 from acep.events.tables import InputSchema
-from acep.spark.fields import all_columns, input_schema, path_of
-from acep.spark.letter_case import ignores_case, resolve_roles
+from acep.spark.columns.fields import all_columns, input_schema, path_of
+from acep.spark.columns.letter_case import ignores_case, resolve_roles
+from acep.spark.columns.times import DELAY_KEY, end_column, first_end_tick, step_of, time_at_tick
 from acep.spark.matching import frame_of
 from acep.spark.session import get_session, needs_pyspark
-from acep.spark.times import DELAY_KEY, end_column, first_end_tick, step_of, time_at_tick
 from acep.streaming.latest_time import tick_of_moment
 from acep.streaming.punctuation_rows import PUNCTUATION
 from acep.streaming.times import delay_ms_of, tick_ms_of, tick_that_decides

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from acep.errors import DataError
-from acep.spark.letter_case import ignores_case, respell
+from acep.spark.columns.letter_case import ignores_case, respell
 from acep.spark.workers.spark_state_worker import VERSION
 
 if TYPE_CHECKING:

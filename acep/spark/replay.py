@@ -39,12 +39,12 @@ from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
 from acep.runtime.options import StreamKeywords, StreamOptions, lists_options
 from acep.spark.chunks import ORDER, ROW, end_row, for_spark, with_order, write_chunks
+from acep.spark.columns.types import spark_schema
 from acep.spark.failures import error_in
 from acep.spark.job_descriptions import describe_jobs
 from acep.spark.matching import match
 from acep.spark.metrics import Progress, progress_of
 from acep.spark.session import get_session, needs_pyspark
-from acep.spark.types import spark_schema
 from acep.streaming.job import all_columns, columns_read
 from acep.streaming.progress import length_text
 from acep.streaming.time_spent import Spent

@@ -15,12 +15,12 @@ from acep.overload.early_shedding import EarlyShedding
 from acep.overload.event_choice import EXPLORED, Exploring
 from acep.overload.key_utility import SEPARATOR
 from acep.overload.needed_events import Use
-from acep.spark.fields import quote_name
+from acep.spark.columns.fields import quote_name
+from acep.spark.columns.needed_filter import filter_column
+from acep.spark.columns.times import end_column
 from acep.spark.job import SentJob
 from acep.spark.job_run import bucket_numbers, codes_of, event_ticks
-from acep.spark.needed_filter import filter_column
 from acep.spark.newest_time import ANNOUNCES, NEVER, with_announcements
-from acep.spark.times import end_column
 from acep.spark.workers.admission_worker import ADMITTED, LATE, NEWEST, admit_rows
 from acep.spark.workers.state_place import StatePlace
 

@@ -9,8 +9,10 @@ from acep.errors import DataError
 from acep.overload.early_shedding import DECISION, EarlyShedding
 from acep.overload.needed_events import uses_of
 from acep.overload.sampled_recall import POINTS
+from acep.spark.columns.fields import quote_name, with_fields
+from acep.spark.columns.times import DELAY_KEY, end_column, event_time, is_punctuation, latest_tick, ticks_of_row
+from acep.spark.columns.types import spark_schema
 from acep.spark.early_shedding import cell_keys
-from acep.spark.fields import quote_name, with_fields
 from acep.spark.job import SentJob
 from acep.spark.job_run import (
     batch_time,
@@ -35,8 +37,6 @@ from acep.spark.shed_batches import register_call
 from acep.spark.shed_columns import with_admission
 from acep.spark.shuffle_partitions import shuffle_partitions, warn_of_state_partitions
 from acep.spark.state_choice import StateChoice
-from acep.spark.times import DELAY_KEY, end_column, event_time, is_punctuation, latest_tick, ticks_of_row
-from acep.spark.types import spark_schema
 from acep.spark.workers.spark_state_worker import SPAN, STEPPED, pack, packed_schema, step, unpack
 from acep.spark.workers.state_place import StatePlace
 from acep.streaming.step import BUCKET

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep.events.columns import ticks_of
+from acep.spark.columns.times import end_of_stream
 from acep.spark.newest_time import NEVER, mark_newest
-from acep.spark.times import end_of_stream
 from acep.spark.workers import bucket_rows, state_place
 from acep.spark.workers.file_state_worker import step_in_files
 from acep.spark.workers.state_place import StatePlace

@@ -19,7 +19,7 @@ from acep.row_patterns.stream_time import time_column
 from acep.runtime.options import StreamOptions
 from acep.spark.clauses.row_pattern_worker import add_keys, match_sorted
 from acep.spark.clauses.row_patterns import SparkClause, plan_for_spark
-from acep.spark.types import spark_schema
+from acep.spark.columns.types import spark_schema
 from acep.streaming.clause_description import JobClause, without_trees
 from acep.streaming.clause_job import clause_job
 from acep.streaming.computed_buckets import bucket_codes

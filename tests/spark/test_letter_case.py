@@ -11,7 +11,7 @@ import pytest
 import acep
 import acep.spark
 from acep.errors import DataError, QueryError
-from acep.spark.letter_case import SETTING
+from acep.spark.columns.letter_case import SETTING
 from tests.spark.by_hand import as_rows, same
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match
 

@@ -16,10 +16,10 @@ import acep.spark
 from acep.events.tables import InputSchema
 from acep.overload.needed_events import uses_of
 from acep.plan.compile import compile_query
-from acep.spark.fields import CHAR_KEY, with_fields
+from acep.spark.columns.fields import CHAR_KEY, with_fields
+from acep.spark.columns.needed_filter import MAX_COMPARISONS, filter_column
 from acep.spark.job import make_spark_job
 from acep.spark.metrics import report_of
-from acep.spark.needed_filter import MAX_COMPARISONS, filter_column
 from tests.case_counts import CaseCounts
 
 pytestmark = pytest.mark.long

@@ -18,7 +18,7 @@ from acep.pattern.sql.common_tables import common_tables
 from acep.spark.clauses.row_pattern_worker import whole_partitions
 from acep.spark.clauses.row_patterns import plan_for_spark
 from acep.spark.clauses.table_functions import call_columns
-from acep.spark.types import spark_schema
+from acep.spark.columns.types import spark_schema
 
 V_SHAPE = """PARTITION BY k ORDER BY n MEASURES FIRST(x) AS high, LAST(DOWN.x) AS low, count(*) AS size
     PATTERN (STRT DOWN+ UP+) DEFINE DOWN AS x < PREV(x), UP AS x > PREV(x)"""

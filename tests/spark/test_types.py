@@ -17,8 +17,8 @@ import acep
 from acep.errors import AcepError, DataError
 from acep.spark import punctuation
 from acep.spark.chunks import for_spark
+from acep.spark.columns.types import spark_schema
 from acep.spark.job import make_spark_job
-from acep.spark.types import spark_schema
 from tests.spark.by_hand import batch, numbered, rows_of, stream, the_job
 from tests.spark.spark_types import BEGIN, END, EVERY, PAGE, SAMPLES, table_lines
 from tests.spark.streams import Folder, as_dicts, quiet_match

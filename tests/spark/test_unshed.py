@@ -12,12 +12,12 @@ from pyspark.sql.functions import lit
 import acep
 from acep.overload.batch_log import Decision
 from acep.overload.needed_events import uses_of
+from acep.spark.columns.needed_filter import filter_column
+from acep.spark.columns.times import end_column
 from acep.spark.foreach.observed_batches import all_counts
 from acep.spark.foreach.row_columns import row_columns
 from acep.spark.job import make_spark_job
 from acep.spark.job_run import sent_rows
-from acep.spark.needed_filter import filter_column
-from acep.spark.times import end_column
 
 pytestmark = pytest.mark.long
 

@@ -10,14 +10,14 @@ from acep.errors import QueryError
 from acep.row_patterns.revised_clause import OP
 from acep.row_patterns.stream_time import check_time_option
 from acep.runtime.options import StreamOptions
-from acep.spark.fields import all_columns, input_schema, quote_name
+from acep.spark.columns.fields import all_columns, input_schema, quote_name
+from acep.spark.columns.letter_case import ignores_case, resolve_roles
+from acep.spark.columns.times import first_end_tick
+from acep.spark.columns.types import arrow_schema
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob
-from acep.spark.letter_case import ignores_case, resolve_roles
 from acep.spark.state_choice import choose_state
 from acep.spark.stream_run import run_stream, run_stream_in_files
-from acep.spark.times import first_end_tick
-from acep.spark.types import arrow_schema
 from acep.streaming.clause_description import JobClause
 from acep.streaming.clause_job import clause_job
 

@@ -16,11 +16,11 @@ from acep.row_patterns.match_rows import match_table, no_columns_error
 from acep.row_patterns.stream_time import time_column
 from acep.runtime.options import ClauseKeywords, StreamOptions
 from acep.spark.clauses.row_pattern_worker import SentClause, add_keys, match_sorted
-from acep.spark.fields import all_columns, input_schema, key_column, quote_name, with_fields
+from acep.spark.columns.fields import all_columns, input_schema, key_column, quote_name, with_fields
+from acep.spark.columns.types import arrow_type, spark_schema
 from acep.spark.interpreter import check_workers
 from acep.spark.matching import frame_of
 from acep.spark.session import needs_pyspark, outside_pipelines
-from acep.spark.types import arrow_type, spark_schema
 from acep.streaming.clause_description import without_trees
 
 if TYPE_CHECKING:

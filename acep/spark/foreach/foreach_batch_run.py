@@ -20,15 +20,15 @@ from acep.overload.batch_log import BatchLog, Carried, Decision
 from acep.overload.early_shedding import EarlyShedding, sheds_nothing, with_carried
 from acep.overload.needed_events import uses_of
 from acep.overload.sampled_recall import POINTS
+from acep.spark.columns.fields import with_fields
+from acep.spark.columns.letter_case import ignores_case
 from acep.spark.early_shedding import cell_keys, plan_early_shedding
-from acep.spark.fields import with_fields
 from acep.spark.foreach.observed_batches import PATIENCE, Observed, run_whole
 from acep.spark.foreach.row_columns import TICKS, RowColumns, row_columns
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob, make_spark_job
 from acep.spark.job_descriptions import describe_jobs
 from acep.spark.job_run import marks_of, process_in_files
-from acep.spark.letter_case import ignores_case
 from acep.spark.matching import warn_of
 from acep.spark.newest_time import ANNOUNCES, announce_newest
 from acep.spark.session import leave_unbounded

@@ -11,14 +11,14 @@ from acep.overload.batch_log import Decision
 from acep.overload.event_choice import Exploring
 from acep.overload.needed_events import Use
 from acep.overload.sampled_recall import POINTS
-from acep.spark.fields import quote_name
+from acep.spark.columns.fields import quote_name
+from acep.spark.columns.needed_filter import filter_column
+from acep.spark.columns.times import end_column, is_punctuation, ticks_of_row
 from acep.spark.foreach.unshed import UnshedColumns, add_columns, unshed_columns, varying_column
 from acep.spark.job import SentJob
 from acep.spark.job_run import bucket_numbers, codes_of, has_null_key, observed_columns, sent_columns
-from acep.spark.needed_filter import filter_column
 from acep.spark.newest_time import ANNOUNCES, with_announcements, with_punctuations
 from acep.spark.shed_columns import cell_column, kept_rank, unit_begin, unit_hash
-from acep.spark.times import end_column, is_punctuation, ticks_of_row
 from acep.streaming.totals import METRICS_COLUMN
 
 if TYPE_CHECKING:

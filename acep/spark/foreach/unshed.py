@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from acep.spark.columns.times import ticks_of_row
 from acep.spark.job import SentJob
 from acep.spark.job_run import bucket_numbers, codes_of, has_bucket, has_null_key, sent_columns
 from acep.spark.newest_time import ANNOUNCES, with_announcements, with_punctuations
-from acep.spark.times import ticks_of_row
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -10,7 +10,7 @@ import pyarrow as pa
 from acep.errors import DataError
 from acep.events.nested import ColumnPath, Element, Field, has_list, path_to
 from acep.pattern.list_parts import ListPart
-from acep.spark.types import BINARY_COLLATION, arrow_type
+from acep.spark.columns.types import BINARY_COLLATION, arrow_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

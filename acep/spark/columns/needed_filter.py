@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from acep.overload.needed_events import Use
 from acep.pattern.expressions import Attribute, Between, Binary, Expr, In, IsNull, Literal, Unary
 from acep.plan.decimals import EXCHANGED, HIGHEST, LOWEST
-from acep.spark.fields import quote_name
+from acep.spark.columns.fields import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

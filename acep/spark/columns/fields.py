@@ -11,9 +11,9 @@ import pyarrow as pa
 from acep.errors import DataError, suggest
 from acep.events.columns import refusal
 from acep.events.tables import InputSchema, schema_of
-from acep.spark.letter_case import ignores_case, respell
-from acep.spark.list_columns import list_type, part_of_list
-from acep.spark.types import BINARY_COLLATION, arrow_type
+from acep.spark.columns.letter_case import ignores_case, respell
+from acep.spark.columns.list_columns import list_type, part_of_list
+from acep.spark.columns.types import BINARY_COLLATION, arrow_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep.errors import DataError
 from acep.events.tables import InputSchema
-from acep.spark.fields import quote_name
+from acep.spark.columns.fields import quote_name
 from acep.streaming.job import Job
 from acep.streaming.punctuation_rows import PUNCTUATION
 from acep.streaming.times import END_MS
