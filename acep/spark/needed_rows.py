@@ -57,4 +57,4 @@ def with_needed_rows(frame: DataFrame, job: SentJob, place: StatePlace, usable: 
     codes = with_announcements(codes_of(frame, job, going), place.partitions)
     counting = sf.lit(-1 - place.first_count) - sf.shiftright(MARKS, 1) * sf.lit(place.partitions)
     codes = sf.when(sf.col(MARKS) > NEWEST, sf.concat(codes, sf.array(counting.cast("int")))).otherwise(codes)
-    return rows, codes
+    return rows.where(~sf.col(IDLE) | (sf.col(MARKS) != 0)), codes

@@ -73,8 +73,9 @@ def with_admission(
     }
     rows = rows.withColumns(going | {ANNOUNCES: _has(marks, NEWEST)})
     rows = rows.observe(name, *_counts(job))
+    travelling = sf.coalesce(*(sf.col(column) for column in going)).isNotNull() | sf.col(ANNOUNCES) | free
     codes = codes_of(frame, job, [sf.col(column) for column in going])
-    return rows, with_announcements(codes, place.partitions)
+    return rows.where(travelling), with_announcements(codes, place.partitions)
 
 
 def _counts(job: SentJob) -> list[Column]:

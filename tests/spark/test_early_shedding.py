@@ -87,6 +87,8 @@ def as_a_task(spark: Any) -> Any:
 def test_workers_admit_the_rows_that_the_thresholds_admit(
     spark: Any, as_a_task: tuple[str, str, str], tmp_path: Path, keys: tuple[str, ...]
 ) -> None:
+    from pyspark.sql import functions as sf
+
     frame = spark.range(3_000).selectExpr(
         "id", "id AS ts", "'a' AS type", "id % 37 - 5 AS k", "concat('\u00e9', id % 5) AS name", "id % 7 / 2.0D AS x"
     )
@@ -100,13 +102,14 @@ def test_workers_admit_the_rows_that_the_thresholds_admit(
     log.begin(1, Decision(admission, carried=Carried(seen=1_430)))
     shedding = EarlyShedding(Admission(9, seed=3, delay=2), None, paced=False, delay=2)
     rows, _ = with_admission(frame, job, place, shedding, None, "counts")
-    begin = unit_begin(admission.length, 3, job.passes[0].keys, rows[TICKS])
-    columns = [rows[TICKS], begin, unit_hash(3, job.passes[0].keys, begin), rows[f"{GOING}0"], rows[f"{NUMBER}0"]]
+    travelling = {row[0]: row[1] == row[2] for row in rows.select(TICKS, f"{GOING}0", f"{NUMBER}0").collect()}
+    begin = unit_begin(admission.length, 3, job.passes[0].keys, sf.col("ts"))
     went = []
-    for tick, start, hashed, going, number in rows.where("ts > 1390").select(*columns).collect():
-        admitted = admission.admits(hashed=hashed, begin=start, tick=tick)
-        assert going == (number if admitted else None)
-        went.append(admitted)
+    for tick, start, hashed in (
+        frame.where("ts > 1390").select("ts", begin, unit_hash(3, job.passes[0].keys, begin)).collect()
+    ):
+        went.append(admission.admits(hashed=hashed, begin=start, tick=tick))
+        assert travelling.get(tick, False) == went[-1]
     assert 0.05 < sum(went) / len(went) < 0.6
 
 
