@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from acep.bucket_state.folders import folder_of
-from acep.errors import AcepError, DataWarning
+from acep.errors import AcepError, DataWarning, SnapshotError
 from acep.overload.batch_log import BatchLog
 from acep.overload.early_shedding import EarlyShedding
 from acep.spark.job import SentJob
@@ -70,6 +70,8 @@ def account_for_batch(spark_progress: Any, name: str) -> None:
         try:
             log = BatchLog(folder_of(folder), query, call.name)
             if (decision := log.read_begin(batch)) is None:
+                if counts["rows"]:
+                    raise SnapshotError(f"it does not see what the workers write in `{folder}`")
                 continue
             texts = list(_texts_in(observed, key))
             outcome = log.end(batch, call.shedding.next_decision(decision, counts, texts, seconds))
@@ -87,8 +89,8 @@ def _warn_of_failure(name: str, run: str, error: Exception) -> None:
     if (run, "") not in _BEHIND:
         _BEHIND.add((run, ""))
         warn_of_run(
-            f"stream {name}: its budget is not kept, and micro-batches wait for each other, as the driver cannot write"
-            f" beside the state: {error}",
+            f"stream {name}: its budget is not kept, and each micro-batch waits for the driver in vain, as that has no"
+            f" access to the state: {error}",
             DataWarning,
         )
 

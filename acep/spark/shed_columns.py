@@ -139,8 +139,9 @@ def cell_column(keys: Sequence[str]) -> Column:
     """Return the cell of an event's key, equal to :func:`acep.overload.key_utility.cell_of`."""
     from pyspark.sql import functions as sf
 
-    text = sf.concat_ws(SEPARATOR, *(sf.col(quote_name(key)).cast("string") for key in keys))
-    return sf.pmod(sf.crc32(text), sf.lit(CELLS))
+    texts = [sf.col(quote_name(key)).cast("string") for key in keys]
+    text = texts[0] if len(texts) == 1 else sf.concat_ws(SEPARATOR, *texts)
+    return sf.coalesce(sf.pmod(sf.crc32(text), sf.lit(CELLS)), sf.lit(0).cast("long"))
 
 
 def kept_rank(job: SentJob, exploring: Exploring, ticks: Column) -> Column:

@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import acep
+from acep.bucket_state.folders import folder_of
 from acep.errors import QueryError
 from acep.overload.admission import ALL, Admission
-from acep.overload.batch_log import Carried, Decision
+from acep.overload.batch_log import BatchLog, Carried, Decision
 from acep.overload.early_shedding import EarlyShedding, decision_in, pack_decision
 from acep.spark import error_in
 from acep.spark.job import make_spark_job
 from acep.spark.query_start import await_listeners
 from acep.spark.shed_columns import GOING, NUMBER, TICKS, unit_begin, unit_hash, with_admission
-from acep.spark.workers.batch_decision import BatchLog, call_name, folder_of
-from acep.spark.workers.state_place import StatePlace
+from acep.spark.workers.state_place import StatePlace, call_name
 from tests.spark.streams import Folder, quiet_match
 from tests.spark.test_for_each import OPTIONS, QUERY, exact, many_keys, pretend, same_bindings
 from tests.thinned import thinned
@@ -245,3 +245,16 @@ def test_events_without_a_use_stay_behind_and_are_counted(spark: Any, monkeypatc
     assert {row.pop("exact") for row in rows} == {True}
     assert same_bindings(rows, every := exact(table, query))
     assert len(rows) == len(every)
+
+
+def test_a_driver_that_does_not_see_the_state_warns_once(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the second micro-batch on its workers would wait for it in each."""
+    monkeypatch.setattr(BatchLog, "read_begin", lambda *_: None)
+    folder = Folder(spark, many_keys(300), 300, end=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        folder.run(quiet_match(folder.frame(), QUERY, **MATCH_OPTIONS, budget=acep.Budget(latency=9)))
+        await_listeners(spark)
+    messages = [text for warning in caught if "no access to the state" in (text := str(warning.message))]
+    assert len(messages) == 1
+    assert "does not see what the workers write" in messages[0]
