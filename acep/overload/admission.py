@@ -258,7 +258,7 @@ def share_for_recall(recall: float) -> float:
     :data:`UNIT` does.
 
     >>> round(share_for_recall(0.8), 3), share_for_recall(1.0)
-    (0.822, 1.0)
+    (0.819, 1.0)
     """
     crossing = 1 / UNIT
     return float((((1 - crossing) ** 2 + 4 * crossing * recall) ** 0.5 - (1 - crossing)) / (2 * crossing))

@@ -92,8 +92,7 @@ class Load:
         rows, needed, carried, seconds = (
             np.array([float(getattr(measured, name)) for measured in self.last]) for name in names
         )
-        # Errors are relative: a long micro-batch must not hide what short ones tell of the fixed seconds.
-        weights = np.sqrt(FORGET ** np.arange(len(seconds))[::-1]) * seconds.mean() / np.maximum(seconds, 1e-9)
+        weights = np.sqrt(FORGET ** np.arange(len(seconds))[::-1])
         # In units of the prior, so that all three have the same scale.
         scale = seconds.mean() * np.array([PRIOR[0], PRIOR[1] / rows.mean(), PRIOR[2] / max(needed.mean(), 1)])
         design = np.stack([np.ones_like(rows), rows, carried], axis=1) * scale * weights[:, None]

@@ -62,8 +62,8 @@ def resolve_name(columns: StructType, name: str) -> str:
 
     Raises :class:`DataError` if it may be one of several columns.
 
-    >>> from pyspark.sql.types import StructType
-    >>> resolve_name(StructType.fromDDL("User string, dev struct<ID: int>"), "DEV.id")
+    >>> from pyspark.sql.types import IntegerType, StructType
+    >>> resolve_name(StructType().add("user", "string").add("dev", StructType().add("ID", IntegerType())), "DEV.id")
     'dev.ID'
     """
     for part in _path_to(columns, name):
