@@ -144,6 +144,7 @@ def test_a_stream_that_sheds_loses_matches_and_invents_none(
         assert report.recall is None
 
 
+@pytest.mark.long
 def test_a_target_below_what_spark_takes_sheds_nothing_and_warns_once(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +210,7 @@ def test_a_floor_for_the_recall_is_refused_in_one_process() -> None:
             acep.Budget(**bounds)
 
 
+@pytest.mark.long
 def test_a_stream_goes_on_shedding_after_a_restart(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second run goes on with the thresholds and the counts of the first, even though the last micro-batch of the
     first was not counted; without a budget it is refused, as gaps that end too early could create a match."""
@@ -234,6 +236,7 @@ def test_a_stream_goes_on_shedding_after_a_restart(spark: Any, monkeypatch: pyte
     assert same_bindings(rows, exact(table))
 
 
+@pytest.mark.long
 def test_events_without_a_use_stay_behind_and_are_counted(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """All events count as such; those without a use are not shed, whatever the target."""
     table = many_keys(6_000)

@@ -14,7 +14,7 @@ from acep.spark.state_choice import CHECKPOINTS, SETTING
 from tests.spark.cluster_streams import ClusterStream, prepare_stream
 from tests.spark.standalone_cluster import executors_of, make_home
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 MASTER = "local-cluster[2,1,512]"
 ROUTES = ("unnamed", "folder")
