@@ -150,11 +150,6 @@ class BatchLog:
         """Return the start of the micro-batch after this one, ``None`` if this one is not done."""
         return self._read(f"{self._path}/{batch}/done")
 
-    def newest(self) -> int | None:
-        """Return the number of the newest micro-batch that has begun, ``None`` if none has."""
-        numbers = sorted((int(name) for name in self._folder.names(self._path) if name.isdecimal()), reverse=True)
-        return next((number for number in numbers if self.read_begin(number) is not None), None)
-
     def begin(self, batch: int, decision: Decision) -> Decision:
         """Write the decision of a micro-batch, and return the decision that was written first."""
         return self._write_first(f"{self._path}/{batch}/begun", decision)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import atexit
 import json
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from acep.spark.checkpoint import PROPERTY, checkpoint_at
 from acep.spark.listening import progress_of_event
 from acep.spark.session import SIZES, UNBOUNDED
-from acep.spark.shed_batches import account_for_batch, account_for_run, end_shedding
+from acep.spark.shed_batches import account_for_batch, end_shedding, remember_folder
 from acep.spark.watched_runs import begin_run, count_progress, end_run
 
 if TYPE_CHECKING:
@@ -65,10 +66,11 @@ def prepare_queries(spark: SparkSession) -> None:
 def await_listeners(spark: SparkSession, seconds: float = 5.0) -> None:
     """Wait until listeners have heard of all micro-batches so far: a program may end right after a run, whose last
     micro-batch then would not be counted, and whose warnings would be lost."""
-    try:
+    from py4j.protocol import Py4JError
+
+    # A session that was stopped has no context, and has waited for listeners itself; slow listeners are left alone.
+    with suppress(Py4JError, AttributeError, OSError):
         spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(round(seconds * 1000))
-    except Exception:  # noqa: BLE001 - the session was stopped, which waits for listeners itself, or they are slow
-        return
 
 
 def _make_listener(spark: SparkSession) -> StreamingQueryListener:
@@ -92,7 +94,7 @@ def _make_listener(spark: SparkSession) -> StreamingQueryListener:
             spark.sparkContext.setLocalProperty(PROPERTY, json.dumps(asdict(checkpoint)))
             if not has_step:
                 return
-            account_for_run(str(event.runId), str(event.id), checkpoint.state_folder, plan)
+            remember_folder(str(event.runId), checkpoint.state_folder)
             own_settings = execution.sparkSessionForStream().conf()  # only this query has them
             if not own_settings.contains(SIZES):
                 own_settings.set(SIZES, UNBOUNDED)

@@ -19,7 +19,7 @@ from acep.spark.listening import COUNTS, METRICS, SHED, observations
 from acep.spark.watched_runs import warn_of_run
 from acep.spark.workers.state_place import StatePlace, call_name
 
-__all__ = ["account_for_batch", "account_for_run", "end_shedding", "register_call"]
+__all__ = ["account_for_batch", "end_shedding", "register_call", "remember_folder"]
 
 
 @dataclass(frozen=True)
@@ -34,28 +34,23 @@ class _ShedCall:
 
 _CALLS: dict[str, _ShedCall] = {}  # by the end of the names of their observations
 _FOLDERS: dict[str, str] = {}  # of the state in the checkpoint, by the id of the run
-_BEHIND: set[tuple[str, str]] = set()  # runs and calls that fall behind; with "", runs whose counts cannot be written
+_COUNTED: set[tuple[str, str]] = set()  # runs and calls of which a micro-batch was counted
+_BEHIND: set[tuple[str, str]] = set()  # runs and calls that fall behind
+_UNSEEN: set[str] = set()  # runs whose state the driver does not see
 
 
-def register_call(job: SentJob, place: StatePlace) -> None:
-    """Remember a call of match, until the process ends, for the micro-batches that Spark will report."""
+def register_call(job: SentJob, place: StatePlace) -> str:
+    """Remember a call of match, until the process ends, for the micro-batches that Spark will report; return the end of
+    the names of its observations. Each call has its own, as the same job may run under several budgets."""
     assert place.shedding is not None
-    _CALLS[job.fingerprint[:8]] = _ShedCall(call_name(job), place.folder, place.shedding)
+    key = f"{job.fingerprint[:8]}-{len(_CALLS)}"
+    _CALLS[key] = _ShedCall(call_name(job), place.folder, place.shedding)
+    return key
 
 
-def account_for_run(run: str, query: str, state_folder: str, plan: str) -> None:
-    """Begin a run, whose state is in ``state_folder`` unless a call names another, and whose plan is ``plan``. If the
-    last run was killed before the driver had counted its last micro-batch, that one stays without counts."""
+def remember_folder(run: str, state_folder: str) -> None:
+    """Remember where a run keeps its state, unless a call names another folder."""
     _FOLDERS[run] = state_folder
-    for key, call in _CALLS.items():
-        if f"{COUNTS}{key}" not in plan:
-            continue
-        log = BatchLog(folder_of(call.folder or state_folder), query, call.name)
-        if (batch := log.newest()) is None or (begun := log.read_begin(batch)) is None:
-            continue
-        if log.read_end(batch) is None:
-            carried = replace(begun.carried, uncounted=begun.carried.uncounted + 1)
-            log.end(batch, replace(begun, carried=carried, load=begun.load.begin_run()))
 
 
 def account_for_batch(spark_progress: Any, name: str) -> None:
@@ -73,6 +68,9 @@ def account_for_batch(spark_progress: Any, name: str) -> None:
                 if counts["rows"]:
                     raise SnapshotError(f"it does not see what the workers write in `{folder}`")
                 continue
+            if (run, key) not in _COUNTED:  # Spark and its workers are just starting
+                decision = replace(decision, load=decision.load.begin_run())
+                _COUNTED.add((run, key))
             texts = list(_texts_in(observed, key))
             outcome = log.end(batch, call.shedding.next_decision(decision, counts, texts, seconds))
         except (AcepError, OSError) as error:
@@ -86,8 +84,8 @@ def account_for_batch(spark_progress: Any, name: str) -> None:
 
 def _warn_of_failure(name: str, run: str, error: Exception) -> None:
     """Warn, once in a run, that the driver cannot write down what a micro-batch took."""
-    if (run, "") not in _BEHIND:
-        _BEHIND.add((run, ""))
+    if run not in _UNSEEN:
+        _UNSEEN.add(run)
         warn_of_run(
             f"stream {name}: its budget is not kept, and each micro-batch waits for the driver in vain, as that has no"
             f" access to the state: {error}",
@@ -98,11 +96,13 @@ def _warn_of_failure(name: str, run: str, error: Exception) -> None:
 def end_shedding(run: str) -> None:
     """Forget a run."""
     _FOLDERS.pop(run, None)
-    _BEHIND.difference_update({pair for pair in _BEHIND if pair[0] == run})
+    _UNSEEN.discard(run)
+    for pairs in (_COUNTED, _BEHIND):
+        pairs.difference_update({pair for pair in pairs if pair[0] == run})
 
 
 def _texts_in(observed: Any, key: str) -> Iterator[str]:
     """Yield the metrics of the buckets of a call, and the texts of its workers on what was shed."""
-    for prefix, column in ((METRICS, "told"), (SHED, "texts")):
-        row = observations(observed, prefix).get(key)
+    for prefix, name, column in ((METRICS, key.partition("-")[0], "told"), (SHED, key, "texts")):
+        row = observations(observed, prefix).get(name)
         yield from row[column].splitlines() if row else ()

@@ -203,15 +203,15 @@ def run_stream_in_files(
         prepare_queries(frame.sparkSession)
     place = place_of(frame.sparkSession, job, choice.folder, delay_ms)
     frame = _observe_null_keys(frame, job)
-    name = job.fingerprint[:8]
+    name, key = job.fingerprint[:8], ""
     if shedding is not None and shedding.admission is not None:
         place = replace(
             place, shedding=shedding, sampled=True, cells=cell_keys(frame, job), exploring=shedding.exploring
         )
-        register_call(job, place)
+        key = register_call(job, place)
         needs_all = job.op is not None or job.late or job.dynamic
         uses = None if needs_all else uses_of(job.plans, ids=job.schema.id is not None, budget=job.budget)
-        frame, codes = with_admission(frame, job, place, shedding, uses, f"{COUNTS}{name}")
+        frame, codes = with_admission(frame, job, place, shedding, uses, f"{COUNTS}{key}")
     elif (usable := usable_column(frame, job)) is not None and newer is None:
         place = replace(place, first_count=-(-job.buckets // place.partitions) * place.partitions)
         frame, codes = with_needed_rows(frame, job, place, usable)
@@ -226,7 +226,7 @@ def run_stream_in_files(
     if place.shedding is not None:
         is_of_shedding = line.startswith(POINTS) | line.startswith(DECISION)
         texts = sf.concat_ws("\n", sf.collect_list(sf.when(is_of_shedding, line))).alias("texts")
-        result_and_metrics = result_and_metrics.observe(f"{SHED}{name}", texts)
+        result_and_metrics = result_and_metrics.observe(f"{SHED}{key}", texts)
         line = sf.when(~is_of_shedding, line)
     metrics = observed_columns(job.names, line, route=str(choice))
     observed = result_and_metrics.observe(f"{METRICS}{name}", *metrics)

@@ -2,7 +2,7 @@
 
 ``python -m tests.spark.cluster_driver FOLDER`` reads ``FOLDER/options.json`` (master, settings, routes, query, columns)
 and ``FOLDER/events``, one file a micro-batch, until it has taken as many files as the options say. Each route has a
-folder of its own for its checkpoint and its matches. What is said of the place of the state is written to
+folder of its own for its checkpoint and its matches. The place of the state, in words, is written to
 ``FOLDER/places.json``.
 """
 

@@ -1,4 +1,4 @@
-"""What a driver on a cluster left behind: the matches of each micro-batch, and which executor stepped a partition."""
+"""Read the traces of a driver on a cluster: the matches of each micro-batch, and which executor stepped a partition."""
 
 from __future__ import annotations
 

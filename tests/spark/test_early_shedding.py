@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import Row
+from pyspark.sql.types import StructType
 
 import acep
 from acep.bucket_state.folders import folder_of
@@ -18,8 +21,10 @@ from acep.errors import QueryError
 from acep.overload.admission import ALL, Admission
 from acep.overload.batch_log import BatchLog, Carried, Decision
 from acep.overload.early_shedding import EarlyShedding, decision_in, pack_decision
-from acep.spark import error_in
+from acep.overload.time_bound import TimeBound
+from acep.spark import error_in, shed_batches
 from acep.spark.job import make_spark_job
+from acep.spark.listening import COUNTS, SHED
 from acep.spark.query_start import await_listeners
 from acep.spark.shed_columns import GOING, NUMBER, TICKS, unit_begin, unit_hash, with_admission
 from acep.spark.workers.state_place import StatePlace, call_name
@@ -27,6 +32,7 @@ from tests.spark.streams import Folder, quiet_match
 from tests.spark.test_for_each import OPTIONS, QUERY, exact, many_keys, pretend, same_bindings
 from tests.thinned import thinned
 
+QUERY_TEXT = "PATTERN SEQ(a p, b q) WHERE [k] WITHIN 9"
 MATCH_OPTIONS = {name: value for name, value in OPTIONS.items() if name != "state"}
 
 
@@ -111,6 +117,55 @@ def test_workers_admit_the_rows_that_the_thresholds_admit(
         went.append(admission.admits(hashed=hashed, begin=start, tick=tick))
         assert travelling.get(tick, False) == went[-1]
     assert 0.05 < sum(went) / len(went) < 0.6
+
+
+# The account of the driver -----------------------------------------------------------------------------------------
+
+
+def report_batch(query: str, run: str, key: str, batch: int) -> None:
+    """Let Spark report a micro-batch of ten rows, all of which travelled, to the driver."""
+    counts = Row(rows=10, events=10, needed=10, carried=10, late=0, seen=batch)
+    observed = {f"{COUNTS}{key}": counts, f"{SHED}{key}": Row(texts="")}
+    progress = {"runId": run, "id": query, "batchId": batch, "observedMetrics": observed}
+    shed_batches.account_for_batch(SimpleNamespace(**progress, durationMs={"triggerExecution": 1000}), "name")
+
+
+def shed_call(folder: Path) -> tuple[str, BatchLog, str]:
+    """Register a call whose state is in a folder; return its key, its log, and the id of its query."""
+    job, _ = make_spark_job(
+        StructType().add("ts", "long").add("type", "string").add("k", "long"), QUERY_TEXT, buckets=4
+    )
+    shedding = EarlyShedding(Admission(9), TimeBound(1.0), paced=False, delay=0)
+    query = str(uuid4())
+    key = shed_batches.register_call(job, StatePlace(str(folder), 9, 0, 2, shedding=shedding))
+    return key, BatchLog(folder_of(str(folder)), query, call_name(job)), query
+
+
+def test_calls_of_one_job_are_counted_apart(tmp_path: Path) -> None:
+    """The same query may run twice in a session, with its state in two folders, under two budgets."""
+    calls = [shed_call(tmp_path / name) for name in ("first", "second")]
+    for key, log, query in calls:
+        log.begin(0, Decision(Admission(9)))
+        report_batch(query, str(uuid4()), key, 0)
+        outcome = log.read_end(0)
+        assert outcome is not None
+        assert outcome.carried.rows == 10
+
+
+def test_a_micro_batch_that_is_tried_again_is_counted(tmp_path: Path) -> None:
+    """The driver was killed within it. The first micro-batches of each run tell no costs: Spark is just starting."""
+    key, log, query = shed_call(tmp_path)
+    for run, batches in (("one", range(4)), ("other", range(4, 6))):
+        for batch in batches:
+            before = log.read_end(batch - 1) if batch else None
+            log.begin(batch, before or Decision(Admission(9)))
+            report_batch(query, run, key, batch)
+        log.begin(batches[-1] + 1, log.read_end(batches[-1]) or Decision())  # and the driver is killed
+        shed_batches.end_shedding(run)
+    outcome = log.read_end(5)
+    assert outcome is not None
+    assert (outcome.carried.rows, outcome.carried.uncounted) == (60, 0)
+    assert (outcome.load.run, len(outcome.load.last)) == (2, 2)
 
 
 # Streams --------------------------------------------------------------------------------------------------------------

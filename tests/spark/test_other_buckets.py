@@ -63,7 +63,7 @@ def change(restarted: Restarted, buckets: int, *more: str) -> int:
     return restarted.change(job, "--buckets", str(buckets), *more)
 
 
-# What goes on ----------------------------------------------------------------------------------------
+# States that go on ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def complaint_of_changes(streamed: Streamed, folder: Path, seen: dict[str, int])
     return rows_that_differ(rows, streamed.exact)
 
 
-# What is refused -------------------------------------------------------------------------------------
+# Refusals -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

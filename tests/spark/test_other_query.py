@@ -130,7 +130,7 @@ def complaint_of(rng: Random, texts: list[str], folder: Path, seen: dict[str, in
     return rows_that_differ(restarted.rows + restarted.stream.end(), wanted)
 
 
-# What is refused -------------------------------------------------------------------------------------
+# Refusals -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
