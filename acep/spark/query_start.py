@@ -66,7 +66,7 @@ def prepare_queries(spark: SparkSession) -> None:
 def await_listeners(spark: SparkSession, seconds: float = 5.0) -> None:
     """Wait until listeners have heard of all micro-batches so far: a program may end right after a run, whose last
     micro-batch then would not be counted, and whose warnings would be lost."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
     # A session that was stopped has no context, and has waited for listeners itself; slow listeners are left alone.
     with suppress(Py4JError, AttributeError, OSError):
