@@ -18,7 +18,9 @@ from acep.streaming.query_versions import NewVersion
 
 __all__ = ["BatchLog", "Carried", "Decision", "decide"]
 
-FORMAT = 1
+FORMAT = 2
+OLD_FORMAT = 1
+"""The format of logs in which another hash chose units and cells; it is read where no unit is cut short."""
 
 
 @dataclass(frozen=True)
@@ -170,13 +172,27 @@ class BatchLog:
         shown_path = f"{self._folder.shown}/{path}"
         try:
             record = json.loads(data)
-            if record["format"] != FORMAT:
+            if record["format"] not in (FORMAT, OLD_FORMAT):
                 raise SnapshotError(
                     f"state has format version {record['format']}, which this acep does not read: {shown_path}",
                     hint="go on with the acep that wrote it, or begin a new checkpoint",
                     code="state_version",
                 )
-            return Decision.load_from(record)
+            decision = Decision.load_from(record)
+            return decision if record["format"] == FORMAT else _renew(decision, shown_path)
         except (KeyError, TypeError, ValueError):
             hint = "go back to the beginning of the micro-batch that wrote it (docs/internals/spark_state.md)"
             raise SnapshotError(f"state is damaged: {shown_path}", hint=hint, code="state_damaged") from None
+
+
+def _renew(decision: Decision, shown_path: str) -> Decision:
+    """Return a decision of :data:`OLD_FORMAT` without what depends on its hash. Raise :class:`SnapshotError` if units
+    are cut short: by another hash their gaps would end too early."""
+    if decision.admission is not None and not decision.admission.admits_all:
+        raise SnapshotError(
+            f"events of this stream are being shed by whole units, as an earlier acep chose them: {shown_path}",
+            hint="go on with the acep that wrote it until nothing has been shed for eight windows, or begin a new"
+            " checkpoint",
+            code="state_version",
+        )
+    return replace(decision, utility=CellUtility.empty())

@@ -2,32 +2,29 @@
 
 The history orders cells of events (:mod:`acep.shedding.event_utility`). An event travels if its cell is among the first
 ``n_cells`` ones, or if it is in an *explored unit*: a stretch of one key, as long as a sampling unit. A hash chooses
-one unit in :data:`EXPLORED`. All events of such a unit travel, so all of its match points are found. They estimate the
-recall, and the events of the unit show how events spread over the cells now.
+one unit in :data:`~acep.overload.sampling_units.EXPLORED`. All events of such a unit travel, so all of its match points
+are found. They estimate the recall, and the events of the unit show how events spread over the cells now.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from acep.events.columns import ticks_of
 from acep.learning.estimation.recall import Tally
 from acep.overload.admission import Admission
-from acep.overload.key_utility import SEPARATOR
+from acep.overload.sampling_units import EXPLORED, are_explored, hash_of_keys
 from acep.shedding.event_utility import CELLS, EventUtility
 from acep.streaming.job import Job
 
-__all__ = ["EXPLORED", "EventChoice", "Explored", "Exploring", "explored_in"]
+__all__ = ["EventChoice", "Explored", "Exploring", "explored_in"]
 
-EXPLORED = 32  # one unit in so many is explored
 MIN_SHARE = 1 / 16  # least share of the events that the first cells may have
 FORGET = 0.95  # weight of the events of a micro-batch after the next one
 PRIOR = 1e-6  # share of all events that each cell has at least
@@ -81,13 +78,7 @@ class Exploring:
     def find_explored(self, keys: Sequence[pa.ChunkedArray], ticks: Counts) -> tuple[NDArray[np.bool_], Counts]:
         """Return which rows, of these keys and times, are in an explored unit, and when the unit of each begins."""
         begins = ticks - ticks % self.length
-        seed = pa.scalar(str(self.seed))
-        columns = [pc.cast(column, pa.string()) for column in (*keys, pa.chunked_array([begins]))]
-        texts = pc.dictionary_encode(pc.binary_join_element_wise(*columns, seed, SEPARATOR)).combine_chunks()
-        explored_texts = [zlib.crc32(text.encode()) % EXPLORED == 0 for text in texts.dictionary.to_pylist()]
-        return np.array([*explored_texts, False])[
-            texts.indices.fill_null(len(explored_texts)).to_numpy(zero_copy_only=False)
-        ], begins
+        return are_explored(self.seed, hash_of_keys(keys), begins), begins
 
 
 def explored_in(counts_by_bucket: Sequence[Counts]) -> Counts:

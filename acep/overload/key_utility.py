@@ -9,8 +9,7 @@ points than equal chances.
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,10 +18,8 @@ from numpy.typing import NDArray
 
 from acep.overload.admission import ALL, CELLS, chances_of
 
-__all__ = ["SEPARATOR", "CellUtility", "cell_of", "share_of", "threshold_of"]
+__all__ = ["CellUtility", "share_of", "threshold_of"]
 
-SEPARATOR = "\x1f"
-"""The separator of the values of a key in the text that is hashed."""
 FORGET = 0.97  # weight of old counts after a choice
 WIDE = 0.85  # share of the events that travel that favoured cells may have
 RECENT = 0.9  # weight of the events of a micro-batch after the next one, to estimate the current rates
@@ -31,15 +28,6 @@ CHANGE = 1.2  # factor of expected match points that other cells must reach to r
 GAIN = 1.05  # factor of match points that earlier choices must have reached over equal chances
 
 Figures = NDArray[np.float64]
-
-
-def cell_of(key: Iterable[object]) -> int:
-    """Return the cell of a key of integers and texts.
-
-    >>> cell_of(["a", 1])
-    161
-    """
-    return zlib.crc32(SEPARATOR.join(map(str, key)).encode()) % CELLS
 
 
 def share_of(threshold: int, favoured: Sequence[int], events: Figures) -> float:

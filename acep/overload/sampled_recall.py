@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from acep.events.columns import ticks_of
@@ -19,7 +18,7 @@ from acep.matches.report import Report
 from acep.overload.admission import CELLS
 from acep.overload.batch_log import Carried
 from acep.overload.event_choice import explored_in
-from acep.overload.key_utility import SEPARATOR
+from acep.overload.sampling_units import cells_of, hash_of_keys
 from acep.runtime.stream import SEVERAL
 from acep.streaming.job import Job
 
@@ -103,9 +102,7 @@ def _cells_of(rows: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
     """Return the cell of each row; without keys, the first cell."""
     if not keys:
         return np.zeros(len(rows), np.int64)
-    columns = (rows.column(name).cast(pa.string()) for name in keys)
-    texts = pc.binary_join_element_wise(*columns, SEPARATOR).cast(pa.binary()).to_pylist()
-    return np.fromiter(map(zlib.crc32, texts), np.int64, len(rows)) % CELLS
+    return cells_of(hash_of_keys([rows.column(name) for name in keys]))
 
 
 def pack_points(counts_by_bucket: Sequence[tuple[NDArray[np.int64], int] | None], explored: NDArray[np.int64]) -> str:

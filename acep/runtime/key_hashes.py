@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from acep.errors import DataError
 
-__all__ = ["hash_keys"]
+__all__ = ["hash_keys", "hash_more"]
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 Words: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.int64]
@@ -49,6 +49,16 @@ def hash_keys(columns: Sequence[pa.Array | pa.ChunkedArray]) -> npt.NDArray[np.i
             hashed = _hash_column(array, hashes)
             hashes = np.where(is_valid, hashed, hashes)  # a null leaves the hash as it is
     return hashes.view(np.int64)
+
+
+def hash_more(hashes: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the hashes of rows with one more column, of 64-bit numbers without nulls. ``hashes`` are those without it.
+
+    >>> bool(hash_more(hash_keys([pa.array(["x"])]), np.array([1])) == hash_keys([pa.array(["x"]), pa.array([1])]))
+    True
+    """
+    with np.errstate(over="ignore"):
+        return _hash_words(numbers, hashes.view(np.uint64)).view(np.int64)
 
 
 def _hash_column(array: Any, seeds: Hashes) -> Hashes:

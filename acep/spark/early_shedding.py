@@ -87,7 +87,7 @@ def _make_exploring(
 
 
 def cell_keys(frame: DataFrame, job: SentJob) -> tuple[str, ...]:
-    """Return the partition attributes if all have types for :func:`acep.overload.key_utility.cell_of`; () for other
+    """Return the partition attributes if all have types for :func:`acep.overload.sampling_units.cells_of`; () for other
     types or several queries."""
     from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType, StringType
 

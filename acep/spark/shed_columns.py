@@ -1,8 +1,8 @@
 """Build the columns by which workers choose the events of a stream that travel, in the plan that each micro-batch has.
 
 The plan of a stream is fixed, so the thresholds of a micro-batch cannot be part of it, as they are in foreachBatch. A
-function of Python gets a few integers of each row besides its time: the hash of its sampling unit, when that begins,
-and the cell of its key. It knows the thresholds (:mod:`acep.spark.workers.admission_worker`).
+function of Python gets the time and the hash of the key of each row. It knows the thresholds
+(:mod:`acep.spark.workers.admission_worker`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from acep.overload.admission import ALL, CELLS
 from acep.overload.early_shedding import EarlyShedding
-from acep.overload.event_choice import EXPLORED, Exploring
-from acep.overload.key_utility import SEPARATOR
+from acep.overload.event_choice import Exploring
 from acep.overload.needed_events import Use
+from acep.overload.sampling_units import CELL_SHIFT, EXPLORED, EXPLORED_SHIFT, salt_of
 from acep.spark.columns.fields import quote_name
 from acep.spark.columns.needed_filter import filter_column
 from acep.spark.columns.times import end_column
@@ -26,8 +26,9 @@ from acep.spark.workers.state_place import StatePlace
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
-__all__ = ["cell_column", "kept_rank", "unit_begin", "unit_hash", "with_admission"]
+__all__ = ["cell_column", "event_rank", "hash_of_key", "is_explored", "unit_begin", "unit_hash", "with_admission"]
 
 # Columns of a row: its time in ticks; whether it is an event, and one that some query needs; in each pass the number of
 # its bucket; what the function of Python says.
@@ -57,12 +58,9 @@ def with_admission(
     )
     ticks = sf.col(TICKS)
     columns: list[Column] = [sf.coalesce(ticks, sf.lit(NEVER))]
-    for part in job.passes:
-        begin = sf.coalesce(unit_begin(admission.length, admission.seed, part.keys, ticks), sf.lit(0))
-        columns += [begin, unit_hash(admission.seed, part.keys, begin)]
-    columns.append(cell_column(job.passes[0].keys) if shedding.has_cells else sf.lit(0).cast("long"))
+    columns += [hash_of_key(frame.schema, part.keys) for part in job.passes]
     if shedding.exploring is not None:
-        columns.append(kept_rank(job, shedding.exploring, ticks).cast("long"))
+        columns.append(event_rank(job, shedding.exploring).cast("long"))
     rows = rows.withColumn(MARKS, _marking_function(job, place, shedding)(*columns))
     marks = sf.col(MARKS)
     # Rows without a time or too far ahead have no ticks: they travel, so that the workers refuse or count them.
@@ -119,34 +117,54 @@ def _marking_function(job: SentJob, place: StatePlace, shedding: EarlyShedding) 
     return sf.pandas_udf(acep_admit, "long").asNondeterministic()  # type: ignore[attr-defined]
 
 
-def unit_begin(length: int, seed: int, keys: Sequence[str], ticks: Column) -> Column:
-    """Return the beginning of an event's sampling unit, in ticks."""
+def hash_of_key(schema: StructType, keys: Sequence[str], *others: Column) -> Column:
+    """Return the hash of an event's key and of ``others``; the key alone is equal to
+    :func:`acep.overload.sampling_units.hash_of_keys`."""
+    from pyspark.sql import functions as sf
+    from pyspark.sql.types import IntegralType
+
+    columns = [sf.col(quote_name(key)) for key in keys]
+    is_integer = [isinstance(schema[key].dataType, IntegralType) for key in keys]
+    as_long = [column.cast("long") if wide else column for column, wide in zip(columns, is_integer, strict=True)]
+    return sf.xxhash64(*as_long, *others)
+
+
+def unit_begin(length: int, seed: int, hashed: Column, ticks: Column) -> Column:
+    """Return the beginning of an event's sampling unit, in ticks, from the hash of its key. Equal to
+    :func:`acep.overload.sampling_units.unit_begins`."""
     from pyspark.sql import functions as sf
 
-    offset = sf.pmod(sf.xxhash64(*(sf.col(quote_name(key)) for key in keys), sf.lit(seed)), sf.lit(length))
+    offset = sf.pmod(hashed.bitwiseXOR(sf.lit(salt_of(seed))), sf.lit(length))
     return ticks - sf.pmod(ticks - offset, sf.lit(length))
 
 
-def unit_hash(seed: int, keys: Sequence[str], begin: Column) -> Column:
-    """Return the hash of an event's sampling unit, below :data:`~acep.overload.admission.ALL`."""
+def unit_hash(schema: StructType, seed: int, keys: Sequence[str], begin: Column) -> Column:
+    """Return the hash of an event's sampling unit, below :data:`~acep.overload.admission.ALL`. Equal to
+    :func:`acep.overload.sampling_units.unit_hashes`."""
     from pyspark.sql import functions as sf
 
-    hashed = sf.xxhash64(*(sf.col(quote_name(key)) for key in keys), begin, sf.lit(seed))
-    return sf.pmod(hashed, sf.lit(ALL))
+    return hash_of_key(schema, keys, begin.bitwiseXOR(sf.lit(seed).cast("long"))).bitwiseAND(sf.lit(ALL - 1))
 
 
-def cell_column(keys: Sequence[str]) -> Column:
-    """Return the cell of an event's key, equal to :func:`acep.overload.key_utility.cell_of`."""
+def cell_column(hashed: Column) -> Column:
+    """Return the cell of an event's key from its hash. Equal to :func:`acep.overload.sampling_units.cells_of`."""
     from pyspark.sql import functions as sf
 
-    texts = [sf.col(quote_name(key)).cast("string") for key in keys]
-    text = texts[0] if len(texts) == 1 else sf.concat_ws(SEPARATOR, *texts)
-    return sf.coalesce(sf.pmod(sf.crc32(text), sf.lit(CELLS)), sf.lit(0).cast("long"))
+    return sf.shiftright(hashed, CELL_SHIFT).bitwiseAND(sf.lit(CELLS - 1))
 
 
-def kept_rank(job: SentJob, exploring: Exploring, ticks: Column) -> Column:
-    """Return the rank of an event's cell in the order in which single events are kept; -1 in an explored unit, all of
-    whose events are."""
+def is_explored(schema: StructType, exploring: Exploring, ticks: Column) -> Column:
+    """Return whether an event is in a unit all of whose events travel. Equal to
+    :func:`acep.overload.sampling_units.are_explored`."""
+    from pyspark.sql import functions as sf
+
+    begin = ticks - sf.pmod(ticks, sf.lit(exploring.length))
+    hashed = hash_of_key(schema, exploring.keys, begin.bitwiseXOR(sf.lit(exploring.seed).cast("long")))
+    return sf.shiftright(hashed, EXPLORED_SHIFT).bitwiseAND(sf.lit(EXPLORED - 1)) == 0
+
+
+def event_rank(job: SentJob, exploring: Exploring) -> Column:
+    """Return the rank of an event's cell in the order in which single events are kept."""
     from pyspark.sql import functions as sf
 
     utility = exploring.utility
@@ -161,8 +179,4 @@ def kept_rank(job: SentJob, exploring: Exploring, ticks: Column) -> Column:
     rank = [0] * len(utility.order)
     for number, cell_number in enumerate(utility.order):
         rank[cell_number] = number
-    begin = ticks - sf.pmod(ticks, sf.lit(exploring.length))
-    texts = [*(sf.col(quote_name(key)).cast("string") for key in exploring.keys), begin.cast("string")]
-    hashed = sf.crc32(sf.concat_ws(SEPARATOR, *texts, sf.lit(str(exploring.seed))))
-    is_explored = sf.pmod(hashed, sf.lit(EXPLORED)) == 0
-    return sf.when(is_explored, -1).otherwise(sf.get(sf.array(*map(sf.lit, rank)), cell))
+    return sf.get(sf.array(*map(sf.lit, rank)), cell)

@@ -23,7 +23,8 @@ import pyarrow as pa
 import acep
 from acep.overload.admission import ALL, CELLS, SHIFT, Admission
 from acep.overload.batch_log import Carried, Decision, decide
-from acep.overload.key_utility import CellUtility, cell_of
+from acep.overload.key_utility import CellUtility
+from acep.overload.sampling_units import cells_of, hash_of_keys
 from experiments.machine import describe_machine
 from experiments.overload.paired import compare_with_best
 from experiments.overload.workload import Overload
@@ -74,7 +75,7 @@ class Keyed:
         events = workload.events()
         keys = list(zip(*(events[name].to_pylist() for name in workload.plan.keys), strict=True))
         numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-        cell = np.array([cell_of(key) for key in numbers], np.int64)
+        cell = cells_of(hash_of_keys([pa.array(values) for values in zip(*numbers, strict=True)]))
         ticks = events["ts"].cast(pa.int64()).to_numpy()
         return cls(workload, events, ticks, np.array([numbers[key] for key in keys]), numbers, cell)
 

@@ -21,12 +21,24 @@ from acep.errors import QueryError
 from acep.overload.admission import ALL, Admission
 from acep.overload.batch_log import BatchLog, Carried, Decision
 from acep.overload.early_shedding import EarlyShedding, decision_in, pack_decision
+from acep.overload.event_choice import Exploring
+from acep.overload.sampling_units import are_explored, cells_of, hash_of_keys, unit_begins, unit_hashes
 from acep.overload.time_bound import TimeBound
 from acep.spark import error_in, shed_batches
 from acep.spark.job import make_spark_job
 from acep.spark.listening import COUNTS, SHED
 from acep.spark.query_start import await_listeners
-from acep.spark.shed_columns import GOING, NUMBER, TICKS, unit_begin, unit_hash, with_admission
+from acep.spark.shed_columns import (
+    GOING,
+    NUMBER,
+    TICKS,
+    cell_column,
+    hash_of_key,
+    is_explored,
+    unit_begin,
+    unit_hash,
+    with_admission,
+)
 from acep.spark.workers.state_place import StatePlace, call_name
 from tests.spark.streams import Folder, quiet_match
 from tests.spark.test_for_each import OPTIONS, QUERY, exact, many_keys, pretend, same_bindings
@@ -109,14 +121,50 @@ def test_workers_admit_the_rows_that_the_thresholds_admit(
     shedding = EarlyShedding(Admission(9, seed=3, delay=2), None, paced=False, delay=2)
     rows, _ = with_admission(frame, job, place, shedding, None, "counts")
     travelling = {row[0]: row[1] == row[2] for row in rows.select(TICKS, f"{GOING}0", f"{NUMBER}0").collect()}
-    begin = unit_begin(admission.length, 3, job.passes[0].keys, sf.col("ts"))
+    hashed = hash_of_key(frame.schema, job.passes[0].keys)
+    begin = unit_begin(admission.length, 3, hashed, sf.col("ts"))
+    unit = unit_hash(frame.schema, 3, job.passes[0].keys, begin)
     went = []
-    for tick, start, hashed in (
-        frame.where("ts > 1390").select("ts", begin, unit_hash(3, job.passes[0].keys, begin)).collect()
-    ):
-        went.append(admission.admits(hashed=hashed, begin=start, tick=tick))
+    for tick, start, hashed_unit in frame.where("ts > 1390").select("ts", begin, unit).collect():
+        went.append(admission.admits(hashed=hashed_unit, begin=start, tick=tick))
         assert travelling.get(tick, False) == went[-1]
     assert 0.05 < sum(went) / len(went) < 0.6
+
+
+@pytest.mark.parametrize("keys", ["tiny", "whole", "big, name", "name", "x", "price", "day, moment", "yes"])
+def test_spark_and_workers_find_the_same_units_cells_and_explored_units(spark: Any, keys: str) -> None:
+    from pyspark.sql import functions as sf
+
+    frame = spark.range(500).selectExpr(
+        "CAST(id % 100 - 50 AS TINYINT) AS tiny",
+        "CAST(id AS INT) AS whole",
+        "if(id % 7 = 0, NULL, -id * 3000000000) AS big",
+        "repeat('\u00e9x', CAST(id % 30 AS INT)) AS name",
+        "id % 7 / 2.0D AS x",
+        "CAST(id / 100 AS DECIMAL(12, 2)) AS price",
+        "date_add(DATE '2020-01-01', CAST(id AS INT)) AS day",
+        "timestamp_micros(id * 1234567) AS moment",
+        "id % 2 = 0 AS yes",
+        "(id - 250) * 37 AS ticks",
+    )
+    names, length, seed = keys.split(", "), 240, 11
+    exploring = Exploring(None, tuple(names), length, 29, seed)  # type: ignore[arg-type]
+    hashed = hash_of_key(frame.schema, names)
+    begin = unit_begin(length, seed, hashed, sf.col("ticks"))
+    unit = unit_hash(frame.schema, seed, names, begin)
+    explored = is_explored(frame.schema, exploring, sf.col("ticks"))
+    columns = frame.select("*", hashed, begin, unit, cell_column(hashed), explored).toArrow()
+    hashes, begins, units, cells, is_explored_ = (column.to_numpy() for column in columns.columns[-5:])
+    ticks = columns["ticks"].to_numpy()
+    own_hashes = hash_of_keys([columns[name] for name in names])
+    own_begins = unit_begins(length, seed, own_hashes, ticks)
+    assert np.array_equal(own_hashes, hashes)
+    assert np.array_equal(own_begins, begins)
+    assert np.array_equal(unit_hashes(seed, own_hashes, own_begins), units)
+    assert np.array_equal(cells_of(own_hashes), cells)
+    assert np.array_equal(are_explored(seed, own_hashes, ticks - ticks % length), is_explored_)
+    assert ((begins <= ticks) & (ticks < begins + length)).all()
+    assert is_explored_.any() or len(np.unique(hashes)) < 100
 
 
 # The account of the driver -----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -21,7 +22,7 @@ from acep.errors import AcepError, DataError, EngineError, QueryError
 from acep.overload.admission import ALL, Admission
 from acep.overload.batch_log import Carried, Decision
 from acep.overload.early_shedding import EarlyShedding
-from acep.overload.key_utility import cell_of
+from acep.overload.sampling_units import cells_of, hash_of_keys
 from acep.spark import error_in, for_each_batch
 from acep.spark.chunks import ORDER, ROW
 from acep.spark.early_shedding import cell_keys
@@ -30,6 +31,7 @@ from acep.spark.foreach.foreach_batch import ForEachBatch
 from acep.spark.job import make_spark_job
 from acep.spark.metrics import Progress
 from acep.spark.session import SIZES, UNBOUNDED
+from acep.spark.shed_columns import cell_column, hash_of_key, unit_hash
 from tests.spark.by_hand import as_rows, rows_that_differ, same
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match, shuffled
 from tests.thinned import thinned
@@ -423,7 +425,7 @@ def test_spark_admits_the_rows_that_the_thresholds_admit(spark: Any, keys: tuple
     job, _ = make_spark_job(frame.schema, query, seq="id", id="id", buckets=4)
     admission, known = Admission(9, seed=3, delay=2), cell_keys(frame, job)
     assert known == (() if keys == ("x",) else tuple(sorted(keys)))
-    cells = [cell_of(key) for key in {tuple(row) for row in frame.select(*known).collect()}] if known else []
+    cells = np.unique(cells_of(hash_of_keys(frame.select(*known).toArrow().columns))).tolist() if known else []
     favoured = (None, None, tuple(sorted(cells[::3])), None)
     for seen, share, some in zip((1_380, 1_400, 1_430, 1_460), (0.4, 0.5, 0.1, 0.3), favoured, strict=True):
         admission = admission.with_threshold(seen, int(share * ALL), some if known else None)
@@ -432,10 +434,11 @@ def test_spark_admits_the_rows_that_the_thresholds_admit(spark: Any, keys: tuple
     rows = columns.compute_columns(frame, job, Decision(admission, carried=Carried(seen=1_460))).where(
         "ts > 1458 AND ts < 1600"
     )
-    hashed = sf.pmod(sf.xxhash64(*sorted(keys), sf.col("__begin0"), sf.lit(3)), sf.lit(ALL)).alias("hashed")
+    hashed = unit_hash(frame.schema, 3, sorted(keys), sf.col("__begin0")).alias("hashed")
+    cell_number = (cell_column(hash_of_key(frame.schema, known)) if known else sf.lit(0)).alias("cell")
     going, went = sf.col("__going0").isNotNull(), []
-    for row in rows.select("*", hashed, going.alias("went")).collect():
-        cell = cell_of([row[key] for key in known])
+    for row in rows.select("*", hashed, cell_number, going.alias("went")).collect():
+        cell = row["cell"]
         told = admission.admits(hashed=row["hashed"], begin=row["__begin0"], tick=row["ts"], cell=cell)
         assert row["went"] == told
         assert not known or row["__cell"] == cell

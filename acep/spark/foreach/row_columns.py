@@ -18,11 +18,19 @@ from acep.spark.foreach.unshed import UnshedColumns, add_columns, unshed_columns
 from acep.spark.job import SentJob
 from acep.spark.job_run import bucket_numbers, codes_of, has_null_key, observed_columns, sent_columns
 from acep.spark.newest_time import ANNOUNCES, with_announcements, with_punctuations
-from acep.spark.shed_columns import cell_column, kept_rank, unit_begin, unit_hash
+from acep.spark.shed_columns import (
+    cell_column,
+    event_rank,
+    hash_of_key,
+    is_explored,
+    unit_begin,
+    unit_hash,
+)
 from acep.streaming.totals import METRICS_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
 __all__ = ["RowColumns", "row_columns"]
 
@@ -106,8 +114,9 @@ class RowColumns:
             single = None
             if self.exploring is not None and n_cells is not None:
                 ticks = sf.col(TICKS)
-                single = kept_rank(job, self.exploring, ticks) < varying_column([n_cells], ticks)(n_cells)
-            self.selections[same] = _selecting_columns(job, admission if pieces else None, pieces, single)
+                single = event_rank(job, self.exploring) < varying_column([n_cells], ticks)(n_cells)
+                single = single | is_explored(rows.schema, self.exploring, ticks)
+            self.selections[same] = _selecting_columns(job, admission if pieces else None, pieces, single, rows.schema)
         first, going = self.selections[same]
         return (rows.select("*", *first) if first else rows).select("*", *going)
 
@@ -168,7 +177,7 @@ def row_columns(
 
 
 def _selecting_columns(
-    job: SentJob, admission: Admission | None, pieces: Pieces, single: Column | None
+    job: SentJob, admission: Admission | None, pieces: Pieces, single: Column | None, schema: StructType
 ) -> tuple[list[Column], list[Column]]:
     """Build the columns that select the rows that travel: columns to be computed first, and the numbers of the
     buckets. ``single`` tells which single events are kept."""
@@ -179,10 +188,12 @@ def _selecting_columns(
     no_time = sf.col(quote_name(job.schema.ts)).isNull()
     if admission is not None:
         length, seed = admission.length, admission.seed
-        begins = [unit_begin(length, seed, part.keys, sf.col(TICKS)) for part in job.passes]
+        hashes = [hash_of_key(schema, part.keys) for part in job.passes]
+        begins = [unit_begin(length, seed, hashed, sf.col(TICKS)) for hashed in hashes]
         first = [begin.alias(f"{BEGIN}{i}") for i, begin in enumerate(begins)]
-        first += [cell_column(job.passes[0].keys).alias(CELL)] if any(admission.favoured) else []
-        admitted = [_is_admitted(admission, pieces, part.keys, i) | no_time for i, part in enumerate(job.passes)]
+        first += [cell_column(hashes[0]).alias(CELL)] if any(admission.favoured) else []
+        unit_hashes = [unit_hash(schema, seed, part.keys, sf.col(f"{BEGIN}{i}")) for i, part in enumerate(job.passes)]
+        admitted = [_is_admitted(admission, pieces, hashed, i) | no_time for i, hashed in enumerate(unit_hashes)]
     going = []
     for i in range(len(job.passes)):
         number = sf.when(sf.col(NEEDED) | no_time, sf.col(f"{NUMBER}{i}"))
@@ -201,12 +212,12 @@ def _numbers(steps: Sequence[tuple[int, Sequence[int]]]) -> Iterator[int]:
         yield from (since, *values)
 
 
-def _is_admitted(admission: Admission, pieces: Pieces, keys: Sequence[str], number: int) -> Column:
-    """Build the column that tells whether an event is admitted in a pass, equal to :meth:`Admission.admits`."""
+def _is_admitted(admission: Admission, pieces: Pieces, hashed: Column, number: int) -> Column:
+    """Build the column that tells whether an event is admitted in a pass, equal to :meth:`Admission.admits`. ``hashed``
+    is the hash of its unit."""
     from pyspark.sql import functions as sf
 
     begin, ticks = sf.col(f"{BEGIN}{number}"), sf.col(TICKS)
-    hashed = unit_hash(admission.seed, keys, begin)
     # The end of a unit may exceed 64 bits; `try_add` is then null, and `least` ignores it.
     last = sf.least(ticks, sf.try_add(begin, sf.lit(admission.length - admission.span - 1)))
     numbers = [bound for bound, _ in pieces] + [figure for _, steps in pieces for figure in _numbers(steps)]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from acep.overload.batch_log import Decision
 from acep.overload.early_shedding import EarlyShedding
+from acep.overload.sampling_units import are_explored, cells_of, unit_begins, unit_hashes
 from acep.spark.job import SentJob
 from acep.spark.newest_time import NEVER
 from acep.spark.workers.batch_decision import decide_batch
@@ -32,9 +33,9 @@ Integers = npt.NDArray[np.int64]
 def admit_rows(
     job: SentJob, place: StatePlace, shedding: EarlyShedding, parts: Iterable[Sequence[Integers]]
 ) -> Iterator[Integers]:
-    """Yield the bits of the rows of a task. Each part has arrays of the shape ``(rows,)``: the times, in ticks; for
-    each pass the beginnings and the hashes of sampling units; the cells of keys; and, where single events may be shed,
-    the ranks of the cells of events (:func:`acep.spark.shed_columns.kept_rank`)."""
+    """Yield the bits of the rows of a task. Each part has arrays of the shape ``(rows,)``: the times, in ticks, or
+    :data:`~acep.spark.newest_time.NEVER`; for each pass the hashes of keys; and, where single events may be shed, the
+    ranks of the cells of events (:func:`acep.spark.shed_columns.event_rank`)."""
     yield from run_task(_admit_rows, job, place, shedding, parts)
 
 
@@ -51,19 +52,23 @@ def _admit_rows(
             marks[int(ticks.argmax())] |= NEWEST
         if final is not None:
             marks[ticks < final] |= LATE
-        for i in range(len(job.passes)):
-            begins, hashes = columns[2 * i : 2 * i + 2]
-            marks[_are_admitted(decision, ticks, begins, hashes, columns[2 * len(job.passes) :])] |= ADMITTED << i
+        hashes, ranks = columns[: len(job.passes)], columns[len(job.passes) :]
+        for i, key_hashes in enumerate(hashes):
+            marks[_are_admitted(shedding, decision, ticks, key_hashes, ranks)] |= ADMITTED << i
         yield marks
 
 
 def _are_admitted(
-    decision: Decision, ticks: Integers, begins: Integers, hashes: Integers, others: Sequence[Integers]
+    shedding: EarlyShedding, decision: Decision, ticks: Integers, hashes: Integers, ranks: Sequence[Integers]
 ) -> npt.NDArray[np.bool_]:
-    cells, *ranks = others
+    admission, exploring = decision.admission, shedding.exploring
     admitted = np.ones(len(ticks), bool)
-    if decision.admission is not None and not decision.admission.admits_all:
-        admitted = decision.admission.admit_rows(hashes, begins, ticks, cells)
-    if ranks and decision.events.n_cells is not None:
-        admitted &= ranks[0] < decision.events.n_cells
+    if admission is not None and not admission.admits_all:
+        begins = unit_begins(admission.length, admission.seed, hashes, ticks)
+        admitted = admission.admit_rows(
+            unit_hashes(admission.seed, hashes, begins), begins, ticks, cells_of(hashes) if shedding.has_cells else None
+        )
+    if exploring is not None and decision.events.n_cells is not None:
+        begins = ticks - ticks % exploring.length
+        admitted &= (ranks[0] < decision.events.n_cells) | are_explored(exploring.seed, hashes, begins)
     return admitted
