@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from acep.explain.why import why
     from acep.following.follow import follow
     from acep.following.follow_result import Followed
+    from acep.following.replay import Replayed, replay
     from acep.linting.clause_lint import lint_clause
     from acep.linting.lint import lint
     from acep.linting.report import DataFinding, Findings
@@ -70,6 +71,7 @@ __all__ = [
     "PolicyError",
     "Query",
     "QueryError",
+    "Replayed",
     "Report",
     "SnapshotError",
     "Tuning",
@@ -86,6 +88,7 @@ __all__ = [
     "parse",
     "read_events",
     "regex",
+    "replay",
     "sql",
     "tune",
     "why",
@@ -114,6 +117,7 @@ _NAMES = {
     "acep.row_patterns.statements": "sql",
     "acep.following.follow_result": "Followed",
     "acep.following.follow": "follow",
+    "acep.following.replay": "Replayed replay",
     "acep.matching.api": "Matcher match",
     "acep.training.learn": "learn",
     "acep.tuning.result": "Tuning",

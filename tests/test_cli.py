@@ -548,22 +548,36 @@ def test_explain_shows_sources(capsys: pytest.CaptureFixture[str]) -> None:
 # replay ------------------------------------------------------------------------------------------
 
 
+def test_replay(capsys: pytest.CaptureFixture[str]) -> None:
+    check_replay(capsys)
+    assert main(["replay", "query.acep", "events.csv", "--count", "--speed", "20", "--unit", "s"]) == 0
+    assert capsys.readouterr().out == "1\n"
+    assert main(["replay", "query.acep", "events.csv", "--speed", "20"]) == 2
+    assert "the length of a tick of `ts` is not known" in capsys.readouterr().err
+    assert main(["replay", "query.acep", "events.csv", "--count", "--limit", "3"]) == 2
+    assert "--count prints a number" in capsys.readouterr().err
+
+
 @pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_replay(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay", "query.acep", "events.csv", "--chunk", "3"]) == 0
+def test_replay_on_spark(capsys: pytest.CaptureFixture[str]) -> None:
+    check_replay(capsys, "--spark")
+
+
+def check_replay(capsys: pytest.CaptureFixture[str], *options: str) -> None:
+    assert main(["replay", "query.acep", "events.csv", "--chunk", "3", *options]) == 0
     out, err = capsys.readouterr()
     assert out == LINE
     assert "6 events in " in err
     assert "1 match" in err
-    assert main(["replay", "query.acep", "events.csv", "--output", "m.jsonl", "--limit", "0", "--watch"]) == 0
+    assert main(["replay", "query.acep", "events.csv", "--output", "m.jsonl", "--limit", "0", "--watch", *options]) == 0
     assert Path("m.jsonl").read_text() == ""
     told = capsys.readouterr().err.splitlines()
     assert told[0].startswith("micro-batch 0: 6 events")
     assert any(line.startswith("6 events in ") for line in told)
-    for command in ("replay", "match"):
-        assert main([command, "query.acep", "events.csv", "--flat", "--output", f"{command}.csv"]) == 0
+    for command, more in (("replay", options), ("match", ())):
+        assert main([command, "query.acep", "events.csv", "--flat", "--output", f"{command}.csv", *more]) == 0
     assert Path("replay.csv").read_text() == Path("match.csv").read_text() != ""
 
 
@@ -578,13 +592,12 @@ def test_replay(capsys: pytest.CaptureFixture[str]) -> None:
         (["replay", "query.acep", "events.csv", "--flat", "--versions", "."], "which a new version may change"),
     ],
 )
-def test_mistakes_are_explained_before_spark_starts(
-    args: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(args) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert said in err
+def test_mistakes_in_a_replay_are_explained(args: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for more in ([], ["--spark"]):  # which does not start then
+        assert main([*args, *more]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert said in err
 
 
 def test_the_script_is_installed() -> None:

@@ -152,6 +152,7 @@ OPTIONS: dict[str, tuple[str | None, ...]] = {
     "--plot": ("out.html", "out.svg", "out.png", "out.pdf", "no/out.html", ".", "a\0b.html", ""),
     "--plot-value": ("v", "k", "ts", "nothing", ""),
     "--watch": (None,),
+    "--spark": (None,),
     "--nonsense": (None, "1"),
 }
 QUERY = (
@@ -187,7 +188,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "tune": (*QUERY, *COLUMNS, "--sample", "--target-recall", "--of", "--effort", "--json", "--policy", "--seed"),
     "learn": (*QUERY, *COLUMNS, "--output", "--output", "--from", "--policy", "--seed"),
     "history": ("--svg", "--limit"),
-    "replay": (*QUERY, *COLUMNS, *BUDGET, "--chunk", "--watermark", "--watch"),
+    "replay": (*QUERY, *COLUMNS, *BUDGET, "--chunk", "--watermark", "--watch", "--count", "--spark"),
 }
 
 

@@ -137,12 +137,12 @@ def _add_follow_command(commands: Any) -> None:
 
 
 def _add_replay_command(commands: Any) -> None:
-    text = "the same through Spark Structured Streaming, ending in a summary"
+    text = "take files of events as a stream, at the pace of their clock if asked"
     replay = _subcommand(commands, "replay", text, events=True)
     _add_stream_options(replay)
     _add_watch_option(replay)
-    _add_budget_options(replay)
-    _add_output_options(replay, kinds=False)
+    _add_budget_options(replay, paces=True)
+    _add_output_options(replay, kinds=False, count=True)
     _add_engine_option(replay)
 
 
@@ -300,6 +300,7 @@ def _add_stream_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--latest", metavar="T", help="refuse events beyond: 9000, '2030-01-01', or '1 hour' from now")
     group.add_argument("--versions", metavar="FOLDER", help="newer versions of the query: 0002-lower.sase, ...")
     group.add_argument("--checkpoint", metavar="FOLDER", help="where the run can be taken up from after a crash")
+    group.add_argument("--spark", action="store_true", help="through Spark Structured Streaming, as fast as it can")
 
 
 def _add_follow_options(parser: argparse.ArgumentParser) -> None:
@@ -352,13 +353,17 @@ def _add_watch_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--watch", action="store_true", help=text)
 
 
-def _add_output_options(parser: argparse.ArgumentParser, *, kinds: bool = True, flat: bool = True) -> None:
+def _add_output_options(
+    parser: argparse.ArgumentParser, *, kinds: bool = True, flat: bool = True, count: bool = False
+) -> None:
     group = parser.add_argument_group("the output")
     group.add_argument("--output", metavar="FILE", help="write to a .jsonl, .parquet or .csv file, not to stdout")
     group.add_argument("--limit", type=_number, metavar="N", help="give at most the first N")
     if flat:
         group.add_argument("--flat", action="store_true", help=FLAT_HELP)
     group.add_argument("--quote-formulas", action="store_true", help=FORMULAS_HELP)
+    if count:
+        group.add_argument("--count", action="store_true", help="print only how many matches there are")
     if not kinds:
         return
     _add_kinds(group, count="how many matches there are", exists="whether there is a match")
@@ -392,11 +397,13 @@ def _add_threads_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=_threads, default=1, metavar="N", help=text)
 
 
-def _add_budget_options(parser: argparse.ArgumentParser) -> None:
+def _add_budget_options(parser: argparse.ArgumentParser, *, paces: bool = False) -> None:
     group = parser.add_argument_group("the budget")
     group.add_argument("--work", type=float, metavar="N", help="touches an event, on average; what is best is kept")
     group.add_argument("--cpu", type=float, metavar="X", help="share of a core, against the clock of the events")
     text = "how many times as fast as its clock a recorded stream comes, for --cpu (default 1)"
+    if paces:
+        text = "let events come X times as fast as their clock (default: as fast as they can be matched)"
     group.add_argument("--speed", type=float, metavar="X", help=text)
     group.add_argument("--latency", type=float, metavar="S", help="seconds that a batch may take")
     group.add_argument("--memory", metavar="SIZE", help="what the query may hold, in bytes or as in 512K, 64M or 1G")

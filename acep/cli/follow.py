@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,8 @@ from acep.cli.inputs import (
     query_text,
     ticks_or_text,
 )
-from acep.cli.terminal import printable_lines, say
+from acep.cli.terminal import say
+from acep.cli.watch import line_view
 from acep.pattern.query_arguments import is_clause
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> None:
         query, options = load_query(args), budget_options(args)
     from acep.following.follow import MAX_FILES, POLL, follow
 
-    tell, finish = _live_view() if args.watch else _no_view() if args.no_progress else _line_view()
+    tell, finish = _live_view() if args.watch else _no_view() if args.no_progress else line_view()
     try:
         summary = follow(
             args.folder,
@@ -77,24 +77,3 @@ def _live_view() -> tuple[Callable[[Progress], None], Callable[[], None]]:
 
 def _no_view() -> tuple[Callable[[Progress], None], Callable[[], None]]:
     return lambda _: None, lambda: None
-
-
-def _line_view() -> tuple[Callable[[Progress], None], Callable[[], None]]:
-    """Return a function that prints one line per micro-batch, over the last one on a terminal, and one that ends it."""
-    terminal = sys.stderr.isatty()
-    open_line = False
-
-    def tell(progress: Progress) -> None:
-        nonlocal open_line
-        line = printable_lines(f"micro-batch {progress.batch}: {progress.line}")
-        if terminal:
-            line = f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}"  # only a single line can be overwritten
-        sys.stderr.write(line if terminal else f"{line}\n")
-        sys.stderr.flush()
-        open_line = terminal
-
-    def finish() -> None:
-        if open_line:
-            sys.stderr.write("\n")
-
-    return tell, finish

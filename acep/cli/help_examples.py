@@ -11,7 +11,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "acep match query.acep events.csv --errors 1 --work 20",
     ),
     "follow": ("acep follow query.acep inbox --state state --output found --once",),
-    "replay": ("acep replay query.acep events.csv --chunk 10000 --checkpoint run",),
+    "replay": (
+        "acep replay query.acep events.csv --speed 10 --watch",
+        "acep replay query.acep events.csv --spark --chunk 10000 --checkpoint run",
+    ),
     "explain": (
         "acep explain query.acep --events events.csv",
         "acep explain 're:a(b|c)d' --within 5 --svg automaton.svg",

@@ -240,13 +240,14 @@ def _parameters(pairs: list[str]) -> dict[str, Any]:
 # The budget --------------------------------------------------------------------------------------
 
 
-def budget_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the budget, policy, seed and history, as arguments of ``acep.match``."""
+def budget_options(args: argparse.Namespace, *, is_paced: bool = False) -> dict[str, Any]:
+    """Return the budget, policy, seed and history, as arguments of ``acep.match``. ``is_paced``: the speed is one at
+    which events come, with or without a bound that goes by their clock."""
     from acep.budget import Budget
     from acep.budget.budget import speed_error
 
     bounds = {name: getattr(args, name) for name in ("work", "cpu", "latency", "memory", "recover")}
-    if args.speed is not None:
+    if args.speed is not None and not (is_paced and args.cpu is None):
         if args.cpu is None:
             raise speed_error()
         bounds["speed"] = args.speed

@@ -1,4 +1,4 @@
-"""Run ``acep replay``: replay files of events through Spark Structured Streaming, with a summary at the end."""
+"""Run ``acep replay``: replay files of events as a stream, in this process or on Spark, with a summary at the end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from acep.cli.inputs import (
     budget_options,
@@ -16,23 +17,31 @@ from acep.cli.inputs import (
     load_query,
     ticks_or_text,
 )
+from acep.cli.keys import KeyPause
 from acep.cli.progress import progress
 from acep.cli.terminal import say
-from acep.cli.watch import LiveView
+from acep.cli.watch import LiveView, line_view
+from acep.errors import DataError
+
+if TYPE_CHECKING:
+    from acep.following.replay import Replayed
 
 
 def run(args: argparse.Namespace) -> None:
     """Replay, write the matches as ``acep match`` does, and print a summary on stderr."""
-    query, options = load_query(args), budget_options(args)
+    query, options = load_query(args), budget_options(args, is_paced=not args.spark)
     from acep.matches.flat import check_flat
     from acep.output.formulas import check_quoting
     from acep.output.writing import output_format, write_table
 
     if args.output is not None:
         output_format(args.output)  # report a wrong name before the work
+    if args.count and (args.output is not None or args.limit is not None or args.flat):
+        raise DataError("--count prints a number", hint="leave --output, --limit and --flat out", code="option_invalid")
     check_quoting(args.quote_formulas, None if args.output is None else output_format(args.output))
     check_flat(args.flat, dynamic=args.versions is not None)
-    from acep.spark.replay import replay
+    if args.spark:
+        pass  # report a missing PySpark before the work
 
     plain = len(args.events) == 1 and Path(args.events[0]).is_file()
     plain = plain and not args.cast and not any(file_options(args).values())
@@ -40,29 +49,47 @@ def run(args: argparse.Namespace) -> None:
         events = (
             args.events[0] if plain else load_events(args.events, query, args, checks_ids=args.duplicates == "refuse")
         )
+    options |= column_names(args)
+    options |= {"chunk": args.chunk, "watermark": ticks_or_text(args.watermark), "latest": ticks_or_text(args.latest)}
+    options |= {"versions": args.versions, "engine": args.engine, "duplicates": args.duplicates}
     live = LiveView(sys.stderr) if args.watch else None
     with tempfile.TemporaryDirectory(prefix="acep-replay-") as folder:
+        run_replay: Any = _replay_on_spark if args.spark else _replay_here
         try:
-            summary = replay(
-                query,
-                events,
-                chunk=args.chunk,
-                watermark=ticks_or_text(args.watermark),
-                latest=ticks_or_text(args.latest),
-                checkpoint=args.checkpoint or folder,
-                versions=args.versions,
-                progress=False if args.no_progress or live is not None else None,
-                tell=None if live is None else live.tell,
-                engine=args.engine,
-                duplicates=args.duplicates,
-                **column_names(args),
-                **options,
-            )
+            summary = run_replay(args, query, events, live, options | {"checkpoint": args.checkpoint or folder})
         finally:
             if live is not None:
                 live.finish()
-        target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
-        layout = summary.layout if args.flat else None
-        write_table(summary.table(args.limit), target, form, flat=layout, quote_formulas=args.quote_formulas)
+        if args.count:
+            sys.stdout.write(f"{summary.matches}\n")
+        else:
+            target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
+            layout = summary.layout if args.flat else None
+            write_table(summary.table(args.limit), target, form, flat=layout, quote_formulas=args.quote_formulas)
     sys.stdout.flush()
     say(str(summary))
+
+
+def _replay_on_spark(
+    args: argparse.Namespace, query: Any, events: Any, live: LiveView | None, options: dict[str, Any]
+) -> Any:
+    from acep.spark.replay import replay
+
+    shows_lines = False if args.no_progress or live is not None else None
+    return replay(query, events, progress=shows_lines, tell=None if live is None else live.tell, **options)
+
+
+def _replay_here(
+    args: argparse.Namespace, query: Any, events: Any, live: LiveView | None, options: dict[str, Any]
+) -> Replayed:
+    from acep.following.replay import replay
+
+    if live is None:
+        tell, end_line = (None, None) if args.no_progress or not sys.stderr.isatty() else line_view()
+        try:
+            return replay(query, events, speed=args.speed, tell=tell, **options)
+        finally:
+            if end_line is not None:
+                end_line()
+    with KeyPause(live.show_note) as pause:
+        return replay(query, events, speed=args.speed, tell=live.tell, wait=pause.wait, **options)

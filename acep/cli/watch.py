@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from acep.cli.terminal import has_blocks, size_of
+from acep.cli.terminal import has_blocks, printable_lines, size_of
 from acep.display import TIMED, rate_text
 from acep.streaming.progress import length_text
 
 if TYPE_CHECKING:
     from acep.streaming.progress import Progress
 
-__all__ = ["LiveView", "spark_line", "view"]
+__all__ = ["LiveView", "line_view", "spark_line", "view"]
 
 EVERY = 0.2  # seconds between two frames on a terminal
 LINES_EVERY = 1.0  # seconds between two lines elsewhere
@@ -118,6 +120,13 @@ class LiveView:
         self._last = float("-inf")
         self._lines = 0
         self._is_due = False
+        self._note = ""
+
+    def show_note(self, note: str) -> None:
+        """Show a text below the frame on a terminal from now on."""
+        self._note = note
+        if self._terminal and self._records:
+            self._show()
 
     def tell(self, progress: Progress) -> None:
         """Take in a micro-batch, and show it unless something was shown just before."""
@@ -139,9 +148,31 @@ class LiveView:
             self._out.flush()
             return
         columns, rows = size_of(self._out)
-        lines = view(list(self._records), columns, self._marks)[: max(1, rows - 1)]
+        lines = view(list(self._records), columns, self._marks)
+        lines = [*lines, *([self._note[: max(0, columns - 1)]] if self._note else [])][: max(1, rows - 1)]
         cursor_up = f"\x1b[{self._lines}A\r" if self._lines else ""
         # Each line is cleared to its end, and what is left of a longer frame below.
         self._out.write(cursor_up + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J")
         self._out.flush()
         self._lines = len(lines)
+
+
+def line_view() -> tuple[Callable[[Progress], None], Callable[[], None]]:
+    """Return a function that prints one line per micro-batch, over the last one on a terminal, and one that ends it."""
+    terminal = sys.stderr.isatty()
+    open_line = False
+
+    def tell(progress: Progress) -> None:
+        nonlocal open_line
+        line = printable_lines(f"micro-batch {progress.batch}: {progress.line}")
+        if terminal:
+            line = f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}"  # only a single line can be overwritten
+        sys.stderr.write(line if terminal else f"{line}\n")
+        sys.stderr.flush()
+        open_line = terminal
+
+    def finish() -> None:
+        if open_line:
+            sys.stderr.write("\n")
+
+    return tell, finish

@@ -25,7 +25,7 @@ from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.streaming.job import Job
 from acep.streaming.progress import Progress
 
-__all__ = ["MAX_FILES", "POLL", "follow"]
+__all__ = ["MAX_FILES", "POLL", "folder_path", "follow"]
 
 POLL = 1.0
 MAX_FILES = 100
@@ -143,7 +143,7 @@ def follow(
         output=output, late=late, flat=flat, dynamic=versions is not None,
     )  # fmt: skip
     warn_if_missing(stream_options.engine)
-    newer = None if versions is None else _folder_path("versions", versions)
+    newer = None if versions is None else folder_path("versions", versions)
     inbox = Inbox(Path(folder).resolve(), reading, max_files, end_marker=end_marker)
     outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
     follower = Follower(inbox, _jobs_into(outbox, queries), LocalFolder(Path(state_folder(state))), outbox, newer)
@@ -180,7 +180,7 @@ def _step_until_done(
             time.sleep(poll)
 
 
-def _folder_path(role: str, path: Any) -> Path:
+def folder_path(role: str, path: Any) -> Path:
     """Return the path of a folder that is there. Raises :class:`DataError`."""
     if not isinstance(path, str | os.PathLike) or not Path(os.fspath(path)).is_dir():
         raise DataError(f"{role}= takes the path of a folder, and there is none at {path!r}", code="option_invalid")

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from acep.errors import DataError, SnapshotError
-from acep.events.columns import UNIT_NS, kind_of, plain_type, tick_of, ticks_of
+from acep.errors import DataError
+from acep.events.columns import UNIT_NS, kind_of, plain_type, tick_of
 from acep.events.tables import InputSchema
+from acep.following.replayed_events import ORDER, ROW, has_content, note_content, with_order, write_chunk
 from acep.plan.schema import Kind
 
 __all__ = ["ORDER", "ROW", "for_spark", "with_order", "write_chunks"]
-
-# Columns that Spark does not have: the position of an event in the stream, and its row in the table.
-ORDER, ROW = "__order", "__row"
-
-# A file stream reads files by their modification time, and drops those a week older than the newest.
-FIRST_MTIME = 1_000_000_000
 
 
 def for_spark(table: pa.Table) -> pa.Table:
@@ -81,69 +73,21 @@ def _type_for_spark(plain: pa.DataType) -> pa.DataType:
     return plain
 
 
-def with_order(table: pa.Table, schema: InputSchema, *, sort: bool) -> pa.Table:
-    """Add the column :data:`ROW` with row numbers, and :data:`ORDER` with positions in the stream.
-
-    The order of the stream is that of (``ts``, ``seq``, row). With ``sort`` the rows are sorted by it, too.
-    """
-    size = table.num_rows
-    keys: list[Any] = []
-    for name in (schema.seq, schema.ts):
-        if name is not None:
-            ticks, null = ticks_of(name, table.column(name), schema.tick_ns or 1)
-            if null is not None and null.any():
-                row = int(np.argmax(null))
-                raise DataError(
-                    f"column `{name}` is null in row {row} (rows count from 0)", hint="drop the row", code="data_null"
-                )
-            keys.append(ticks)
-    order = np.lexsort(keys)
-    positions = np.empty(size, np.int64)
-    positions[order] = np.arange(size)
-    table = table.append_column(ORDER, pa.array(positions)).append_column(ROW, pa.array(np.arange(size)))
-    return table.take(pa.array(order)) if sort else table
-
-
 def write_chunks(table: pa.Table, folder: Path, size: int, end: dict[str, Any], about: dict[str, Any]) -> int:
     """Write ``table`` as files of ``size`` rows, and the row ``end`` as the last file; return the number of files.
 
     ``about`` describes the content of the files as JSON-like data. Existing files of the same content stay; if the
     content differs, :class:`SnapshotError` is raised.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    note = folder / "_about.json"
     number = -(-int(table.num_rows) // size)
-    if note.exists():
-        try:
-            stored = json.loads(note.read_text(encoding="utf-8"))
-        except ValueError:
-            raise SnapshotError(
-                f"`{note}` is damaged", hint="start with a new checkpoint", code="state_damaged"
-            ) from None
-        if stored != about:
-            changed = [name for name in about if stored.get(name) != about[name]]
-            raise SnapshotError(
-                f"the checkpoint was made with another {' and '.join(changed) or 'version'}",
-                hint="go on with what it was made with, or start with a new checkpoint; nothing was lost",
-            )
+    if has_content(folder, about):
         return number + 1
     for i in range(number):
-        _write(table.slice(i * size, size), folder, i)
+        write_chunk(table.slice(i * size, size), folder, i)
     last = {name: [end.get(name)] for name in table.column_names}
-    _write(pa.table(last, schema=table.schema), folder, number)
-    part = note.with_suffix(".part")
-    part.write_text(json.dumps(about), encoding="utf-8")
-    part.replace(note)
+    write_chunk(pa.table(last, schema=table.schema), folder, number)
+    note_content(folder, about)
     return number + 1
-
-
-def _write(rows: pa.Table, folder: Path, number: int) -> None:
-    path = folder / f"{number:06}.parquet"
-    # Spark does not read names that begin with a dot, so it never sees half a file.
-    part = path.with_name(f".{path.name}")
-    pq.write_table(rows, part)
-    os.utime(part, (FIRST_MTIME + number, FIRST_MTIME + number))
-    part.replace(path)
 
 
 def end_row(schema: InputSchema, arrow_type: pa.DataType) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import os
 import shutil
@@ -19,35 +18,20 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
-from acep.budget import tolerant
-from acep.display import rate_text
-from acep.errors import DataError
-from acep.events.buffers import table_bytes
-from acep.events.duplicates import settle_duplicates
-from acep.events.empty_schema import choose_types
-from acep.events.fields import column_at
-from acep.events.files.options import options_of
-from acep.events.files.stream import open_events
-from acep.events.tables import schema_of, to_table
+from acep.following.replay_summary import ReplaySummary
+from acep.following.replayed_events import ORDER, ROW, check_tell, record_events, with_order
 from acep.matches.flat import Layout
 from acep.matches.report import Report
 from acep.native.compiled import REFERENCE
-from acep.pattern import query_arguments
-from acep.pattern.printing import canonical
-from acep.pattern.query_arguments import query_of
 from acep.pattern.tree import Query
-from acep.plan.compile import compile_query
 from acep.runtime.options import StreamKeywords, StreamOptions, lists_options
-from acep.spark.chunks import ORDER, ROW, end_row, for_spark, with_order, write_chunks
+from acep.spark.chunks import end_row, for_spark, write_chunks
 from acep.spark.columns.types import spark_schema
 from acep.spark.failures import error_in
 from acep.spark.job_descriptions import describe_jobs
 from acep.spark.matching import match
 from acep.spark.metrics import Progress, progress_of
 from acep.spark.session import get_session, needs_pyspark
-from acep.streaming.job import all_columns, columns_read
-from acep.streaming.progress import length_text
-from acep.streaming.time_spent import Spent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,37 +39,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Replay", "replay"]
 
-CHUNKS = 20
-SMALLEST = 2_000
 POLL = 0.2
 
 
-@dataclass(eq=False)
-class Replay:
-    """The result of a replay: its metrics and its matches.
+@dataclass(eq=False, kw_only=True)
+class Replay(ReplaySummary):
+    """The result of a replay: its metrics (:class:`~acep.following.replay_summary.ReplaySummary`) and its matches.
+    ``folder`` has the matches as Parquet files; read by Spark, they are without leftovers of a crash."""
 
-    ``events`` accepted, ``late`` events refused, ``matches`` and ``bundles`` found, micro-``batches`` and ``seconds``
-    of this run, and the split ``spent`` of their time. ``report`` corresponds to :attr:`acep.Matches.report`, and
-    ``allowance`` is the number of transition evaluations that a budget allowed (0: no budget). The maxima over all
-    micro-batches are bytes of ``state``, ``live`` partial matches and seconds of ``lag``. ``folder`` has the matches as
-    Parquet files; read by Spark, they are without leftovers of a crash. ``layout`` says which columns their flat table
-    has.
-    """
-
-    events: int
-    late: int
-    matches: int
-    bundles: int
-    batches: int
-    seconds: float
     folder: Path
-    report: Report
-    allowance: int
-    spent: Spent = field(default_factory=Spent)
-    state: int = 0
-    live: int = 0
-    lag: float = 0.0
-    layout: Layout = field(repr=False, default=Layout((), frozenset()))
     _session: Any = field(repr=False, compare=False, default=None)
 
     def frame(self) -> DataFrame:
@@ -100,22 +62,6 @@ class Replay:
         ids = sf.map_values("bindings")
         rows = self.frame().orderBy("end", sf.sort_array(sf.flatten(ids)), sf.map_keys("bindings"), ids)
         return (rows if limit is None else rows.limit(limit)).toArrow()
-
-    def __str__(self) -> str:
-        rate = rate_text(self.events, self.seconds) if self.batches else ""
-        speed = f" ({rate} events/s)" if rate else ""
-        late = f"; {self.report.refused}" if self.report.refused else ""
-        late += f"; {self.report.duplicates:,} came twice" if self.report.duplicates else ""
-        text = (
-            f"{self.events:,} events in {self.batches} micro-batches, {self.seconds:.1f} s{speed}{late}\n"
-            f"{self.matches:,} matches in {self.bundles:,} bundles"
-        )
-        if self.batches:
-            text += (
-                f"\nat most {self.state / 1e6:,.2f} MB of state, {self.live:,} live partial matches and a lag of"
-                f" {length_text(self.lag)}\ntime of micro-batches: {self.spent}"
-            )
-        return f"{text}\n{self.report.effort}" if self.allowance else text
 
 
 @lists_options(StreamKeywords)
@@ -157,41 +103,15 @@ def replay(
     """
     needs_pyspark()
     stream_options = StreamOptions.from_keywords("replay", options)
-    ts, budget = stream_options.ts, stream_options.budget
-    query = tolerant(query_of(query), budget)
-    source = str(Path(events).resolve()) if isinstance(events, str | os.PathLike) else ""
-    table = _table_of(events, query, stream_options, reads_all=versions is not None) if source else to_table(events)
-    if tell is not None and not callable(tell):
-        raise DataError(
-            "tell= is called after each micro-batch", hint="give a function of one argument", code="option_invalid"
-        )
-    if chunk is not None and chunk < 1:
-        raise DataError(f"chunk={chunk} is not a positive number of events", code="option_invalid")
-    schema = schema_of(table.schema, **stream_options.columns)
-    plan = compile_query(query, schema)
-    read = sorted(columns_read([plan], schema) | ({*all_columns(schema)} if versions is not None else set()))
-    table = pa.table({name: column_at(table, name) for name in read})  # a field of a struct as a column of its own
-    size = chunk or max(SMALLEST, -(-table.num_rows // CHUNKS))
-    about = {
-        "events": f"{source} {_identify_events(source, table)}",
-        "query": canonical(query),
-        "columns": repr([(name, str(table.schema.field(name).type)) for name in read]),
-        "names": repr((schema.ts, schema.type, schema.seq, schema.id, stream_options.unit)),
-        "chunk": size,
-        "watermark": str(watermark),
-        "buckets": buckets,
-        "state": "in files",
-    }
-    if versions is not None:
-        about["dynamic"] = True
-    if latest is not None:
-        about["latest"] = str(latest)
-    if budget is not None and budget.limited:
-        about["budget"] = repr((budget.work, budget.memory, stream_options.policy, stream_options.seed))
-    table = with_order(for_spark(table), schema, sort=watermark is None)
+    check_tell(tell)
+    recorded = record_events(
+        query, events, stream_options, chunk=chunk, watermark=watermark, latest=latest, versions=versions
+    )
+    schema, about = recorded.schema, recorded.about | {"buckets": buckets, "state": "in files"}
+    table = with_order(for_spark(recorded.table), schema, sort=watermark is None)
     folder = Path(tempfile.mkdtemp(prefix="acep-replay-") if checkpoint is None else os.fspath(checkpoint)).resolve()
-    chunks = write_chunks(table, folder / "events", size, end_row(schema, table.schema.field(ts).type), about)
-
+    end = end_row(schema, table.schema.field(schema.ts).type)
+    chunks = write_chunks(table, folder / "events", recorded.chunk, end, about)
     spark = session or get_session()
     if watermark is None:
         # Rows come in order, so a delay of one tick (or Spark's millisecond) is enough for ties across chunks.
@@ -203,7 +123,7 @@ def replay(
         warnings.filterwarnings("ignore", message=f"(?!{REFERENCE})")
         matches = match(
             frame,
-            query,
+            recorded.query,
             buckets=buckets,
             watermark=watermark,
             state=folder / "state",
@@ -214,7 +134,7 @@ def replay(
     writer = _progress_writer(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:
         result = _run(spark, matches, folder, [listener for listener in (writer, tell) if listener is not None])
-        result.layout = Layout.of_plans([plan])
+        result.layout = Layout.of_plans([recorded.plan])
         if writer is not None and result.batches:
             sys.stderr.write("\n")
     except BaseException:
@@ -234,33 +154,6 @@ def _keep_matches(folder: Path, session: Any) -> None:
         elif part.name != "matches":
             shutil.rmtree(part, ignore_errors=True)
     weakref.finalize(session, shutil.rmtree, folder, ignore_errors=True)
-
-
-def _table_of(path: Any, query: Query, options: StreamOptions, *, reads_all: bool) -> pa.Table:
-    """Read a file of events with the columns that the query reads, or with all of them (``reads_all``).
-
-    Raises :class:`DataError` for a row whose id came before, with its place, unless such rows are left out later.
-    """
-    roles = [name for name in (options.ts, options.type, options.seq, options.id) if name is not None]
-    names = None if reads_all else [*dict.fromkeys([*roles, *query_arguments.columns_read(query)])]
-    reading = options_of(columns=names, ts=options.ts, type=options.type, id=options.id)
-    with open_events(path, dataclasses.replace(reading, checks_ids=False)) as opened:
-        table = opened.read_all()
-        if options.duplicates == "refuse":
-            table = settle_duplicates(table, options.id, place_of=opened.place_of)
-    if table.num_rows:
-        return table
-    # Spark needs a type of the times; choose_types() replaces one that cannot be theirs.
-    fields = [pa.field(f.name, pa.float64() if pa.types.is_null(f.type) else f.type) for f in table.schema]
-    return choose_types(pa.schema(fields), [query], options.columns).empty_table()
-
-
-def _identify_events(source: str, table: pa.Table) -> str:
-    """Identify events by the size and modification time of their file, or by a digest of the table."""
-    if source:
-        stat = Path(source).stat()
-        return f"{stat.st_size} {stat.st_mtime_ns}"
-    return hashlib.blake2b(table_bytes(table), digest_size=16).hexdigest()
 
 
 def _run(spark: SparkSession, frame: DataFrame, folder: Path, tell: Sequence[Callable[[Progress], None]]) -> Replay:
@@ -296,16 +189,12 @@ def _run(spark: SparkSession, frame: DataFrame, folder: Path, tell: Sequence[Cal
         late=report.late,
         matches=number,
         bundles=bundles,
-        batches=len(seen),
         seconds=seconds,
         folder=matches,
         report=report,
         allowance=allowance,
-        spent=sum((progress.spent for progress in seen), Spent()),
-        state=max((progress.state for progress in seen), default=0),
-        live=max((progress.live for progress in seen), default=0),
-        lag=max((progress.lag or 0.0 for progress in seen), default=0.0),
         _session=spark,
+        **ReplaySummary.maxima(seen),
     )
 
 

@@ -293,7 +293,7 @@ def _share_budget(budget: Budget, buckets: int) -> Budget:
 
 def _limits(budget: Budget, policy: str, seed: int, histories: Sequence[bytes]) -> Limits:
     # acep.streaming.pace enforces bounds of time from batch to batch.
-    return Limits(policy_of(policy), replace(budget, cpu=None, latency=None), seed, read_learned(histories))
+    return Limits(policy_of(policy), replace(budget, cpu=None, speed=1.0, latency=None), seed, read_learned(histories))
 
 
 _PLANS: dict[tuple[tuple[Query, ...], InputSchema, tuple[str, ...] | None], tuple[Plan, ...]] = {}
