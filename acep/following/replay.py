@@ -124,7 +124,7 @@ def replay(
     warn_if_missing(stream_options.engine)
     chunks = Chunks.from_events(recorded, by_time=speed if chunk is None else None, sort=watermark is None)
     due = None if speed is None else _times_due(recorded, chunks, speed)
-    pace = None if due is None and wait is None else Pace(due, wait or _sleep)
+    pace = None if due is None and wait is None else ReplayPace(due, wait or _sleep)
     about = recorded.about | {"route": "in one process", "speed": speed}
     root = Path(tempfile.mkdtemp(prefix="acep-replay-") if checkpoint is None else os.fspath(checkpoint)).resolve()
     try:
@@ -233,7 +233,7 @@ def _sleep(seconds: float) -> float:
     return 0.0
 
 
-class Pace:
+class ReplayPace:
     """The pace of a replay: ``due`` has for each micro-batch the seconds from the beginning until it is taken; with
     ``None`` it is taken at once. ``wait`` is that of :func:`replay`."""
 
@@ -260,7 +260,7 @@ def _run(
     newer: Path | None,
     chunks: Chunks,
     layout: Layout,
-    pace: Pace | None,
+    pace: ReplayPace | None,
     tell: Callable[[Progress], None] | None,
 ) -> Replayed:
     """Take all micro-batches that were not done yet, and sum up."""
