@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from acep.row_patterns.explanation import explain_clause
     from acep.row_patterns.match_rows import match_recognize
     from acep.row_patterns.statements import sql
+    from acep.serving.metrics import Metrics
     from acep.training.learn import learn
     from acep.tuning.result import Tuning
     from acep.tuning.tune import tune
@@ -64,6 +65,7 @@ __all__ = [
     "Match",
     "Matcher",
     "Matches",
+    "Metrics",
     "PartialMatch",
     "PartialMatches",
     "Point",
@@ -120,6 +122,7 @@ _NAMES = {
     "acep.following.replay": "Replayed replay",
     "acep.matching.api": "Matcher match",
     "acep.training.learn": "learn",
+    "acep.serving.metrics": "Metrics",
     "acep.tuning.result": "Tuning",
     "acep.tuning.tune": "tune",
 }

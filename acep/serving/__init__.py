@@ -1,0 +1,1 @@
+"""Serve the figures of a stream to programs that watch it."""
