@@ -153,6 +153,7 @@ OPTIONS: dict[str, tuple[str | None, ...]] = {
     "--plot-value": ("v", "k", "ts", "nothing", ""),
     "--watch": (None,),
     "--spark": (None,),
+    "--metrics": ("0", "x", "nowhere.invalid:0", "99999"),
     "--nonsense": (None, "1"),
 }
 QUERY = (
@@ -188,7 +189,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "tune": (*QUERY, *COLUMNS, "--sample", "--target-recall", "--of", "--effort", "--json", "--policy", "--seed"),
     "learn": (*QUERY, *COLUMNS, "--output", "--output", "--from", "--policy", "--seed"),
     "history": ("--svg", "--limit"),
-    "replay": (*QUERY, *COLUMNS, *BUDGET, "--chunk", "--watermark", "--watch", "--count", "--spark"),
+    "replay": (*QUERY, *COLUMNS, *BUDGET, "--chunk", "--watermark", "--watch", "--count", "--spark", "--metrics"),
 }
 
 

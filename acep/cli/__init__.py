@@ -351,6 +351,8 @@ def _add_state_options(parser: argparse.ArgumentParser) -> None:
 def _add_watch_option(parser: argparse.ArgumentParser) -> None:
     text = "show the stream live on stderr: rate, lag, partial matches, matches, late events, what is shed"
     parser.add_argument("--watch", action="store_true", help=text)
+    text = "serve the figures of the stream to Prometheus, on this machine alone unless HOST says otherwise"
+    parser.add_argument("--metrics", metavar="[HOST:]PORT", help=text)
 
 
 def _add_output_options(

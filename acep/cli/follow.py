@@ -16,6 +16,7 @@ from acep.cli.inputs import (
     query_text,
     ticks_or_text,
 )
+from acep.cli.metrics import serve_metrics
 from acep.cli.terminal import say
 from acep.cli.watch import line_view
 from acep.pattern.query_arguments import is_clause
@@ -35,32 +36,33 @@ def run(args: argparse.Namespace) -> None:
 
     tell, finish = _live_view() if args.watch else _no_view() if args.no_progress else line_view()
     try:
-        summary = follow(
-            args.folder,
-            query,
-            state=args.state,
-            into=args.output,
-            into_format=args.output_format,
-            quote_formulas=args.quote_formulas,
-            **{name: getattr(args, name) for name in ("ts", "seq", "id", "unit", "op", "engine", "duplicates")},
-            **file_options(args),
-            type=None if args.type == "none" else args.type,
-            cast=casts_of(args),
-            output=args.kind,
-            watermark=ticks_or_text(args.watermark),
-            latest=ticks_or_text(args.latest),
-            speculation=ticks_or_text(args.speculation),
-            late=args.late,
-            flat=args.flat,
-            versions=args.versions,
-            max_files=MAX_FILES if args.max_files is None else args.max_files,
-            poll=POLL if args.poll is None else args.poll,
-            once=args.once,
-            end=args.end,
-            end_marker=args.end_marker,
-            tell=tell,
-            **options,
-        )
+        with serve_metrics(args, tell) as tell_batch:
+            summary = follow(
+                args.folder,
+                query,
+                state=args.state,
+                into=args.output,
+                into_format=args.output_format,
+                quote_formulas=args.quote_formulas,
+                **{name: getattr(args, name) for name in ("ts", "seq", "id", "unit", "op", "engine", "duplicates")},
+                **file_options(args),
+                type=None if args.type == "none" else args.type,
+                cast=casts_of(args),
+                output=args.kind,
+                watermark=ticks_or_text(args.watermark),
+                latest=ticks_or_text(args.latest),
+                speculation=ticks_or_text(args.speculation),
+                late=args.late,
+                flat=args.flat,
+                versions=args.versions,
+                max_files=MAX_FILES if args.max_files is None else args.max_files,
+                poll=POLL if args.poll is None else args.poll,
+                once=args.once,
+                end=args.end,
+                end_marker=args.end_marker,
+                tell=tell_batch,
+                **options,
+            )
     finally:
         finish()
     say(str(summary))

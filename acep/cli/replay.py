@@ -18,6 +18,7 @@ from acep.cli.inputs import (
     ticks_or_text,
 )
 from acep.cli.keys import KeyPause
+from acep.cli.metrics import serve_metrics
 from acep.cli.progress import progress
 from acep.cli.terminal import say
 from acep.cli.watch import LiveView, line_view
@@ -76,7 +77,8 @@ def _replay_on_spark(
     from acep.spark.replay import replay
 
     shows_lines = False if args.no_progress or live is not None else None
-    return replay(query, events, progress=shows_lines, tell=None if live is None else live.tell, **options)
+    with serve_metrics(args, None if live is None else live.tell) as tell:
+        return replay(query, events, progress=shows_lines, tell=tell, **options)
 
 
 def _replay_here(
@@ -87,9 +89,10 @@ def _replay_here(
     if live is None:
         tell, end_line = (None, None) if args.no_progress or not sys.stderr.isatty() else line_view()
         try:
-            return replay(query, events, speed=args.speed, tell=tell, **options)
+            with serve_metrics(args, tell) as tell_batch:
+                return replay(query, events, speed=args.speed, tell=tell_batch, **options)
         finally:
             if end_line is not None:
                 end_line()
-    with KeyPause(live.show_note) as pause:
-        return replay(query, events, speed=args.speed, tell=live.tell, wait=pause.wait, **options)
+    with serve_metrics(args, live.tell) as tell_batch, KeyPause(live.show_note) as pause:
+        return replay(query, events, speed=args.speed, tell=tell_batch, wait=pause.wait, **options)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 import socket
 import urllib.error
+from pathlib import Path
 from urllib.request import urlopen
 
 import pyarrow as pa
 import pytest
+from pyarrow import csv
 
 import acep
+from acep.cli import main
 from acep.errors import DataError
 from acep.serving.metrics import FIGURES, Metrics, figures_of
 from acep.streaming.progress import Progress
@@ -95,3 +99,44 @@ def test_a_client_that_sends_nothing_stops_neither_figures_nor_the_end() -> None
         port = int(metrics.url.split(":")[2].split("/")[0])
         with socket.create_connection(("127.0.0.1", port)):
             assert fetch(metrics.url) == {}
+
+
+# The command line ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["follow", "replay"])
+def test_a_command_serves_the_figures_of_its_stream(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    csv.write_csv(TABLE, folder / "1.csv")
+    served: list[dict[str, float]] = []
+    tell = Metrics.tell
+
+    def tell_and_fetch(metrics: Metrics, progress: Progress) -> None:
+        tell(metrics, progress)
+        served.append(fetch(metrics.url))
+
+    monkeypatch.setattr(Metrics, "tell", tell_and_fetch)
+    args = ["re:ab", "in", "--within", "5", "--metrics", "0", "--watch"]
+    more = ["--state", "s", "--output", "o", "--end"] if command == "follow" else ["--count"]
+    assert main([command, *args, *more]) == 0
+    assert served[-1]["acep_events_total"] == 60
+    err = capsys.readouterr().err
+    assert re.search(r"^acep: metrics at http://127\.0\.0\.1:\d+/metrics$", err, re.MULTILINE)
+    assert "micro-batch 0: 60 events" in err
+
+
+@pytest.mark.parametrize(
+    ("address", "complaint"),
+    [("x", "there is no port"), ("99999", "is no port"), ("nowhere.invalid:0", "metrics cannot be served")],
+)
+def test_a_wrong_address_is_explained(
+    address: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    csv.write_csv(TABLE, tmp_path / "1.csv")
+    assert main(["replay", "re:ab", "1.csv", "--within", "5", "--metrics", address]) == 2
+    assert complaint in capsys.readouterr().err
