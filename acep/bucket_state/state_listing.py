@@ -24,7 +24,7 @@ class CallState:
 
     In order: ``folders`` are the micro-batches that have a folder, ``written`` those of which there is the state of
     some bucket, and ``versions`` those of which there is that of all ``buckets``, and no damage was seen. ``size`` is
-    the length of the newest version in bytes, and ``greatest`` the time reached with it, in ticks. ``missing`` says
+    the length of the newest version in bytes, and ``greatest`` the newest time of its rows, in ticks. ``missing`` says
     which files should be there and are not, and ``damaged`` has the paths of files that cannot be read.
     """
 

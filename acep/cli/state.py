@@ -175,12 +175,12 @@ def _lines(view: _StateView) -> list[str]:
 
 
 def _call_lines(call: CallState) -> list[str]:
-    reached = "no event yet" if call.greatest is None else _moment(call) or f"tick {call.greatest}"
+    newest = "no event yet" if call.greatest is None else _moment(call) or f"tick {call.greatest}"
     buckets = f"{call.buckets} bucket{'s' * (call.buckets != 1)}"
     lines = [
         f"call {call.call}",
         f"  versions: {ranges_text(call.versions)}, of {buckets}; the newest has {call.size:,} bytes",
-        f"  time reached: {reached}",
+        f"  newest time: {newest}",
     ]
     if call.description is None:
         lines.append("  queries: not recorded by the acep that began this state")
