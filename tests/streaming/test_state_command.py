@@ -307,7 +307,7 @@ def test_state_that_is_missing_or_damaged_is_refused_before_anything_is_removed(
     assert "state is damaged: `" in refusal(capsys, made.checkpoint, "--go-back", 2, "--yes")
     text = refusal(capsys, made.checkpoint, "--go-back", 3, "--yes")
     assert "has not the state of all 2 buckets after micro-batch 2" in text
-    assert "hint: go back to one of the micro-batches 0 to 4\n" in text
+    assert "hint: go back to one of the micro-batches 0 to 1, 4\n" in text
     assert all_files(tmp_path) == before
     shown(capsys, made.checkpoint, "--go-back", 1, "--yes")
     made.restart()
