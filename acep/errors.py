@@ -270,12 +270,18 @@ def slip(name: str, candidates: Iterable[str]) -> str | None:
 
     >>> slip("Fail", ["FAIL", "KILL"]), slip("Fail", ["x"])
     ('did you mean `FAIL`?', None)
+    >>> slip("AMONT", ["Amount", "Seq"])
+    'did you mean `Amount`?'
     """
     import difflib  # needed for error messages only
 
     names = list(candidates)
     close = [candidate for candidate in names if candidate.casefold() == name.casefold()][:2]
     close = close or difflib.get_close_matches(name, names, n=2, cutoff=0.6)
+    if not close:
+        by_folded_name = {candidate.casefold(): candidate for candidate in names}
+        folded = difflib.get_close_matches(name.casefold(), by_folded_name, n=2, cutoff=0.6)
+        close = [by_folded_name[candidate] for candidate in folded]
     return "did you mean " + " or ".join(f"`{c}`" for c in close) + "?" if close else None
 
 

@@ -108,9 +108,23 @@ def _query_differences(stored: Mapping[str, str], current: Mapping[str, str]) ->
             if text is None:
                 yield f"{title} (only here)"
             else:
-                text = printable(" ".join(text.split()))
-                text = text if len(text) <= LONGEST_QUERY else f"{text[:LONGEST_QUERY]}..."
-                yield f"{title} (there `{text}`)" if name in current else f"{title} (only there)"
+                part = _part_that_differs(text, current.get(name, ""))
+                yield f"{title} (there `{printable(part)}`)" if name in current else f"{title} (only there)"
+
+
+def _part_that_differs(text: str, other: str) -> str:
+    """Return a text on one line; of a long one the part around the first place where it differs from another one.
+
+    >>> _part_that_differs(f"PATTERN {'A+ ' * 40}WITHIN 5 min", f"PATTERN {'A+ ' * 40}WITHIN 3 min")
+    '...A+ A+ A+ A+ A+ A+ A+ A+ A+ A+ A+ WITHIN 5 min'
+    """
+    text, other = " ".join(text.split()), " ".join(other.split())
+    if len(text) <= LONGEST_QUERY:
+        return text
+    common = next((i for i, (left, right) in enumerate(zip(text, other, strict=False)) if left != right), len(text))
+    start = text.rfind(" ", 0, max(common - LONGEST_QUERY // 2, 0)) + 1
+    end = start + LONGEST_QUERY
+    return f"{'...' if start else ''}{text[start:end]}{'...' if end < len(text) else ''}"
 
 
 def _column_differences(stored: Mapping[str, str], current: Mapping[str, str]) -> Iterator[str]:

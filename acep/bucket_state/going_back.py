@@ -15,7 +15,7 @@ from uuid import uuid4
 from acep.bucket_state.checkpoints import CheckpointLog, read_checkpoint
 from acep.bucket_state.folders import Folder
 from acep.bucket_state.runs import Runs
-from acep.bucket_state.state_listing import CallState, check_version, list_calls, list_versions
+from acep.bucket_state.state_listing import CallState, check_version, list_calls, list_versions, ranges_text
 from acep.errors import SnapshotError
 
 __all__ = ["Removal", "go_back", "plan_removal", "remove_all", "restart_batches"]
@@ -69,7 +69,7 @@ def plan_removal(checkpoint: Folder, state: Folder, batch: int) -> Removal:
     if not log.may_begin_again(batch):
         raise _beyond_error(checkpoint, log, calls, batch)
     used_calls = _used_calls(calls, batch)
-    _check_state(state, log, calls, used_calls, batch)
+    _check_state(state, log, used_calls, batch)
     later_versions = sorted((-number, call.path) for call in calls for number in call.folders if number >= batch)
     return Removal(
         batch,
@@ -122,9 +122,7 @@ def _used_calls(calls: tuple[CallState, ...], batch: int) -> tuple[CallState, ..
     return tuple(call for call in calls if call.begins_with(batch - 1))
 
 
-def _check_state(
-    state: Folder, log: CheckpointLog, calls: tuple[CallState, ...], used_calls: tuple[CallState, ...], batch: int
-) -> None:
+def _check_state(state: Folder, log: CheckpointLog, used_calls: tuple[CallState, ...], batch: int) -> None:
     """Raise :class:`SnapshotError` if the state with which a micro-batch begins is missing or damaged."""
     complaints = [] if used_calls or not batch else [f"`{state.shown}` has no state after micro-batch {batch - 1}"]
     for call in used_calls if batch else ():
@@ -136,6 +134,7 @@ def _check_state(
         elif version.keys() != frozenset(range(call.buckets)):
             complaints.append(f"{shown} has not the state of all {call.buckets} buckets after micro-batch {batch - 1}")
     if complaints:
+        calls = list_calls(state, log.query, reads_all=True)  # so that the hint names no other damaged version
         raise SnapshotError(
             complaints[0],
             hint=_batches_hint(tuple(number for number in restart_batches(log, calls) if number != batch)),
@@ -157,8 +156,4 @@ def _beyond_error(checkpoint: Folder, log: CheckpointLog, calls: tuple[CallState
 def _batches_hint(batches: tuple[int, ...]) -> str:
     if not batches:
         return "begin a new checkpoint, and read the source from its beginning"
-    return (
-        f"go back to one of the micro-batches {batches[0]} to {batches[-1]}"
-        if len(batches) > 1
-        else (f"go back to micro-batch {batches[0]}")
-    )
+    return f"go back to {'one of the micro-batches' if len(batches) > 1 else 'micro-batch'} {ranges_text(batches)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ from acep.bucket_state.file_names import NUMBER, Damage, StateFile, state_files_
 from acep.bucket_state.folders import Folder
 from acep.bucket_state.runs import UUID
 
-__all__ = ["CallState", "check_version", "list_calls", "list_versions", "names_queries"]
+__all__ = ["CallState", "check_version", "list_calls", "list_versions", "names_queries", "ranges_text"]
 
 _BATCH = re.compile(NUMBER)
 _CALL = re.compile(r"[0-9a-f]{1,64}")
@@ -24,7 +24,7 @@ class CallState:
 
     In order: ``folders`` are the micro-batches that have a folder, ``written`` those of which there is the state of
     some bucket, and ``versions`` those of which there is that of all ``buckets``, and no damage was seen. ``size`` is
-    the length of the newest version in bytes, and ``greatest`` the time reached with it, in ticks. ``missing`` says
+    the length of the newest version in bytes, and ``greatest`` the newest time of its rows, in ticks. ``missing`` says
     which files should be there and are not, and ``damaged`` has the paths of files that cannot be read.
     """
 
@@ -152,3 +152,18 @@ def _missing_texts(versions: Mapping[int, Mapping[int, StateFile]], buckets: int
 def _greatest(version: Mapping[int, StateFile]) -> int | None:
     ticks = [state_file.greatest for state_file in version.values() if state_file.greatest is not None]
     return max(ticks, default=None)
+
+
+def ranges_text(numbers: Sequence[int]) -> str:
+    """Write numbers in order as ranges.
+
+    >>> ranges_text([1, 2, 3, 7]), ranges_text([])
+    ('1 to 3, 7', 'none')
+    """
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ", ".join(f"{first} to {last}" if last > first else f"{first}" for first, last in ranges) or "none"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +154,7 @@ def _call_record(call: CallState) -> dict[str, Any]:
 def _lines(view: _StateView) -> list[str]:
     """Return what is there as lines for people."""
     from acep.bucket_state.going_back import restart_batches
+    from acep.bucket_state.state_listing import ranges_text
 
     lines = []
     if view.log is not None:
@@ -175,12 +175,14 @@ def _lines(view: _StateView) -> list[str]:
 
 
 def _call_lines(call: CallState) -> list[str]:
-    reached = "no event yet" if call.greatest is None else _moment(call) or f"tick {call.greatest}"
+    from acep.bucket_state.state_listing import ranges_text
+
+    newest = "no event yet" if call.greatest is None else _moment(call) or f"tick {call.greatest}"
     buckets = f"{call.buckets} bucket{'s' * (call.buckets != 1)}"
     lines = [
         f"call {call.call}",
         f"  versions: {ranges_text(call.versions)}, of {buckets}; the newest has {call.size:,} bytes",
-        f"  time reached: {reached}",
+        f"  newest time: {newest}",
     ]
     if call.description is None:
         lines.append("  queries: not recorded by the acep that began this state")
@@ -189,21 +191,6 @@ def _call_lines(call: CallState) -> list[str]:
             lines.append(f"  query{f' {name}' if len(call.description.queries) > 1 else ''}: {' '.join(text.split())}")
     lines += [f"  missing: {text}" for text in call.missing]
     return lines + [f"  damaged: {path}" for path in call.damaged]
-
-
-def ranges_text(numbers: Sequence[int]) -> str:
-    """Write numbers in order as ranges.
-
-    >>> ranges_text([1, 2, 3, 7]), ranges_text([])
-    ('1 to 3, 7', 'none')
-    """
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return ", ".join(f"{first} to {last}" if last > first else f"{first}" for first, last in ranges) or "none"
 
 
 def _moment(call: CallState) -> str | None:

@@ -27,7 +27,15 @@ from acep.streaming.job import Job, Pass
 from acep.streaming.revised_rows import RevisedRows
 from acep.streaming.totals import MAX_COUNT, Totals
 
-__all__ = ["bucket_like", "check_agreement", "divide_state", "has_pending", "replace_parts", "with_buckets"]
+__all__ = [
+    "bucket_like",
+    "check_agreement",
+    "divide_state",
+    "events_to_replay",
+    "has_pending",
+    "replace_parts",
+    "with_buckets",
+]
 
 MOST_PARTS = 64
 """The most streams that a bucket may have side by side."""
@@ -45,7 +53,7 @@ def with_buckets(job: Job, buckets: int) -> Job:
     if why is not None:
         raise QueryError(
             f"the state cannot be divided among {buckets} buckets: {why}",
-            hint=f"begin a new checkpoint with buckets={buckets}, from events of one window before the time reached",
+            hint=f"begin a new checkpoint with buckets={buckets}, which reads {events_to_replay(job)}",
             code="option_invalid",
         )
     passes, first = [], 0
@@ -106,11 +114,22 @@ def divide_state(old: Job, new: Job, states: Mapping[int, bytes]) -> dict[int, b
             new_states[new_pass.first] = bucket.dumps()
             continue
         old_buckets = [_open_bucket(number, bucket, old_pass) for number, bucket in enumerate(buckets)]
-        _check_sizes(old_buckets, old_pass, new_pass)
+        _check_sizes(old, old_buckets, old_pass, new_pass)
         new_states |= _divide_pass(old_buckets, new, new_pass)
     for number, data in new_states.items():
         Bucket.loads(new, new.pass_of(number), data)
     return new_states
+
+
+def events_to_replay(job: Job) -> str:
+    """Name the events that a new checkpoint has to read so that no match is missed. Those within the delay of the
+    watermark are not matched yet, and matches with them begin up to a window earlier."""
+    windows = [plan.window for plan in job.plans]
+    has_sources = any(query.sources for query in job.queries)
+    if job.clause is not None or has_sources or any(w.span is None or w.counted for w in windows):
+        return "all events"
+    longest = "the longest window" if len(windows) > 1 else "a window"
+    return f"the events from {longest} and the delay of the watermark before the newest time on"
 
 
 def check_agreement(buckets: Sequence[Bucket]) -> None:
@@ -159,7 +178,7 @@ def _hashes(rows: pa.Table, part: Pass) -> Any:
     return hash_keys([rows.column(key) for key in part.keys])
 
 
-def _check_sizes(old_buckets: Sequence[_OldBucket], old_pass: Pass, new_pass: Pass) -> None:
+def _check_sizes(job: Job, old_buckets: Sequence[_OldBucket], old_pass: Pass, new_pass: Pass) -> None:
     """Raise :class:`SnapshotError` if a bucket would have too many streams, or two would have pending matches."""
     modulus, size = old_buckets[0].modulus, new_pass.size
     if lcm(modulus, size) // size > MOST_PARTS:
@@ -180,7 +199,7 @@ def _check_sizes(old_buckets: Sequence[_OldBucket], old_pass: Pass, new_pass: Pa
                     f" be in {size // gcd(modulus, size)} buckets, which would all give them",
                     hint=f"a divisor of {modulus} can be had at any time"
                     f" ({', '.join(map(str, fewer)) or 'there is no other'}); or go back to a micro-batch in which none"
-                    " waits; or begin a new checkpoint, from events of one window before the time reached",
+                    f" waits; or begin a new checkpoint, which reads {events_to_replay(job)}",
                     code="state_other",
                 )
 

@@ -17,7 +17,7 @@ from acep.pattern.query_arguments import query_of
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.plan.versions import QueryVersion
-from acep.restarting.other_buckets import bucket_like, check_agreement, has_pending, replace_parts
+from acep.restarting.other_buckets import bucket_like, check_agreement, events_to_replay, has_pending, replace_parts
 from acep.runtime.stream import Stream
 from acep.runtime.stream_parts import PartState, StreamParts
 from acep.streaming.buckets import Bucket
@@ -45,7 +45,7 @@ def with_query(job: Job, text: str) -> Job:
             raise
         raise QueryError(
             f"{error.message}: the state has only columns that the query before reads",
-            hint=f"a replay needs {_events_before(job)}, in a new checkpoint",
+            hint=f"a replay needs {events_to_replay(job)}, in a new checkpoint",
             code="query_change",
         ) from None
     new = replace_parts(job, queries=(query,))
@@ -53,19 +53,19 @@ def with_query(job: Job, text: str) -> Job:
     if missing := sorted(set(new.columns) - set(job.columns)):
         raise QueryError(
             f"the query reads column `{missing[0]}`, which the rows held back do not have",
-            hint=f"a replay needs {_events_before(new)}, in a new checkpoint",
+            hint=f"a replay needs {events_to_replay(new)}, in a new checkpoint",
             code="query_change",
         )
     if passes_of(new.plans, job.passes[0].size, single=job.output == "count") != job.passes:
         raise QueryError(
             "events of the query would be spread by other keys",
-            hint=f"a replay needs {_events_before(job)}, in a new checkpoint",
+            hint=f"a replay needs {events_to_replay(job)}, in a new checkpoint",
             code="query_change",
         )
     if any(negation.leading for negation in new.plans[0].automaton.negations):
         raise QueryError(
             "the query begins with a negation, which would have to know the events before",
-            hint=f"a replay needs {_events_before(new)}, in a new checkpoint",
+            hint=f"a replay needs {events_to_replay(new)}, in a new checkpoint",
             code="query_change",
         )
     return new
@@ -88,20 +88,17 @@ def _why_fixed(job: Job) -> tuple[str, str] | None:
         return "it has several queries", "begin a new checkpoint for each query that changes"
     if job.dynamic:
         return "it was begun with `versions=`", "put the query into the folder of versions, under the next number"
+    replay = f"a replay needs {events_to_replay(job)}"
     if job.queries[0].output is not Output.ALL:
-        return "OUTPUT chooses among the matches of both queries", f"a replay needs {_events_before(job)}"
+        return "OUTPUT chooses among the matches of both queries", replay
     if job.schema.id is None and job.output != "count":
-        return "without `id=` events are known by their place in the partition", f"a replay needs {_events_before(job)}"
+        return (
+            "without `id=` events are known by their place in the partition",
+            f"a replay needs {events_to_replay(job)}",
+        )
     if job.output not in ("matches", "count"):
-        return f"{job.output} are groups of matches that are yet to end", f"a replay needs {_events_before(job)}"
+        return f"{job.output} are groups of matches that are yet to end", replay
     return None
-
-
-def _events_before(job: Job) -> str:
-    span = job.plans[0].window.span
-    if span is None or job.plans[0].window.counted:
-        return "all events"
-    return "the events of one window before the time reached"
 
 
 def _joint_plan(job: Job, query: Any) -> tuple[Plan, int]:

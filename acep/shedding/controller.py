@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ SLOWLY = 4  # and each next one is longer by 1/SLOWLY
 CALM_EPOCH = 32_768  # while tokens suffice, and nothing is dropped or logged
 LEAST_RATE = 0.01  # the least touches per event reported to a policy
 LEAST_POOL = 1 << 16  # bytes for partial matches
+AMPLE_RATE = 1e9  # touches per event under which nothing is shed; the state of the native core has finite numbers alone
 CARRIED = 16_384  # the most events whose unused budget is carried over
 RESERVE = 8  # under a time budget, one part in so many of the events may have its unused budget carried over
 
@@ -50,9 +52,15 @@ NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 def allowance(work: float | None, rate: float, events: int) -> tuple[float, float]:
     """Return the touches allowed per event, and the most unused ones to carry over. ``rate``: touches that time permits
-    for each of the next ``events``; ``work``: the bound on touches per event (``None``: no bound)."""
+    for each of the next ``events``, infinite where nothing is to be shed; ``work``: the bound on touches per event
+    (``None``: no bound).
+
+    >>> allowance(None, math.inf, 80), allowance(4.0, math.inf, 80)
+    ((1000000000.0, 10000000000.0), (4.0, 65536.0))
+    """
     if work is not None and rate >= work:
         return work, work * CARRIED
+    rate = min(rate, AMPLE_RATE)
     # Unused time already raises the next rate, so only a reserve is carried over.
     return rate, rate * min(events / RESERVE, CARRIED)
 
@@ -168,7 +176,7 @@ class SheddingController:
         if self.events == self._granted == 0 and self.shedding_table.prices:
             self._apply(core, self.shedding_table, rate)
             self._yield_monitor = YieldMonitor(self.shedding_table.found(rate))
-        self._granted += rate * events
+        self._granted += rate * events if rate < AMPLE_RATE else math.inf
         if ahead and rate == limit:
             core.allow(self.number, rate / 2, rate * events, rate / 2 * events)
         else:
@@ -296,8 +304,10 @@ class SheddingController:
         self.spent, self._dropped = int(counts["spent"]), dropped_in(counts)
 
     def _allowance(self, events: int) -> float | None:
-        """Return the touches allowed per event in this epoch so far, ``None`` without a bound."""
-        return max(self._granted / (events - self.events), LEAST_RATE) if self._granted else self.rate
+        """Return the touches allowed per event in this epoch so far, ``None`` without a bound. A time budget that
+        nothing can keep sheds nothing, and so grants without a bound, too."""
+        is_bounded = 0 < self._granted < math.inf
+        return max(self._granted / (events - self.events), LEAST_RATE) if is_bounded else self.rate
 
     def _shadow_sample(self, events: int, counts: Mapping[str, Any]) -> None:
         """Update the share of shadow-sampled units from what they have cost so far."""

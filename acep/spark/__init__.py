@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from types import ModuleType
+
 from acep.spark.clauses.row_patterns import match_recognize
 from acep.spark.clauses.sql_statements import sql
 from acep.spark.clauses.table_functions import register_clause
@@ -17,3 +20,9 @@ __all__ = [
     "error_in", "events", "for_each_batch", "get_session", "listener", "match", "match_recognize", "punctuation",
     "register_clause", "sql",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in ("metrics", "replay"):  # modules with functions for users, which no other function needs
+        return importlib.import_module(f"acep.spark.{name}")
+    raise AttributeError(f"module 'acep.spark' has no attribute {name!r}")

@@ -67,7 +67,7 @@ def events(matches: DataFrame, df: Any, *, id: str | None = None, ts: str = "ts"
     if ignores_case(frame.sparkSession):
         id, ts = resolve_name(frame.schema, id), resolve_name(frame.schema, ts)
     _, id_field = path_of(frame.schema, id)
-    time = field_column(frame.schema, ts)
+    time = field_column(frame.schema, ts, "ts")
     _check_types(matches, id, id_field.dataType)
     names = _names_beside(matches.columns, frame.columns)
     bound = _bound_ids(matches, names)

@@ -23,6 +23,7 @@ from acep.spark.flat_results import flatten_result
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob, make_spark_job
 from acep.spark.job_run import run_batch
+from acep.spark.micro_batches import warn_of_micro_batch
 from acep.spark.query_rows import query_rows
 from acep.spark.query_start import can_announce
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
@@ -156,6 +157,7 @@ def match(
     job, result = make(budget if budget is None else replace(budget, min_recall=None))
     warn_of(job)
     if not frame.isStreaming:
+        warn_of_micro_batch(frame, "acep.spark.match, or write it with acep.spark.for_each_batch")
         _refuse_options_of_streams(
             job, budget and budget.min_recall, latest=latest, late=late, versions=versions, state=state
         )

@@ -56,7 +56,7 @@ def punctuation(
     if ignores_case(frame.sparkSession):
         roles = resolve_roles(frame.schema, {"ts": ts, "type": type}, typed=False)
         ts, type = roles["ts"], roles.get("type", type)
-    path, time_field = path_of(frame.schema, ts)
+    path, time_field = path_of(frame.schema, ts, "ts")
     if until is None:
         if watermark is not None:
             raise DataError("watermark= is for a row that moves time up to until=", hint=MOMENT, code="option_invalid")

@@ -57,10 +57,11 @@ def end_run(run: str, *, failed: bool) -> None:
     if ended is None or failed or not ended.ends_by_itself or not ended.counts.held_back:
         return
     unused = f"; of {ended.counts.rows:,} rows {ended.counts.unused}" if ended.counts.unused else ""
+    n_events = f"{ended.counts.held_back:,} event{'s' * (ended.counts.held_back != 1)}"
     warn_of_run(
-        f"stream {ended.name}: the run has ended with {ended.counts.held_back:,} events held, as earlier ones may still"
-        f" come: time has come to {ended.reached or 'no event'}, the newest event less the delay of the watermark. The"
-        " next run goes on with them; acep.spark.punctuation(df, until=...) in the source decides them now" + unused,
+        f"stream {ended.name}: the run has ended with {n_events} held, as earlier ones may still come: time has come to"
+        f" {ended.reached or 'no event'}, the newest event less the delay of the watermark. The next run goes on with"
+        " them; acep.spark.punctuation(df, until=...) in the source decides them now" + unused,
         DataWarning,
     )
 

@@ -14,7 +14,7 @@ import pytest
 
 import acep
 import acep.spark
-from acep.errors import AcepError
+from acep.errors import AcepError, DataError
 from acep.spark.chunks import ORDER, ROW
 from tests.case_counts import CaseCounts
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match
@@ -220,6 +220,9 @@ def test_what_has_no_rows_is_refused(spark: Any) -> None:
     assert complaint_of(found, id="note") == "the ids in `note` are string, and those of the matches bigint"
     assert complaint_of(found, id="m") == "there is no column `m`"
     assert complaint_of(found, id="n", ts="at") == "there is no column `at`"
+    with pytest.raises(DataError) as unnamed:
+        acep.spark.events(found, frame.withColumnRenamed("ts", "at"), id="n")
+    assert str(unnamed.value.hint).startswith("name the column with ts=; ")
     stream = spark.readStream.format("rate").load().selectExpr("value AS n", "timestamp AS ts")
     assert (
         complaint_of(found, stream, id="n") == "the events are a stream, and matches are joined with a batch DataFrame"

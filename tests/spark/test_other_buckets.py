@@ -219,6 +219,7 @@ def test_matches_that_wait_can_be_united_and_not_divided(tmp_path: Path, capsys:
     message = refusal(capsys, restarted, "--buckets", "8")
     assert "wait for time to pass, and its keys would be in 2 buckets" in message
     assert "(1, 2)" in message
+    assert "which reads the events from a window and the delay of the watermark before the newest time on" in message
     assert change(restarted, 2) == 0
     restarted.push(batches[1])
     (row,) = restarted.rows + restarted.stream.end()

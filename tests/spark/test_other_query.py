@@ -172,6 +172,13 @@ def test_a_refusal_says_what_a_replay_needs(tmp_path: Path, capsys: pytest.Captu
     assert f"matches that end before tick {since} were given" in message
 
 
+def test_a_replay_reads_the_events_that_were_held_back_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    needed = "a replay needs the events from a window and the delay of the watermark before the newest time on"
+    assert needed in refusal(capsys, stopped(tmp_path / "numbered", id=None), "--replace", OTHER)
+    unbounded = stopped(tmp_path / "unbounded", PAIRS.split(" WITHIN ")[0], id=None)
+    assert "a replay needs all events" in refusal(capsys, unbounded, "--replace", OTHER)
+
+
 def test_matches_that_wait_need_a_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     waiting, other = (f"PATTERN SEQ({first} p, b q, !(c r)) WHERE [k] WITHIN 20" for first in "ad")
     table = numbered(pa.table({"ts": [1, 2, 3], "type": ["a", "b", "b"], "k": [1, 1, 1]}))

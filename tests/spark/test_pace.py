@@ -24,6 +24,10 @@ QUERY = acep.parse(
     "PATTERN SEQ(a p, b q, a r, b s) WHERE skip_till_any_match(p, q, r, s) "
     "{ [k] AND q.x > p.x AND r.x < q.x AND s.x > 0.999 + r.x } WITHIN 400 ms"
 )
+SHORT_QUERY = acep.parse(
+    "PATTERN SEQ(a p, b q, a r) WHERE skip_till_any_match(p, q, r) "
+    "{ [k] AND q.x > p.x AND r.x > 0.9 + p.x } WITHIN 15 ms"
+)
 LATENCY = 0.1  # seconds
 RATE = 60_000  # events a second
 BATCHES = 24
@@ -162,6 +166,30 @@ def test_an_overloaded_stream_keeps_its_share_of_the_cores(monkeypatch: pytest.M
     job = the_job(table, QUERY, budget=acep.Budget(cpu=cpu), **options)
     used = cluster.shares(job, table, int(RATE * LATENCY))
     assert median(used[SETTLED:]) == pytest.approx(cpu, rel=0.1)
+
+
+@pytest.mark.parametrize("policy", ["history", "newest"])
+def test_a_bound_may_be_out_of_reach_after_partial_matches_were_shed(
+    monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    """The stream goes on, its state can be stored and read, and partial matches are shed again once that helps."""
+    cluster, size = Cluster(monkeypatch, 3), 1500
+    table = events(8 * size / RATE, 3)
+    options: dict[str, Any] = {"policy": policy, "buckets": 1, "unit": "ms", "output": "count"}
+    job = the_job(table, SHORT_QUERY, budget=acep.Budget(latency=LATENCY / 100), **options)
+    bucket, rows, shed = Bucket(job, job.passes[0]), table.select(job.columns), [0]
+    for number in range(8):
+        assert bucket.pace is not None
+        part = rows.slice(number * size, size)
+        bucket.begin(round(cluster.now * 1000))
+        bucket.pace.is_out_of_reach = number in (3, 4, 5)
+        bucket.add(part)
+        bucket.advance(part.column("ts")[-1].as_py())
+        bucket.end()
+        shed.append(bucket.totals.sum("shed"))
+        bucket = Bucket.loads(job, job.passes[0], bucket.dumps())
+    assert shed[3] > shed[0]
+    assert shed[8] > shed[6]
 
 
 def test_memory_is_divided_by_the_buckets() -> None:

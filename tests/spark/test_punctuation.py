@@ -164,6 +164,21 @@ def test_the_row_has_the_least_time_that_decides(spark: Any) -> None:
     assert inner == ((8, PUNCTUATION, None), None)
 
 
+def test_a_text_without_a_zone_is_in_utc_in_a_session_of_another_zone(spark: Any) -> None:
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        frame = spark.createDataFrame([], COLUMNS)
+        moved = [
+            punctuation(frame, until=until, watermark="0 seconds").selectExpr("unix_micros(ts)").first()[0]
+            for until in ("2026-05-01 12:00:00", "2026-05-01 14:00:00+02:00", "2026-05-01 12:00:00+02:00")
+        ]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    noon = int((DAY + dt.timedelta(hours=12)).timestamp()) * 1_000_000 + 1_000
+    assert moved == [noon, noon, noon - 2 * 3_600_000_000]
+
+
 def test_the_watermark_of_the_frame_is_used(spark: Any) -> None:
     stream = spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "'a' AS type", "value")
     (row,) = punctuation(stream.withWatermark("ts", "2 hours"), until="2026-05-01").collect()

@@ -69,6 +69,28 @@ def test_a_refusal_has_a_hint(name: str) -> None:
         assert told.value.hint
 
 
+@pytest.mark.parametrize(
+    ("role", "column_type", "hint"),
+    [
+        ("ts", st.StringType(), 'parse it: to_timestamp(df["x"])'),
+        (
+            "ts",
+            st.DoubleType(),
+            'cast it to timestamps: df["x"].cast("timestamp"), or to integers: df["x"].cast("bigint")',
+        ),
+        ("ts", st.BooleanType(), 'cast it: df["x"].cast("bigint")'),
+        ("type", st.LongType(), 'cast it: df["x"].cast("string")'),
+        ("seq", st.StringType(), 'cast it: df["x"].cast("bigint")'),
+        ("id", st.DoubleType(), 'cast it: df["x"].cast("string")'),
+    ],
+)
+def test_a_hint_says_how_spark_casts(role: str, column_type: st.DataType, hint: str) -> None:
+    columns = st.StructType().add("ts", st.LongType()).add("type", st.StringType()).add("x", column_type)
+    with pytest.raises(DataError) as raised:
+        make_spark_job(columns, "PATTERN SEQ(a p, b q) WITHIN 5 EVENTS", **{role: "x"})
+    assert raised.value.hint == hint
+
+
 def test_columns_that_only_spark_has(spark: Any, tmp_path: Path) -> None:
     """Fields of structs in every role, a name with a dot, CHAR, intervals, and ties broken by what no query can use."""
     frame = spark.sql(

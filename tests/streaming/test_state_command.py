@@ -128,7 +128,7 @@ def test_a_checkpoint_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str
         f"state in `{made.state}`",
         f"call {CALL}",
         "  versions: 0 to 3, of 2 buckets; the newest has 24 bytes",
-        "  time reached: 1970-01-01T00:00:31.000Z",
+        "  newest time: 1970-01-01T00:00:31.000Z",
         f"  query: {TEXT}",
     ]
     record = json.loads(shown(capsys, made.checkpoint, "--json"))
@@ -144,7 +144,7 @@ def test_a_folder_of_state_is_shown_by_path_and_by_uri(tmp_path: Path, capsys: p
     text = shown(capsys, made.state)
     assert text == shown(capsys, made.state.as_uri())
     assert text.splitlines()[:2] == [f"query {QUERY}", f"call {CALL}"]
-    assert "time reached: tick 11" in text
+    assert "newest time: tick 11" in text
     assert "queries: not recorded" in text
 
 
@@ -191,7 +191,7 @@ def test_the_state_of_a_follower_is_shown(tmp_path: Path, capsys: pytest.Capture
     lines = shown(capsys, tmp_path / "state").splitlines()
     assert lines[0] == "state of acep follow: last planned 0, last done 0"
     assert lines[2].startswith("  versions: 0, of 1 bucket; the newest has ")
-    assert lines[3] == "  time reached: tick 2"  # seconds since a time that nobody named
+    assert lines[3] == "  newest time: tick 2"  # seconds since a time that nobody named
     assert lines[4].startswith("  query: LETTERS ")
     text = refusal(capsys, tmp_path / "state", "--go-back", 0, "--yes")
     assert "is no checkpoint of Spark [state_other]\n" in text
@@ -307,7 +307,7 @@ def test_state_that_is_missing_or_damaged_is_refused_before_anything_is_removed(
     assert "state is damaged: `" in refusal(capsys, made.checkpoint, "--go-back", 2, "--yes")
     text = refusal(capsys, made.checkpoint, "--go-back", 3, "--yes")
     assert "has not the state of all 2 buckets after micro-batch 2" in text
-    assert "hint: go back to one of the micro-batches 0 to 4\n" in text
+    assert "hint: go back to one of the micro-batches 0 to 1, 4\n" in text
     assert all_files(tmp_path) == before
     shown(capsys, made.checkpoint, "--go-back", 1, "--yes")
     made.restart()

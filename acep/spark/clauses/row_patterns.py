@@ -20,6 +20,7 @@ from acep.spark.columns.fields import all_columns, input_schema, key_column, quo
 from acep.spark.columns.types import arrow_type, spark_schema
 from acep.spark.interpreter import check_workers
 from acep.spark.matching import frame_of
+from acep.spark.micro_batches import warn_of_micro_batch
 from acep.spark.session import needs_pyspark, outside_pipelines
 from acep.streaming.clause_description import without_trees
 
@@ -55,6 +56,8 @@ def match_recognize(df: Any, clause: str, **options: Unpack[ClauseKeywords]) -> 
     frame = frame_of(df)
     planned = plan_for_spark(frame.schema, clause, is_stream=frame.isStreaming)
     planned.check_columns()
+    if not frame.isStreaming:
+        warn_of_micro_batch(frame, "acep.spark.match_recognize")
     return run_clause(frame, planned, options)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ __all__ = [
 
 CHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"  # metadata key with which Spark marks a string column as CHAR(n)
 TWICE = "is the name of two fields; rename one of them"
+READER_CAST = re.compile(r'cast it, where files are read by cast=\{".*": "(int|string)"\}')
+SPARK_TYPES = {"int": "bigint", "string": "string"}  # the types of casts where files are read, as Spark calls them
 
 
 def quote_name(name: str) -> str:
@@ -96,9 +99,27 @@ def input_schema(columns: StructType, **names: Any) -> InputSchema:
             raise
         prefix = error.message.removesuffix(str(arrow[named_columns[0]]))
         message = error.message if prefix == error.message else prefix + types[named_columns[0]].simpleString()
-        advice = error.hint and error.hint.replace("int64", "bigint")
-        raise DataError(message, hint=advice, code=error.code) from None
+        raise DataError(message, hint=_spark_hint(error.hint, named_columns[0]), code=error.code) from None
     return replace(schema, unusable=tuple(unusable.items()))
+
+
+def _spark_hint(hint: str | None, name: str) -> str | None:
+    """Return a hint about the type of a column as a user of Spark writes it: a column is cast in its DataFrame.
+
+    >>> _spark_hint('cast it, where files are read by cast={"n": "int"}', "n")
+    'cast it: df["n"].cast("bigint")'
+    """
+    if hint is None:
+        return None
+    column = f'df["{name}"]'
+    if hint.startswith("parse it: "):
+        return f"parse it: to_timestamp({column})"
+    if hint.startswith("cast it to timestamps, where files are read "):
+        return f'cast it to timestamps: {column}.cast("timestamp"), or to integers: {column}.cast("bigint")'
+    cast = READER_CAST.fullmatch(hint)
+    if cast is not None:
+        return f'cast it: {column}.cast("{SPARK_TYPES[cast[1]]}")'
+    return hint.replace("int64", "bigint")
 
 
 def _inner_fields(columns: StructType) -> dict[str, tuple[tuple[str, ...], StructField]]:
@@ -125,15 +146,18 @@ def _inner_fields(columns: StructType) -> dict[str, tuple[tuple[str, ...], Struc
     return inner_fields
 
 
-def path_of(columns: StructType, name: str) -> tuple[tuple[str, ...], StructField]:
-    """Return the path to a column or to a struct field, and its field. Raises :class:`DataError` if there is none."""
+def path_of(columns: StructType, name: str, role: str | None = None) -> tuple[tuple[str, ...], StructField]:
+    """Return the path to a column or to a struct field, and its field. Raises :class:`DataError` if there is none.
+
+    ``role``: the argument that names the column. The error tells of it where the name is its default.
+    """
     inner = _inner_fields(columns)
     if name in columns.names:
         return (name,), columns[name]
     if name not in inner:
-        raise DataError(
-            f"there is no column `{name}`", hint=suggest(name, [*columns.names, *inner]), code="data_column"
-        )
+        suggestion = suggest(name, [*columns.names, *inner]) or "the events have no columns"
+        hint = suggestion if name != role else f"name the column with {role}=; {suggestion}"
+        raise DataError(f"there is no column `{name}`", hint=hint, code="data_column")
     return inner[name]
 
 
@@ -191,12 +215,12 @@ def with_fields(frame: DataFrame, names: Iterable[str]) -> DataFrame:
     return frame.withColumns(added) if added else frame
 
 
-def field_column(columns: StructType, name: str) -> Column:
+def field_column(columns: StructType, name: str, role: str | None = None) -> Column:
     """Return a column or a struct field of a DataFrame with these columns; CHAR without the trailing blanks, which SQL
-    ignores. Raises :class:`DataError` if there is none."""
+    ignores. Raises :class:`DataError` if there is none, as :func:`path_of` does."""
     from pyspark.sql import functions as sf
 
-    path, field = path_of(columns, name)
+    path, field = path_of(columns, name, role)
     column = sf.col(".".join(map(quote_name, path)))
     return sf.rtrim(column) if _is_char(field) else column
 
