@@ -73,6 +73,9 @@ test-long: export ACEP_CASES := $(or $(ACEP_CASES),0.05)
 test-shipped: export ACEP_CASES := $(or $(ACEP_CASES),0.05)
 test-whole: export ACEP_CASES := $(or $(ACEP_CASES),1)
 
+# Images often set this. Each process that the tests start would compile all of acep again, Spark's workers too.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
 .PHONY: FORCE help venv native test test-long test-all test-whole test-shipped test-peers sanitize lint types docs format demo test-lower-bounds test-wheel wheel bench bench-more \
@@ -146,8 +149,8 @@ lint: $(STAMP)  ## check style
 # Types are checked on an installed copy: in the working tree acep.learning and acep.sketches are not where mypy looks.
 types: $(STAMP)  ## check types
 	rm -rf build/types
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -C wheel.cmake=false --target build/types .
-	cd build/types && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p acep
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --no-compile -C wheel.cmake=false --target build/types .
+	cd build/types && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -n $(WORKERS) -p acep
 
 # The site is built from what is installed, as types are checked: strictly, so that a broken link is an error.
 # Without --quiet: it drops warnings before --strict has counted them.

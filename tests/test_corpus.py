@@ -19,6 +19,7 @@ from acep.pattern.times import UNITS
 from acep.pattern.tree import Query, Within
 from acep.pattern.walk import children, with_children
 from tests.corpus import Case, CorpusError, Match, load_all
+from tests.each_case import by_file
 from tests.oracle import oracle
 from tests.oracle_values import part_of
 
@@ -403,30 +404,26 @@ def shown(bindings: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
     return " ".join(f"{var}={','.join(map(str, rows))}" for var, rows in bindings)
 
 
-def cases(of: Iterable[Case]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in of])
-
-
 @pytest.mark.parametrize("engine", ENGINES)
-@cases(GOOD)
+@by_file(GOOD)
 def test_all_at_once(case: Case, engine: str) -> None:
     compare(case, whole(case, engine))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@cases(GOOD)
+@by_file(GOOD)
 def test_event_by_event(case: Case, engine: str) -> None:
     compare(case, pushed(case, engine, restored=False), ordered=False)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@cases(GOOD)
+@by_file(GOOD)
 def test_restored_after_each_event(case: Case, engine: str) -> None:
     compare(case, pushed(case, engine, restored=True), ordered=False)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@cases(GOOD)
+@by_file(GOOD)
 def test_counts_points_and_bundles(case: Case, engine: str) -> None:
     """What is given of the matches is theirs."""
     found = whole(case, engine)
@@ -457,13 +454,13 @@ def _least(found: list[Got], key: Mapping[str, Any], point: Any) -> Fraction:
     return min(one.error for one in found if one.key == wanted and one.end == moment(point))
 
 
-@cases(case for case in GOOD if case.id not in BEYOND_THE_ORACLE and "FROM (" not in case.text)
+@by_file(case for case in GOOD if case.id not in BEYOND_THE_ORACLE and "FROM (" not in case.text)
 def test_oracle(case: Case) -> None:
     compare(case, judged(case), values=False)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@cases(BAD)
+@by_file(BAD)
 def test_complaints(case: Case, engine: str) -> None:
     assert case.raises is not None
     with pytest.raises(AcepError) as caught:
@@ -479,7 +476,7 @@ def test_complaints(case: Case, engine: str) -> None:
         assert case.raises.hint.lower() in (error.hint or "").lower()
 
 
-@cases(GOOD)
+@by_file(GOOD)
 def test_found_with_less_is_found_with_more(case: Case) -> None:
     """A greater budget keeps every match, with no greater error (but for an output that chooses)."""
     query = query_of(case)

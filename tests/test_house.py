@@ -7,6 +7,7 @@ import importlib
 import re
 import tokenize
 from collections import defaultdict
+from functools import cache
 
 import pytest
 
@@ -254,6 +255,7 @@ BEYOND_MAX_PARAMETERS = {
 frozen dataclass."""
 
 
+@cache
 def functions_of_house() -> dict[str, tuple[int, int]]:
     """Return the numbers of lines and of parameters of each function, by ``file:Class.function``."""
     sizes: dict[str, tuple[int, int]] = {}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from tests.each_case import try_each
 
 ROOT = Path(__file__).resolve().parents[1]
 # Where the parts of acep stand in the repository; learning/ and sketches/ are installed inside acep.
@@ -102,7 +105,17 @@ def part(name: str) -> str:
 
 
 MODULES = list(modules())
-each_module = pytest.mark.parametrize(("name", "path"), MODULES, ids=[name for name, _ in MODULES])
+
+
+def each_module(check: Callable[[str, Path], None]) -> Callable[[], None]:
+    """Make a test of a module one of all modules, which names each that fails."""
+
+    @functools.wraps(check)
+    def check_all() -> None:
+        try_each({name: (name, path) for name, path in MODULES}, lambda module: check(*module))
+
+    del check_all.__wrapped__  # type: ignore[attr-defined]  # pytest would ask it for its fixtures
+    return check_all
 
 
 @each_module

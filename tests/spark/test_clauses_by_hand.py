@@ -28,8 +28,9 @@ from acep.streaming.step import add_rows, final_rows, make_bucket
 from acep.streaming.time_spent import Stopwatch
 from acep.streaming.times import first_end_tick
 from tests.case_counts import CaseCounts
+from tests.each_case import by_file
 from tests.row_patterns.corpus.cases import Case
-from tests.row_patterns.test_corpus import CLAUSES, compare, params
+from tests.row_patterns.test_corpus import CLAUSES, compare
 from tests.row_patterns.test_streams import disordered, random_batches, random_streams, texts_of
 
 N_RANDOM, N_PARTS = 600, 3
@@ -61,7 +62,7 @@ def result_of(case: Case) -> pa.Table:
 NO_FLOATS = [case for case in CLAUSES if not any(pa.types.is_floating(of) for of in case.table.schema.types)]
 
 
-@params([case for case in NO_FLOATS if case.table.num_columns])
+@by_file([case for case in NO_FLOATS if case.table.num_columns])
 def test_corpus(case: Case) -> None:
     compare(case, result_of(case))
 
