@@ -1,4 +1,4 @@
-"""A micro-batch of ``foreachBatch`` that is matched by itself says so: Spark calls it a batch."""
+"""A micro-batch of ``foreachBatch``: one that is matched by itself says so, and one of which nothing is read counts."""
 
 from __future__ import annotations
 
@@ -83,6 +83,29 @@ def test_a_stream_that_is_matched_says_nothing(spark: Any, tmp_path: Path) -> No
         writer.trigger(availableNow=True).start().awaitTermination()
     assert ends == [2]
     assert not [warning for warning in caught if SAID in str(warning.message)]
+
+
+def test_the_state_goes_on_where_a_sink_reads_nothing(spark: Any, tmp_path: Path) -> None:
+    folder = str(tmp_path / "events")
+    ends: list[int] = []
+
+    def run(sink: Callable[[Any, int], None]) -> None:
+        stream = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(folder)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the query sees the whole stream in one place
+            matches = acep.spark.match(stream, PAIR, state=str(tmp_path / "state"), **OPTIONS)
+        writer = matches.writeStream.foreachBatch(sink).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    for rows, sink in (
+        ([(1, "a", 0), (2, "b", 1), (9, "a", 2)], lambda *_: None),
+        ([(10, "b", 3), (20, "c", 4)], lambda matches, _: ends.extend(row.end for row in matches.collect())),
+    ):
+        for row in rows:
+            spark.createDataFrame([row], COLUMNS).coalesce(1).write.mode("append").parquet(folder)
+        run(sink)
+    # The match that ends at 2 went to the first sink, and the partial match of 9 goes on.
+    assert ends == [10]
 
 
 def test_modules_for_users_are_attributes() -> None:
