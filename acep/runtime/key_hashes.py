@@ -40,6 +40,8 @@ def hash_keys(columns: Sequence[pa.Array | pa.ChunkedArray]) -> npt.NDArray[np.i
 
     >>> hash_keys([pa.array(["x", None]), pa.array([1, 2])]).tolist()
     [-7029016486253711561, -3341702809300393011]
+    >>> hash_keys([pa.array([], pa.string()), pa.array([], pa.int64())]).tolist()
+    []
     """
     arrays = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
     hashes = np.full(len(arrays[0]), SEED, np.uint64)
@@ -131,7 +133,7 @@ def _hash_texts(array: Any, seeds: Hashes) -> Hashes:
 def _hash_words(words: Words, seeds: Hashes) -> Hashes:
     """Return the hashes of whole numbers."""
     little = np.ascontiguousarray(words.astype(words.dtype.newbyteorder("<")))
-    return _hash_bytes(little.view(np.uint8).reshape(len(words), -1), seeds)
+    return _hash_bytes(little.view(np.uint8).reshape(len(words), words.dtype.itemsize), seeds)
 
 
 def _hash_bytes(rows: npt.NDArray[np.uint8], seeds: Hashes) -> Hashes:
