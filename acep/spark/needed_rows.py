@@ -6,14 +6,15 @@ with a count in place of the number of a bucket (:mod:`acep.spark.workers.needed
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from acep.overload.needed_events import uses_of
 from acep.spark.columns.needed_filter import filter_column
 from acep.spark.job import SentJob
 from acep.spark.job_run import bucket_numbers, codes_of, event_ticks
 from acep.spark.newest_time import ANNOUNCES, NEVER, with_announcements
+from acep.spark.row_functions import row_function
 from acep.spark.workers.needed_worker import NEWEST, mark_rows
 from acep.spark.workers.state_place import StatePlace
 
@@ -35,22 +36,15 @@ def usable_column(frame: DataFrame, job: SentJob) -> Column | None:
 
 def with_needed_rows(frame: DataFrame, job: SentJob, place: StatePlace, usable: Column) -> tuple[DataFrame, Column]:
     """Return the rows, and the codes of the buckets to which each travels: none for an event without a use."""
-    import pandas as pd
     from pyspark.sql import functions as sf
 
-    def acep_mark(parts: Any) -> Any:
-        columns = ((ticks.to_numpy(), weights.to_numpy()) for ticks, weights in parts)
-        return map(pd.Series, mark_rows(job, place, columns))
-
-    # As in `announce_newest`: one call for each task, with all parts.
-    acep_mark.__annotations__ = {"parts": Iterator[tuple[pd.Series, pd.Series]], "return": Iterator[pd.Series]}
     ticks, numbers = event_ticks(frame, job), bucket_numbers(frame, job)
     rows = frame.withColumns(
         {IDLE: ticks.isNotNull() & ~usable} | {f"{NUMBER}{i}": number for i, number in enumerate(numbers)}
     )
     n_events = [sf.when(sf.col(f"{NUMBER}{i}").isNotNull(), 1).otherwise(0) for i in range(len(numbers))]
     weight = sf.when(sf.col(IDLE), sum(n_events[1:], n_events[0])).otherwise(0).cast("long")
-    mark = sf.pandas_udf(acep_mark, "long").asNondeterministic()  # type: ignore[attr-defined]
+    mark = row_function("acep_mark", partial(mark_rows, job, place), "long", 2)
     rows = rows.withColumn(MARKS, mark(sf.coalesce(ticks, sf.lit(NEVER)), weight))
     rows = rows.withColumn(ANNOUNCES, sf.col(MARKS).bitwiseAND(sf.lit(NEWEST)) != 0)
     going = [sf.when(~sf.col(IDLE), sf.col(f"{NUMBER}{i}")) for i in range(len(numbers))]

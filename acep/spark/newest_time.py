@@ -8,12 +8,13 @@ source once more would take its time again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from acep.spark.row_functions import row_function
 from acep.spark.workers.frozen_objects import run_task
 
 if TYPE_CHECKING:
@@ -50,18 +51,14 @@ def announce_newest(frame: DataFrame, ticks: Column) -> DataFrame:
 
     Each task of Spark marks rows of its own. The newest row of all is marked by the task that has it.
     """
-    import pandas as pd
     from pyspark.sql import functions as sf
 
-    def marks_of_parts(parts: Any) -> Any:
-        return run_task(map, pd.Series, mark_newest(part.to_numpy() for part in parts))
-
-    # These types tell Spark that the function is called once for each task, with all parts. They are set here, since
-    # annotations are texts where evaluation is postponed, and Spark does not find `pd` then.
-    marks_of_parts.__annotations__ = {"parts": Iterator[pd.Series], "return": Iterator[pd.Series]}
-    # Spark may neither call it twice for a row nor leave out rows before it.
-    marks = sf.pandas_udf(marks_of_parts, "boolean").asNondeterministic()  # type: ignore[attr-defined]
+    marks = row_function("acep_announce", _mark_newest_rows, "boolean", 1)
     return frame.withColumn(ANNOUNCES, marks(sf.coalesce(ticks, sf.lit(NEVER))))
+
+
+def _mark_newest_rows(parts: Iterable[Sequence[npt.NDArray[np.int64]]]) -> Iterator[npt.NDArray[np.bool_]]:
+    yield from run_task(mark_newest, (ticks for (ticks,) in parts))
 
 
 def with_announcements(codes: Column, partitions: int, is_needed: Column | None = None) -> Column:

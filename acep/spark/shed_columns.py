@@ -7,8 +7,9 @@ function of Python gets the time and the hash of the key of each row. It knows t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from acep.overload.admission import ALL, CELLS
 from acep.overload.early_shedding import EarlyShedding
@@ -21,6 +22,7 @@ from acep.spark.columns.times import end_column
 from acep.spark.job import SentJob
 from acep.spark.job_run import bucket_numbers, codes_of, event_ticks
 from acep.spark.newest_time import ANNOUNCES, NEVER, with_announcements
+from acep.spark.row_functions import row_function
 from acep.spark.workers.admission_worker import ADMITTED, LATE, NEWEST, admit_rows
 from acep.spark.workers.state_place import StatePlace
 
@@ -61,7 +63,8 @@ def with_admission(
     columns += [hash_of_key(frame.schema, part.keys) for part in job.passes]
     if shedding.exploring is not None:
         columns.append(event_rank(job, shedding.exploring).cast("long"))
-    rows = rows.withColumn(MARKS, _marking_function(job, place, shedding)(*columns))
+    admit = row_function("acep_admit", partial(admit_rows, job, place, shedding), "long", len(columns))
+    rows = rows.withColumn(MARKS, admit(*columns))
     marks = sf.col(MARKS)
     # Rows without a time or too far ahead have no ticks: they travel, so that the workers refuse or count them.
     free = ticks.isNull()
@@ -100,21 +103,6 @@ def _has(marks: Column, bit: int) -> Column:
     from pyspark.sql import functions as sf
 
     return marks.bitwiseAND(sf.lit(bit)) != 0
-
-
-def _marking_function(job: SentJob, place: StatePlace, shedding: EarlyShedding) -> Any:
-    """Return the function of Spark from the integers of a row to its marks."""
-    import pandas as pd
-    from pyspark.sql import functions as sf
-
-    def acep_admit(parts: Any) -> Any:
-        return map(
-            pd.Series, admit_rows(job, place, shedding, ([column.to_numpy() for column in part] for part in parts))
-        )
-
-    # As in `announce_newest`: one call for each task, with all parts.
-    acep_admit.__annotations__ = {"parts": Iterator[tuple[pd.Series, ...]], "return": Iterator[pd.Series]}
-    return sf.pandas_udf(acep_admit, "long").asNondeterministic()  # type: ignore[attr-defined]
 
 
 def hash_of_key(schema: StructType, keys: Sequence[str], *others: Column) -> Column:

@@ -6,7 +6,7 @@ first partition gets. The value is twice the count, and one more for a count of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -26,22 +26,20 @@ NEWEST: Final = 1
 Integers = npt.NDArray[np.int64]
 
 
-def mark_rows(job: SentJob, place: StatePlace, parts: Iterable[tuple[Integers, Integers]]) -> Iterator[Integers]:
+def mark_rows(job: SentJob, place: StatePlace, parts: Iterable[Sequence[Integers]]) -> Iterator[Integers]:
     """Yield the marks of the rows of a task; each part has their times, in ticks, and the numbers of buckets in which
     each is an event without a use."""
     yield from run_task(_mark_rows, job, place, parts)
 
 
-def _mark_rows(job: SentJob, place: StatePlace, parts: Iterable[tuple[Integers, Integers]]) -> Iterator[Integers]:
+def _mark_rows(job: SentJob, place: StatePlace, parts: Iterable[Sequence[Integers]]) -> Iterator[Integers]:
     context = context_of_task(job, place)
     watermark = watermark_of(context.versions.greatest_before(context.batch), place.delay_ms, job.tick_ms)
     final = first_open_tick(watermark, job.tick_ms)
     yield from mark_rows_before(final, parts, (2**31 - 1 - place.first_count) // (2 * place.partitions) - 1)
 
 
-def mark_rows_before(
-    final: int | None, parts: Iterable[tuple[Integers, Integers]], max_count: int
-) -> Iterator[Integers]:
+def mark_rows_before(final: int | None, parts: Iterable[Sequence[Integers]], max_count: int) -> Iterator[Integers]:
     """Yield the marks of rows; those before the tick ``final`` are late. A row carries at most ``max_count``.
 
     >>> parts = [(np.array([5, 7, 6, 2]), np.array([1, 0, 1, 1]))]
