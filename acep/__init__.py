@@ -19,6 +19,9 @@ __version__ = "0.2.0.dev0"
 from acep.display import show_with, write_with
 
 if TYPE_CHECKING:
+    from acep.alerting.rule import Rule, RuleProblem
+    from acep.alerting.rule_folder import rules
+    from acep.alerting.rules import Rules
     from acep.budget import Budget
     from acep.errors import AcepError, DataError, DataWarning, EngineError, PolicyError, QueryError, SnapshotError
     from acep.events.files.reading import read_events
@@ -71,6 +74,9 @@ __all__ = [
     "Query",
     "QueryError",
     "Report",
+    "Rule",
+    "RuleProblem",
+    "Rules",
     "SnapshotError",
     "Tuning",
     "__version__",
@@ -86,6 +92,7 @@ __all__ = [
     "parse",
     "read_events",
     "regex",
+    "rules",
     "sql",
     "tune",
     "why",
@@ -93,6 +100,9 @@ __all__ = [
 
 # Names are looked up when they are first used, so that `import acep` stays cheap.
 _NAMES = {
+    "acep.alerting.rule": "Rule RuleProblem",
+    "acep.alerting.rule_folder": "rules",
+    "acep.alerting.rules": "Rules",
     "acep.budget": "Budget",
     "acep.errors": "AcepError DataError DataWarning EngineError PolicyError QueryError SnapshotError",
     "acep.events.files.reading": "read_events",
