@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from acep.alerting.rule import Rule
-from acep.matches.arrow import matches_table
+from acep.matches.arrow import groups_table, matches_table
+from acep.matches.found_columns import FoundColumns
 from acep.output.json_records import group_record, json_text, match_record
 
 if TYPE_CHECKING:
     from acep.matches.matches import Bundle, Match, Matches, Point
 
-__all__ = ["HEADS", "alert_record", "alert_schema", "alerts_table", "group_alert_record", "rule_table"]
+__all__ = [
+    "GROUP_HEADS",
+    "HEADS",
+    "RULE_HEADS",
+    "alert_record",
+    "alert_schema",
+    "alerts_table",
+    "group_alert_record",
+    "group_schema",
+    "group_table",
+    "ordered_records",
+    "ordered_table",
+    "rule_record",
+    "rule_table",
+    "without_empty_values",
+]
 
 HEADS = ("rule", "severity", "tags", "key", "start", "end", "error", "bindings", "fields", "values", "bundle")
 """The columns of alerts that are matches."""
+
+RULE_HEADS = HEADS[:4]
+
+GROUP_HEADS = {"bundles": ("start", "end", "matches", "best"), "points": ("point", "best")}
+"""The columns of bundles and match points after those of the rule and the key."""
 
 OBJECTS = ("key", "fields", "values")
 """The columns that have objects: in Arrow and CSV as texts of JSON, as each rule has other names in them."""
@@ -27,7 +49,7 @@ OBJECTS = ("key", "fields", "values")
 def alert_record(rule: Rule, match: Match, zoned: Collection[str] = ()) -> dict[str, Any]:
     """Return a match of a rule as what JSON can hold; ``zoned`` are the times with a zone
     (:func:`acep.output.json_records.match_record`)."""
-    record = _rule_record(rule) | match_record(match, zoned=zoned)
+    record = rule_record(rule) | match_record(match, zoned=zoned)
     values = record.pop("values", {})
     record["fields"] = {name: values.pop(name) for name in rule.fields}
     return {head: values if head == "values" else record[head] for head in HEADS}
@@ -35,10 +57,11 @@ def alert_record(rule: Rule, match: Match, zoned: Collection[str] = ()) -> dict[
 
 def group_alert_record(rule: Rule, group: Bundle | Point, zoned: Collection[str] = ()) -> dict[str, Any]:
     """Return a bundle or a match point of a rule as what JSON can hold."""
-    return _rule_record(rule) | group_record(group, zoned=zoned)
+    return rule_record(rule) | group_record(group, zoned=zoned)
 
 
-def _rule_record(rule: Rule) -> dict[str, Any]:
+def rule_record(rule: Rule) -> dict[str, Any]:
+    """Return what each row says of its rule."""
     return {"rule": rule.name, "severity": rule.severity, "tags": [*rule.tags]}
 
 
@@ -80,6 +103,28 @@ def rule_table(rule: Rule, matches: Matches, schema: pa.Schema | None = None) ->
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+def group_schema(time: pa.DataType, heads: Sequence[str]) -> pa.Schema:
+    """Return the columns of bundles or match points of rules, by the type of the times; ``heads`` are those after the
+    key."""
+    types = {"tags": pa.list_(pa.string()), "matches": pa.int64(), "best": pa.float64()}
+    types |= dict.fromkeys(("start", "end", "point"), time)
+    return pa.schema([pa.field(head, types.get(head, pa.string())) for head in (*RULE_HEADS, *heads)])
+
+
+def group_table(rule: Rule, groups: Sequence[Any], like: Matches, schema: pa.Schema) -> pa.Table:
+    """Return bundles or match points of a rule, whose matches are as ``like``, with the columns of
+    :func:`group_schema`."""
+    heads = schema.names[len(RULE_HEADS) :]
+    table = groups_table(groups, like.schema, like.keys, heads)
+    zoned = like.zoned_names()
+    records = [group_alert_record(rule, group, zoned) for group in groups]
+    columns: dict[str, Any] = {name: pa.array([r[name] for r in records], schema.field(name).type)
+                               for name in RULE_HEADS if name != "key"}  # fmt: skip
+    columns["key"] = pa.array([json_text(record["key"]) for record in records], pa.string())
+    columns |= {head: table.column(head).cast(schema.field(head).type) for head in heads}
+    return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
 def _convert(column: Any, target_type: pa.DataType) -> Any:
     """Return a column in another type. Events of a rule with FROM are matches, whose ids are numbers."""
     if pa.types.is_map(target_type):
@@ -88,18 +133,39 @@ def _convert(column: Any, target_type: pa.DataType) -> Any:
     return column.cast(target_type)
 
 
-def alerts_table(matches_of_rules: Sequence[tuple[Rule, Matches]]) -> pa.Table:
-    """Return the matches of rules as alerts, in the order of the times at which they end, and then of the rules."""
-    schema = alert_schema([matches_table(matches.with_found([])).schema for _, matches in matches_of_rules])
-    table = pa.concat_tables([rule_table(rule, matches, schema) for rule, matches in matches_of_rules])
-    order = pc.sort_indices(
-        table.select(["end"]).append_column("place", pa.array(range(table.num_rows), pa.int64())),
-        sort_keys=[("end", "ascending"), ("place", "ascending")],
-    )
-    return table.take(order)
+def alerts_table(parts: Sequence[tuple[Rule, Matches]]) -> pa.Table:
+    """Return matches of rules as alerts, in the order of the times at which they end, and then of the rules."""
+    schema = alert_schema([matches_table(matches.with_found([])).schema for _, matches in parts])
+    return ordered_table(parts, schema)
 
 
-def plain_rows(rows: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
-    """Yield rows of alerts without the values of rules that have no RETURN."""
-    for row in rows:
-        yield {head: value for head, value in row.items() if head != "values" or value}
+def ordered_table(parts: Sequence[tuple[Rule, Matches]], schema: pa.Schema) -> pa.Table:
+    """Return the same with the columns of a schema (:func:`alert_schema`)."""
+    tables = [rule_table(rule, matches, schema) for rule, matches in parts]
+    if not tables:
+        return schema.empty_table()
+    return pa.concat_tables(tables).take(pa.array(_order([matches for _, matches in parts])))
+
+
+def ordered_records(parts: Sequence[tuple[Rule, Matches]]) -> Iterator[dict[str, Any]]:
+    """Yield the same as what JSON can hold."""
+    rows = [(rule, match, zoned) for rule, matches in parts for zoned in (matches.zoned_names(),) for match in matches]
+    for row in _order([matches for _, matches in parts]).tolist():
+        yield alert_record(*rows[row])
+
+
+def _order(parts: Sequence[Matches]) -> npt.NDArray[np.int64]:
+    """Return the order of matches, which are numbered from part to part, by the times at which they end."""
+    ends = [end_ticks(matches) for matches in parts]
+    return np.argsort(np.concatenate([np.empty(0, np.int64), *ends]), kind="stable")
+
+
+def end_ticks(matches: Matches) -> npt.NDArray[np.int64]:
+    """Return the times at which matches end, in ticks."""
+    rows = matches.found
+    return rows.end if isinstance(rows, FoundColumns) else np.array([match.end for match in rows], np.int64)
+
+
+def without_empty_values(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record of an alert without ``values`` if its rule has no RETURN."""
+    return {head: value for head, value in record.items() if head != "values" or value}

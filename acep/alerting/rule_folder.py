@@ -90,9 +90,7 @@ def _read_file(path: Path) -> Rule | RuleProblem:
         with path.open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
-            raise QueryError(
-                f"it has more than {MOST_BYTES:,} bytes, which a rule may have at most", code="query_size"
-            )
+            raise QueryError(f"it has more than {MOST_BYTES:,} bytes, which a rule may have at most", code="query_size")
         text = data.decode("utf-8-sig")
         if "\0" in text:
             raise QueryError("it is no text", code="file_read")

@@ -33,6 +33,7 @@ __all__ = [
     "match_writer",
     "open_output",
     "output_format",
+    "record_writer",
     "write_matches",
     "write_table",
 ]
@@ -173,6 +174,22 @@ def group_writer(
             sink.write((group_record(g, zoned=zoned) for g in groups), partial(table, groups), lines(groups))
 
         yield write
+
+
+@contextlib.contextmanager
+def record_writer(
+    target: Target,
+    form: str | None,
+    heads: Sequence[str],
+    empty: Callable[[], pa.Table],
+    *,
+    quote_formulas: bool = False,
+) -> Iterator[Callable[[Iterable[dict[str, Any]], Callable[[], pa.Table]], None]]:
+    """Yield a function that writes records, which JSON can hold, or in Parquet the table that its second argument
+    makes; it may be called more than once. ``heads`` are the columns in CSV, and ``empty`` makes a table without rows.
+    ``target``, ``form`` and ``quote_formulas`` are those of :func:`write_matches`."""
+    with _sink(target, form, [*heads], empty, None, quote_formulas) as sink:
+        yield sink.write
 
 
 def write_table(
@@ -319,7 +336,7 @@ def _cell(record: dict[str, Any], head: str) -> Any:
     part, dot, name = head.partition(".")
     value = record[part]
     value = value[name] if dot and value is not None else value
-    return json_text(value) if isinstance(value, dict) else value
+    return json_text(value) if isinstance(value, dict | list) else value
 
 
 @contextlib.contextmanager
