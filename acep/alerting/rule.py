@@ -70,12 +70,12 @@ class RuleProblem:
 
 
 def read_rule(text: str, file: str) -> Rule | RuleProblem:
-    """Return the rule in the text of a file, or the problem with it.
+    r"""Return the rule in the text of a file, or the problem with it.
 
-    >>> rule = read_rule('---\\nname = "paid"\\nfields = ["b.n"]\\n---\\nPATTERN SEQ(a, b) WITHIN 5', "paid.rule")
+    >>> rule = read_rule('---\nname = "paid"\nfields = ["b.n"]\n---\nPATTERN SEQ(a, b) WITHIN 5', "paid.rule")
     >>> rule.name, rule.fields, names_returned(rule.query)
     ('paid', ('b.n',), ('b.n',))
-    >>> print(read_rule('---\\nname = "paid"\\nfield = []\\n---\\nPATTERN SEQ(a, b) WITHIN 5', "paid.rule"))
+    >>> print(read_rule('---\nname = "paid"\nfield = []\n---\nPATTERN SEQ(a, b) WITHIN 5', "paid.rule"))
     rule `paid` in `paid.rule`: unknown key `field` [option_invalid] (line 3, column 1)
       field = []
       ^^^^^

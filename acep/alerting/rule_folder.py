@@ -20,7 +20,7 @@ _BACKUPS = ("~", ".bak", ".orig", ".swp", ".rej")
 
 
 def rules(folder: str | os.PathLike[str], *, strict: bool = False) -> Rules:
-    """Return the rules in a folder and in the folders below it: all files whose names end in ``.rule``.
+    r"""Return the rules in a folder and in the folders below it: all files whose names end in ``.rule``.
 
     A rule is a header in TOML between two lines ``---``, and a query below (docs/howto/rules.md). Names that begin with
     ``.`` or ``_``, and those of backups of editors, are left out. A file that is no rule is left out with a
@@ -31,7 +31,7 @@ def rules(folder: str | os.PathLike[str], *, strict: bool = False) -> Rules:
 
     >>> import acep, pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> text = '---\\nname = "paid"\\nseverity = "low"\\n---\\nPATTERN SEQ(a x, b y) WITHIN 5'
+    >>> text = '---\nname = "paid"\nseverity = "low"\n---\nPATTERN SEQ(a x, b y) WITHIN 5'
     >>> _ = (folder / "paid.rule").write_text(text)
     >>> loaded = acep.rules(folder)
     >>> found = acep.match({"ts": [1, 2], "type": ["a", "b"]}, loaded)

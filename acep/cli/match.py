@@ -26,9 +26,9 @@ from acep.errors import QueryError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from acep.alerting.rules import Rules
     from acep.cli.plotting import MatchPlot
     from acep.events.files.stream import EventStream
-    from acep.alerting.rules import Rules
     from acep.matching.batch_stream import Passing
     from acep.pattern.tree import Query
 

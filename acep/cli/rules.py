@@ -33,8 +33,8 @@ from acep.output.json_records import json_line
 from acep.output.writing import output_format, record_writer
 
 if TYPE_CHECKING:
-    from acep.matches.matches import Matches
     from acep.events.files.stream import EventStream
+    from acep.matches.matches import Matches
 
 Records = list[dict[str, Any]]
 Rows = tuple[Records, Callable[[], pa.Table]]
