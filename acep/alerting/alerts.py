@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +14,8 @@ import pyarrow as pa
 from acep.alerting.rule import Rule
 from acep.matches.arrow import groups_table, matches_table
 from acep.matches.found_columns import FoundColumns
-from acep.output.json_records import group_record, json_text, match_record
+from acep.output.json_records import group_record, json_text, match_record, plain
+from acep.output.writing import record_writer, rows_of
 
 if TYPE_CHECKING:
     from acep.matches.matches import Bundle, Match, Matches, Point
@@ -31,7 +34,9 @@ __all__ = [
     "ordered_table",
     "rule_record",
     "rule_table",
+    "schema_of_alerts",
     "without_empty_values",
+    "write_alerts",
 ]
 
 HEADS = ("rule", "severity", "tags", "key", "start", "end", "error", "bindings", "fields", "values", "bundle")
@@ -72,8 +77,11 @@ def alert_schema(matches: Iterable[pa.Schema]) -> pa.Schema:
     """Return the columns of alerts, by those of the matches of the rules (:meth:`acep.Matches.to_arrow`)."""
     schemas = [*matches]
     ids = {schema.field("bindings").type.item_type.value_type for schema in schemas}
-    id_type = ids.pop() if len(ids) == 1 else pa.string()
-    time = schemas[0].field("end").type
+    return schema_of_alerts(schemas[0].field("end").type, ids.pop() if len(ids) == 1 else pa.string())
+
+
+def schema_of_alerts(time: pa.DataType, id_type: pa.DataType) -> pa.Schema:
+    """Return the columns of alerts by the types of times and of the ids of events."""
     types = {
         "tags": pa.list_(pa.string()),
         "start": time,
@@ -169,3 +177,28 @@ def end_ticks(matches: Matches) -> npt.NDArray[np.int64]:
 def without_empty_values(record: dict[str, Any]) -> dict[str, Any]:
     """Return a record of an alert without ``values`` if its rule has no RETURN."""
     return {head: value for head, value in record.items() if head != "values" or value}
+
+
+def write_alerts(table: pa.Table, target: IO[Any], form: str, *, quote_formulas: bool = False) -> None:
+    """Write a table of alerts to an open stream, as ``"jsonl"``, ``"csv"`` or ``"parquet"``."""
+    records = map(partial(_record_of_row, zoned=_zoned_columns(table.schema)), rows_of(table))
+    if form == "jsonl":
+        records = map(without_empty_values, records)
+    with record_writer(target, form, HEADS, lambda: table, quote_formulas=quote_formulas) as write:
+        write(records, lambda: table)
+
+
+def _zoned_columns(schema: pa.Schema) -> frozenset[str]:
+    return frozenset(field.name for field in schema if getattr(field.type, "tz", None) is not None)
+
+
+def _record_of_row(row: Mapping[str, Any], zoned: Collection[str]) -> dict[str, Any]:
+    """Return a row of a table of alerts as what JSON can hold."""
+    record = dict(row)
+    record |= {name: json.loads(row[name]) for name in OBJECTS}
+    record |= {name: plain(row[name], name in zoned) for name in ("start", "end", "bundle")}
+    error = row["error"]
+    return record | {
+        "error": int(error) if error == int(error) else error,
+        "bindings": {var: [*ids] for var, ids in row["bindings"]},
+    }

@@ -56,6 +56,13 @@ class RuleProblem:
         return self.error.render()
 
     @property
+    def summary(self) -> str:
+        """The problem in one line, with its place in the file and the hint."""
+        place = "" if self.line is None else f" (line {self.line}, column {self.error.column})"
+        hint = "" if self.error.hint is None else f"; hint: {self.error.hint}"
+        return f"{self.error.message} [{self.error.code}]{place}{hint}"
+
+    @property
     def line(self) -> int | None:
         """The line of the file in which the mistake is, from 1, or ``None``."""
         return self.error.line

@@ -41,7 +41,7 @@ def rules(folder: str | os.PathLike[str], *, strict: bool = False) -> Rules:
     loaded, warnings = read_rules(folder)
     if loaded.problems and strict:
         raise loaded.problems[0].error
-    for warning in [*warnings, *map(str, loaded.problems)]:
+    for warning in [*warnings, *(problem.summary for problem in loaded.problems)]:
         warn_caller(warning, DataWarning)
     if not loaded:
         raise DataError(

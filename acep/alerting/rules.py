@@ -80,7 +80,7 @@ class Rules(Mapping[str, Query]):
             if strict or not fitting:
                 raise new_problems[0].error from None
         for problem in new_problems:
-            warn_caller(str(problem), DataWarning)
+            warn_caller(problem.summary, DataWarning)
         return fitting._match_all(events, options)
 
     def _match_all(self, events: Any, options: Mapping[str, Any]) -> dict[str, Matches]:

@@ -20,6 +20,7 @@ from acep.cli.inputs import (
     say_duplicates,
 )
 from acep.cli.progress import progress
+from acep.cli.rule_status import LEFT_OUT
 from acep.cli.terminal import say, show
 from acep.errors import QueryError
 
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from acep.events.files.stream import EventStream
     from acep.matching.batch_stream import Passing
     from acep.pattern.tree import Query
-
-LEFT_OUT = 4
-"""What is added to the exit status if a rule was left out."""
 
 HEADS = {"bundles": ("start", "end", "matches", "best"), "points": ("point", "best")}
 

@@ -11,13 +11,14 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from acep.bucket_state.folders import LocalFolder, state_folder
-from acep.errors import DataError
+from acep.errors import DataError, QueryError
 from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED
 from acep.following.follow_result import Followed
 from acep.following.followed_queries import FollowedQueries, after_cast, reading_options
 from acep.following.follower import Follower
 from acep.following.inbox import Inbox
 from acep.following.outbox import Outbox
+from acep.following.rule_watch import RuleWatch
 from acep.matches.flat import check_flat
 from acep.native.compiled import warn_if_missing
 from acep.pattern.query_arguments import is_clause
@@ -34,8 +35,10 @@ MAX_FILES = 100
 @lists_options(RevisedKeywords)
 def follow(
     folder: str | os.PathLike[str],
-    query: Any,
+    query: Any = None,
     *,
+    rules: str | os.PathLike[str] | None = None,
+    strict: bool = False,
     state: str | os.PathLike[str],
     into: str | os.PathLike[str],
     into_format: str = "jsonl",
@@ -79,7 +82,9 @@ def follow(
     wait for the end, and no more files are taken afterwards.
 
     ``query`` is one query, a list, or a dict of names and queries; or a MATCH_RECOGNIZE clause of SQL, whose time
-    column is the first key of ORDER BY (docs/reference/sql.md#streams). ``watermark`` is how far an event may be behind
+    column is the first key of ORDER BY (docs/reference/sql.md#streams). In its place ``rules`` may name a folder of
+    rules, as for :func:`acep.rules`, which is looked at again before each micro-batch; the results are alerts
+    (docs/howto/rules.md#follow). With ``strict`` a file that is no rule stops the stream. ``watermark`` is how far an event may be behind
     the newest one: "10 minutes", a timedelta, or ticks of an integer ``ts``; later events are counted, not used. So is
     an event beyond the ``latest`` time (see :func:`acep.spark.match`). ``output`` is ``"matches"``, ``"points"``,
     ``"bundles"`` or ``"count"`` (rows that have to be added up). With ``speculation`` events are matched that long
@@ -127,6 +132,12 @@ def follow(
     _check(folder, state, into, max_files, poll)
     check_flat(flat, dynamic=versions is not None)
     stream_options = StreamOptions.from_keywords("follow", options, RevisedKeywords)
+    if rules is not None:
+        from acep.following.followed_rules import check_rule_outputs
+
+        check_rule_outputs(query=query, output=output, flat=flat, late=late, versions=versions)
+    elif strict:
+        raise QueryError("strict= is about rules", hint="give it with rules=", code="option_invalid")
     if is_clause(query):
         from acep.following.clause_follower import check_clause_outputs, clause_options
 
@@ -137,16 +148,26 @@ def follow(
     files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
     files |= {"nulls": nulls, "multiline_cells": multiline_cells, "max_line": max_line}
     files |= {"max_expansion": max_expansion, "max_columns": max_columns}
-    reading = reading_options(query, stream_options, files, reads_all=versions is not None)
-    queries = FollowedQueries(
-        query=query, options=after_cast(stream_options, cast), reading=reading, watermark=watermark, latest=latest,
-        output=output, late=late, flat=flat, dynamic=versions is not None,
-    )  # fmt: skip
+    settled_options = after_cast(stream_options, cast)
+    outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
+    watch = None
+    if rules is not None:
+        from acep.following.followed_rules import FollowedRules, reading_all
+
+        reading, watch = reading_all(stream_options, files), RuleWatch(_folder_path("rules", rules), strict=strict)
+        outbox.has_alerts = True
+        job_of = FollowedRules(options=settled_options, watermark=watermark, latest=latest).job_over
+    else:
+        reading = reading_options(query, stream_options, files, reads_all=versions is not None)
+        queries = FollowedQueries(
+            query=query, options=settled_options, reading=reading, watermark=watermark, latest=latest,
+            output=output, late=late, flat=flat, dynamic=versions is not None,
+        )  # fmt: skip
+        job_of = _jobs_into(outbox, queries)
     warn_if_missing(stream_options.engine)
     newer = None if versions is None else _folder_path("versions", versions)
     inbox = Inbox(Path(folder).resolve(), reading, max_files, end_marker=end_marker)
-    outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
-    follower = Follower(inbox, _jobs_into(outbox, queries), LocalFolder(Path(state_folder(state))), outbox, newer)
+    follower = Follower(inbox, job_of, LocalFolder(Path(state_folder(state))), outbox, newer, watch)
     followed = _step_until_done(follower, tell, poll=poll, once=once, end=end)
     return followed.of_clause() if is_clause(query) else followed
 

@@ -34,6 +34,7 @@ __all__ = [
     "open_output",
     "output_format",
     "record_writer",
+    "rows_of",
     "write_matches",
     "write_table",
 ]
@@ -212,13 +213,18 @@ def write_table(
         )
         heads += [*parts]
         zoned |= {name for name, value_type in parts.items() if getattr(value_type, "tz", None) is not None}
-    rows = (row for batch in table.to_batches() for row in _rows_of(batch))
+    rows = rows_of(table)
     columns = None if flat is None else flat_columns(heads, {}, Layout((), frozenset()))
     with _sink(target, form, heads, lambda: table, columns, quote_formulas) as sink:
         sink.write(map(partial(_row_record, zoned=zoned, flat=flat is not None), rows), lambda: table)
 
 
-def _rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table as values of Python; times that Python does not reach are NumPy's."""
+    return (row for batch in table.to_batches() for row in _rows_of_batch(batch))
+
+
+def _rows_of_batch(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     try:
         return list(batch.to_pylist())
     except (OverflowError, ValueError):  # some times are NumPy's
