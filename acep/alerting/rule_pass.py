@@ -25,6 +25,9 @@ __all__ = ["RulePass"]
 class RulePass(Passing):
     """Rules over the batches of a stream, in order of time, as :class:`Passing` has one query.
 
+    Results come in the order of time over all rules, except for those of a rule whose matches may be given late, as it
+    chooses among them: these come at the end, or all together with others that are decided then.
+
     Where there is one result of a query there, each rule has one here: a list of pairs of a rule and its result. For
     ``"exists"`` there is whether any rule has a match.
     """
@@ -48,18 +51,13 @@ class RulePass(Passing):
     def _results_of(self, matches_by_query: Sequence[Sequence[Found]], *, last: bool = False) -> Any:
         if self.output == "exists":
             return self._has_any(matches_by_query)
-        low = None if last else self._earliest_open_end()
-        results: list[tuple[Rule, Any]] = []
-        for rule, part, matches in zip(self.rules, self._parts, matches_by_query, strict=True):
-            results.append((rule, part.take(matches, low, last=last)))
-        return results
-
-    def _earliest_open_end(self) -> int | None:
-        """Return the time before which no match of any rule ends any more; ``None`` if it is not known."""
         assert self.tables.stream is not None
         ends = [self.tables.stream.earliest_open_end(number) for number in range(len(self.rules))]
-        open_ends = [end for end in ends if end is not None]
-        return min(open_ends) if len(open_ends) == len(ends) else None
+        low = None if last else min((end for end in ends if end is not None), default=None)
+        results: list[tuple[Rule, Any]] = []
+        for rule, part, matches, end in zip(self.rules, self._parts, matches_by_query, ends, strict=True):
+            results.append((rule, part.take(matches, None if end is None else low, last=last)))
+        return results
 
     def _has_match_in(self, batch: Batch) -> bool:
         stream = self.tables.stream

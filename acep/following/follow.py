@@ -83,12 +83,13 @@ def follow(
 
     ``query`` is one query, a list, or a dict of names and queries; or a MATCH_RECOGNIZE clause of SQL, whose time
     column is the first key of ORDER BY (docs/reference/sql.md#streams). In its place ``rules`` may name a folder of
-    rules, as for :func:`acep.rules`, which is looked at again before each micro-batch; the results are alerts
-    (docs/howto/rules.md#follow). With ``strict`` a file that is no rule stops the stream. ``watermark`` is how far an event may be behind
-    the newest one: "10 minutes", a timedelta, or ticks of an integer ``ts``; later events are counted, not used. So is
-    an event beyond the ``latest`` time (see :func:`acep.spark.match`). ``output`` is ``"matches"``, ``"points"``,
-    ``"bundles"`` or ``"count"`` (rows that have to be added up). With ``speculation`` events are matched that long
-    before they are final, and ``op`` names a column that takes events back; points and counts are differences then.
+    rules, as for :func:`acep.rules`. It is looked at again before each micro-batch, and the results are alerts
+    (docs/howto/rules.md#follow); with ``strict`` a file that is no rule stops the stream. ``watermark`` is how far an
+    event may be behind the newest one: "10 minutes", a timedelta, or ticks of an integer ``ts``; later events are
+    counted, not used. So is an event beyond the ``latest`` time (see :func:`acep.spark.match`). ``output`` is
+    ``"matches"``, ``"points"``, ``"bundles"`` or ``"count"`` (rows that have to be added up). With ``speculation``
+    events are matched that long before they are final, and ``op`` names a column that takes events back; points and
+    counts are differences then.
     With ``late`` the results have rows of late events, too (see :func:`acep.spark.match`). The other options are those
     of :func:`acep.match` and :func:`acep.read_events`; without ``id`` events are numbered from 0 in the order in which
     they are taken.
