@@ -62,7 +62,10 @@ MISTAKES = {
     f'---\nname = "x"\nfields = ["x.n --"]\n---\n{QUERY}': (3, "field `x.n --` is no value"),
     f'---\nname = "x"\nfields = ["x.n OUTPUT LONGEST --"]\n---\n{QUERY}': (3, "field"),
     f'---\nname = "x"\nfields = ["x.n /*", "*/"]\n---\n{QUERY}': (3, "field"),
-    f'---\nname = "x"\nfields = ["x.n"]\n---\n{QUERY} RETURN x.m AS `x.n`': (3, "RETURN and the fields both have `x.n`"),
+    f'---\nname = "x"\nfields = ["x.n"]\n---\n{QUERY} RETURN x.m AS `x.n`': (
+        3,
+        "RETURN and the fields both have `x.n`",
+    ),
     '---\nname = "x"\n---\n\nPATTERN SEQ(a x, b y WITHIN 5': (5, "unexpected `WITHIN`"),
     '---\nname = "x"\n---\nre:ab': (4, "the query of a rule begins with PATTERN"),
     '---\nname = "x"\n---\nSELECT * FROM t': (4, "the query of a rule begins with PATTERN"),
@@ -102,7 +105,15 @@ def hostile_folder(folder: Path) -> None:
     (folder / "self.rule").symlink_to(folder / "self.rule")
     (folder / "nowhere.rule").symlink_to(folder / "none")
     os.mkfifo(folder / "pipe.rule")
-    for name in (".hidden.rule", "_draft.rule", "good.rule~", "good.rule.bak", "#good.rule#", ".good.rule.swp", "x.tmp"):
+    for name in (
+        ".hidden.rule",
+        "_draft.rule",
+        "good.rule~",
+        "good.rule.bak",
+        "#good.rule#",
+        ".good.rule.swp",
+        "x.tmp",
+    ):
         (folder / name).write_text(GOOD)
     (folder / ".git").mkdir()
     (folder / ".git" / "other.rule").write_text(GOOD)
@@ -130,7 +141,7 @@ def test_a_hostile_folder(tmp_path: Path) -> None:
     with pytest.warns(acep.DataWarning) as raised:
         assert [*acep.rules(tmp_path)] == ["good"]
     assert len(raised) == len(problems) + 1
-    with pytest.raises(acep.AcepError, match="binary.rule"):
+    with pytest.raises(acep.AcepError, match=r"binary\.rule"):
         acep.rules(tmp_path, strict=True)
 
 
@@ -163,7 +174,9 @@ def test_a_folder_without_rules(tmp_path: Path, kind: str) -> None:
 
 def test_rules_that_do_not_fit_the_events(tmp_path: Path) -> None:
     (tmp_path / "good.rule").write_text(GOOD)
-    (tmp_path / "bad.rule").write_text(f'---\nname = "bad"\n---\n-- reads what is not there\n{QUERY[:-9]} WHERE y.n > 3')
+    (tmp_path / "bad.rule").write_text(
+        f'---\nname = "bad"\n---\n-- reads what is not there\n{QUERY[:-9]} WHERE y.n > 3'
+    )
     (tmp_path / "worse.rule").write_text(f'---\nname = "worse"\nfields = ["x.m"]\n---\n{QUERY}')
     rules = acep.rules(tmp_path)
     rows = {"ts": [1, 2], "type": ["a", "b"]}
