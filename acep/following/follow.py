@@ -136,7 +136,7 @@ def follow(
     if rules is not None:
         from acep.following.followed_rules import check_rule_outputs
 
-        check_rule_outputs(query=query, output=output, flat=flat, late=late, versions=versions)
+        check_rule_outputs(stream_options, query=query, output=output, flat=flat, late=late, versions=versions)
     elif strict:
         raise QueryError("strict= is about rules", hint="give it with rules=", code="option_invalid")
     if is_clause(query):

@@ -16,7 +16,7 @@ from acep.following.inbox import ROW
 from acep.runtime.options import StreamOptions
 from acep.streaming.job import Job
 from acep.streaming.latest_time import Latest
-from acep.streaming.rule_job import rule_job
+from acep.streaming.rule_job import check_rule_stream, rule_job
 from acep.streaming.times import delay_ms_of, first_end_tick
 
 __all__ = ["FollowedRules", "check_rule_outputs", "reading_all"]
@@ -56,8 +56,11 @@ def reading_all(options: StreamOptions, files: Mapping[str, Any]) -> Options:
     return reading
 
 
-def check_rule_outputs(*, query: Any, output: str, flat: bool, late: bool, versions: Any) -> None:
+def check_rule_outputs(
+    options: StreamOptions, *, query: Any, output: str, flat: bool, late: bool, versions: Any
+) -> None:
     """Raise :class:`QueryError` for options that rules do not have."""
+    check_rule_stream(options)
     unused = {"query": query is not None, "output": output != "matches", "flat": flat, "late": late,
               "versions": versions is not None}  # fmt: skip
     for name, is_used in unused.items():

@@ -43,7 +43,9 @@ class RuleBucket(Bucket):
         return n_live
 
     def _result_tables(
-        self, matches_by_query: list[Sequence[Found]], close: Callable[[WaitingGroups], list[WaitingGroup]]  # noqa: ARG002
+        self,
+        matches_by_query: list[Sequence[Found]],
+        close: Callable[[WaitingGroups], list[WaitingGroup]],  # noqa: ARG002
     ) -> list[pa.Table]:
         parts = [
             (rule, _matches_of(self.job, plan, matches))

@@ -16,15 +16,11 @@ from acep.streaming.job import Job, Pass, all_columns
 from acep.streaming.latest_time import latest_of
 from acep.streaming.times import tick_ms_of
 
-__all__ = ["rule_job"]
+__all__ = ["check_rule_stream", "rule_job"]
 
 
-def rule_job(schema: InputSchema, options: StreamOptions, *, end: int, latest: Any, row: str) -> Job:
-    """Return the job of rules over rows of a schema. ``end``: the first tick that marks the end of the stream; ``row``:
-    the column with the numbers of the rows.
-
-    Raises :class:`QueryError` for options that rules do not have.
-    """
+def check_rule_stream(options: StreamOptions) -> None:
+    """Raise :class:`QueryError` for options of a stream that rules do not have."""
     policy_of(options.policy)
     unused = {
         "budget": options.budget is not None and options.budget.limited,
@@ -35,6 +31,15 @@ def rule_job(schema: InputSchema, options: StreamOptions, *, end: int, latest: A
     for name, is_used in unused.items():
         if is_used:
             raise QueryError(f"{name}= is not for rules that change", hint="leave it out", code="option_invalid")
+
+
+def rule_job(schema: InputSchema, options: StreamOptions, *, end: int, latest: Any, row: str) -> Job:
+    """Return the job of rules over rows of a schema. ``end``: the first tick that marks the end of the stream; ``row``:
+    the column with the numbers of the rows.
+
+    Raises :class:`QueryError` for options that rules do not have.
+    """
+    check_rule_stream(options)
     ids = pa.string() if schema.id is not None and schema.kind(schema.id) is Kind.STRING else pa.int64()
     return Job(
         names=("",),
