@@ -19,7 +19,7 @@ __version__ = "0.2.0.dev0"
 from acep.display import show_with, write_with
 
 if TYPE_CHECKING:
-    from acep.alerting.rule import Rule, RuleProblem
+    from acep.alerting.rule import AlertRule, RuleProblem
     from acep.alerting.rule_folder import rules
     from acep.alerting.rules import Rules
     from acep.budget import Budget
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AcepError",
+    "AlertRule",
     "Automaton",
     "Budget",
     "Bundle",
@@ -74,7 +75,6 @@ __all__ = [
     "Query",
     "QueryError",
     "Report",
-    "Rule",
     "RuleProblem",
     "Rules",
     "SnapshotError",
@@ -100,7 +100,7 @@ __all__ = [
 
 # Names are looked up when they are first used, so that `import acep` stays cheap.
 _NAMES = {
-    "acep.alerting.rule": "Rule RuleProblem",
+    "acep.alerting.rule": "AlertRule RuleProblem",
     "acep.alerting.rule_folder": "rules",
     "acep.alerting.rules": "Rules",
     "acep.budget": "Budget",

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep.alerting.rule import Rule
+from acep.alerting.rule import AlertRule
 from acep.matches.arrow import groups_table, matches_table
 from acep.matches.found_columns import FoundColumns
 from acep.output.json_records import group_record, json_text, match_record, plain
@@ -51,7 +51,7 @@ OBJECTS = ("key", "fields", "values")
 """The columns that have objects: in Arrow and CSV as texts of JSON, as each rule has other names in them."""
 
 
-def alert_record(rule: Rule, match: Match, zoned: Collection[str] = ()) -> dict[str, Any]:
+def alert_record(rule: AlertRule, match: Match, zoned: Collection[str] = ()) -> dict[str, Any]:
     """Return a match of a rule as what JSON can hold; ``zoned`` are the times with a zone
     (:func:`acep.output.json_records.match_record`)."""
     record = rule_record(rule) | match_record(match, zoned=zoned)
@@ -60,12 +60,12 @@ def alert_record(rule: Rule, match: Match, zoned: Collection[str] = ()) -> dict[
     return {head: values if head == "values" else record[head] for head in HEADS}
 
 
-def group_alert_record(rule: Rule, group: Bundle | Point, zoned: Collection[str] = ()) -> dict[str, Any]:
+def group_alert_record(rule: AlertRule, group: Bundle | Point, zoned: Collection[str] = ()) -> dict[str, Any]:
     """Return a bundle or a match point of a rule as what JSON can hold."""
     return rule_record(rule) | group_record(group, zoned=zoned)
 
 
-def rule_record(rule: Rule) -> dict[str, Any]:
+def rule_record(rule: AlertRule) -> dict[str, Any]:
     """Return what each row says of its rule."""
     return {"rule": rule.name, "severity": rule.severity, "tags": [*rule.tags]}
 
@@ -93,7 +93,7 @@ def schema_of_alerts(time: pa.DataType, id_type: pa.DataType) -> pa.Schema:
     return pa.schema([pa.field(head, types.get(head, pa.string())) for head in HEADS])
 
 
-def rule_table(rule: Rule, matches: Matches, schema: pa.Schema | None = None) -> pa.Table:
+def rule_table(rule: AlertRule, matches: Matches, schema: pa.Schema | None = None) -> pa.Table:
     """Return the matches of a rule as alerts, in their order, with the columns of :func:`alert_schema`."""
     table = matches_table(matches, fractional=True)
     schema = alert_schema([table.schema]) if schema is None else schema
@@ -119,7 +119,7 @@ def group_schema(time: pa.DataType, heads: Sequence[str]) -> pa.Schema:
     return pa.schema([pa.field(head, types.get(head, pa.string())) for head in (*RULE_HEADS, *heads)])
 
 
-def group_table(rule: Rule, groups: Sequence[Any], like: Matches, schema: pa.Schema) -> pa.Table:
+def group_table(rule: AlertRule, groups: Sequence[Any], like: Matches, schema: pa.Schema) -> pa.Table:
     """Return bundles or match points of a rule, whose matches are as ``like``, with the columns of
     :func:`group_schema`."""
     heads = schema.names[len(RULE_HEADS) :]
@@ -141,13 +141,13 @@ def _convert(column: Any, target_type: pa.DataType) -> Any:
     return column.cast(target_type)
 
 
-def alerts_table(parts: Sequence[tuple[Rule, Matches]]) -> pa.Table:
+def alerts_table(parts: Sequence[tuple[AlertRule, Matches]]) -> pa.Table:
     """Return matches of rules as alerts, in the order of the times at which they end, and then of the rules."""
     schema = alert_schema([matches_table(matches.with_found([])).schema for _, matches in parts])
     return ordered_table(parts, schema)
 
 
-def ordered_table(parts: Sequence[tuple[Rule, Matches]], schema: pa.Schema) -> pa.Table:
+def ordered_table(parts: Sequence[tuple[AlertRule, Matches]], schema: pa.Schema) -> pa.Table:
     """Return the same with the columns of a schema (:func:`alert_schema`)."""
     tables = [rule_table(rule, matches, schema) for rule, matches in parts]
     if not tables:
@@ -155,7 +155,7 @@ def ordered_table(parts: Sequence[tuple[Rule, Matches]], schema: pa.Schema) -> p
     return pa.concat_tables(tables).take(pa.array(_order([matches for _, matches in parts])))
 
 
-def ordered_records(parts: Sequence[tuple[Rule, Matches]]) -> Iterator[dict[str, Any]]:
+def ordered_records(parts: Sequence[tuple[AlertRule, Matches]]) -> Iterator[dict[str, Any]]:
     """Yield the same as what JSON can hold."""
     rows = [(rule, match, zoned) for rule, matches in parts for zoned in (matches.zoned_names(),) for match in matches]
     for row in _order([matches for _, matches in parts]).tolist():

@@ -15,7 +15,7 @@ from acep.pattern.spelling import name_text
 from acep.pattern.text.sase import parse
 from acep.pattern.tree import Query
 
-__all__ = ["SEVERITIES", "Rule", "RuleProblem", "locate_in_file", "read_rule"]
+__all__ = ["SEVERITIES", "AlertRule", "RuleProblem", "locate_in_file", "read_rule"]
 
 SEVERITIES = ("info", "low", "medium", "high", "critical")
 KEYS = ("name", "severity", "tags", "description", "fields", "errors", "weights")
@@ -26,7 +26,7 @@ _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$
 
 
 @dataclass(frozen=True)
-class Rule:
+class AlertRule:
     """A query with what an alert says of it. The ``query`` returns its own values and then the ``fields``. ``text`` is
     the whole text of ``file``, which is a path; the text of the query begins at the character ``begin`` of it, and
     has ``length`` characters. ``severity`` is one of :data:`SEVERITIES`, or ``None``."""
@@ -76,7 +76,7 @@ class RuleProblem:
         return cls(file, rule, error)
 
 
-def read_rule(text: str, file: str) -> Rule | RuleProblem:
+def read_rule(text: str, file: str) -> AlertRule | RuleProblem:
     r"""Return the rule in the text of a file, or the problem with it.
 
     >>> rule = read_rule('---\nname = "paid"\nfields = ["b.n"]\n---\nPATTERN SEQ(a, b) WITHIN 5', "paid.rule")
@@ -99,7 +99,7 @@ def read_rule(text: str, file: str) -> Rule | RuleProblem:
         return RuleProblem.from_error(error, file, name)
 
 
-def locate_in_file(error: AcepError, rule: Rule) -> AcepError:
+def locate_in_file(error: AcepError, rule: AlertRule) -> AcepError:
     """Return an error of a rule's query with its place in the file of the rule, where it has one."""
     if error.text is None or error.start is None or error.text != rule.query.text:
         error.text = error.start = error.end = None
@@ -199,7 +199,7 @@ def _place_at_key(error: AcepError, key: str, text: str) -> AcepError:
 # The query ------------------------------------------------------------------------------------------
 
 
-def _rule_of(name: str, values: Mapping[str, Any], text: str, begin: int, file: str) -> Rule:
+def _rule_of(name: str, values: Mapping[str, Any], text: str, begin: int, file: str) -> AlertRule:
     query_text, fields = text[begin:].rstrip(), tuple(values.get("fields", ()))
     if not query_text.strip():
         hint = f"write it below the second line {MARK}"
@@ -213,7 +213,7 @@ def _rule_of(name: str, values: Mapping[str, Any], text: str, begin: int, file: 
         elif error.text is None or error.start is None:
             _place_at_key(error, "fields" if fields else "errors", text)
         raise
-    return Rule(
+    return AlertRule(
         name=name,
         severity=values.get("severity"),
         tags=tuple(values.get("tags", ())),

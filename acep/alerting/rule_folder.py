@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from acep.alerting.rule import Rule, RuleProblem, read_rule
+from acep.alerting.rule import AlertRule, RuleProblem, read_rule
 from acep.alerting.rules import Rules, rules_of
 from acep.errors import DataError, DataWarning, QueryError, warn_caller
 from acep.events.files.folders import FolderWalk, walk_folder
@@ -84,7 +84,7 @@ def _walk(root: Path) -> FolderWalk:
         raise DataError(f"the rules in `{root}` cannot be read: {reason}", code="file_read") from None
 
 
-def _read_file(path: Path) -> Rule | RuleProblem:
+def _read_file(path: Path) -> AlertRule | RuleProblem:
     """Return the rule in a file, or the problem with it."""
     try:
         with path.open("rb") as stream:

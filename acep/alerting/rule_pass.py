@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from acep.alerting.alerts import alert_schema
-from acep.alerting.rule import Rule
+from acep.alerting.rule import AlertRule
 from acep.alerting.rules import Rules
 from acep.events.batch import Batch
 from acep.matches.arrow import matches_table
@@ -54,7 +54,7 @@ class RulePass(Passing):
         assert self.tables.stream is not None
         ends = [self.tables.stream.earliest_open_end(number) for number in range(len(self.rules))]
         low = None if last else min((end for end in ends if end is not None), default=None)
-        results: list[tuple[Rule, Any]] = []
+        results: list[tuple[AlertRule, Any]] = []
         for rule, part, matches, end in zip(self.rules, self._parts, matches_by_query, ends, strict=True):
             results.append((rule, part.take(matches, None if end is None else low, last=last)))
         return results

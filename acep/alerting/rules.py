@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from acep.alerting.alerts import alerts_table
-from acep.alerting.rule import Rule, RuleProblem, locate_in_file
+from acep.alerting.rule import AlertRule, RuleProblem, locate_in_file
 from acep.errors import AcepError, DataError, DataWarning, QueryError, suggest, warn_caller
 from acep.events.input_tables import input_table
 from acep.events.tables import schema_of
@@ -36,7 +36,7 @@ class Rules(Mapping[str, Query]):
     are those of the files that are no rule. Get it from :func:`acep.rules`.
     """
 
-    rules: tuple[Rule, ...]
+    rules: tuple[AlertRule, ...]
     problems: tuple[RuleProblem, ...] = ()
 
     def __getitem__(self, name: str) -> Query:
@@ -53,7 +53,7 @@ class Rules(Mapping[str, Query]):
         faults = f", {len(self.problems):,} with a problem" if self.problems else ""
         return f"Rules({count}{faults})"
 
-    def rule(self, name: str) -> Rule:
+    def rule(self, name: str) -> AlertRule:
         """Return the rule of a name. Raises :class:`KeyError` if there is none."""
         for rule in self.rules:
             if rule.name == name:
@@ -102,18 +102,18 @@ class Rules(Mapping[str, Query]):
         return alerts_table([(self.rule(name), of_rule) for name, of_rule in matches.items()])
 
 
-def rules_of(readings: Iterable[Rule | RuleProblem], folder: str) -> Rules:
+def rules_of(readings: Iterable[AlertRule | RuleProblem], folder: str) -> Rules:
     """Return the rules among what was read in a folder. Rules of one name are problems, each of them.
 
     Raises :class:`DataError` if there is neither a rule nor a problem.
     """
-    by_name, problems = defaultdict[str, list[Rule]](list), list[RuleProblem]()
+    by_name, problems = defaultdict[str, list[AlertRule]](list), list[RuleProblem]()
     for reading in readings:
-        if isinstance(reading, Rule):
+        if isinstance(reading, AlertRule):
             by_name[reading.name].append(reading)
         else:
             problems.append(reading)
-    rules = list[Rule]()
+    rules = list[AlertRule]()
     for same_name in by_name.values():
         if len(same_name) == 1:
             rules += same_name
@@ -126,7 +126,7 @@ def rules_of(readings: Iterable[Rule | RuleProblem], folder: str) -> Rules:
     )
 
 
-def _duplicate_problem(rule: Rule, same_name: Sequence[Rule]) -> RuleProblem:
+def _duplicate_problem(rule: AlertRule, same_name: Sequence[AlertRule]) -> RuleProblem:
     files = [f"`{other_rule.file}`" for other_rule in same_name if other_rule is not rule]
     place = rule.text.find("name")
     error = QueryError(
@@ -142,7 +142,7 @@ def _duplicate_problem(rule: Rule, same_name: Sequence[Rule]) -> RuleProblem:
 
 def without_unfit(rules: Rules, schema: Schema, engine: str = "auto", output: str = "matches") -> Rules:
     """Return the rules that can run over events of a schema; the others are problems, after those before."""
-    fitting, problems = list[Rule](), list[RuleProblem]()
+    fitting, problems = list[AlertRule](), list[RuleProblem]()
     for rule in rules.rules:
         try:
             check_plans([compile_query(rule.query, schema)], engine, output)

@@ -22,7 +22,7 @@ from acep.alerting.alerts import (
     rule_record,
     without_empty_values,
 )
-from acep.alerting.rule import Rule
+from acep.alerting.rule import AlertRule
 from acep.alerting.rule_folder import read_rules
 from acep.alerting.rule_pass import RulePass
 from acep.alerting.rules import Rules, without_unfit
@@ -139,7 +139,7 @@ def _schema(passing: RulePass, args: argparse.Namespace) -> pa.Schema:
 def _matches(_: RulePass, results: Iterator[Any], schema: pa.Schema) -> Iterator[Rows]:
     """Yield the alerts of each part, in order, and what makes a table of them."""
     for parts in results:
-        filled: list[tuple[Rule, Any]] = [(rule, matches) for rule, matches in parts if len(matches)]
+        filled: list[tuple[AlertRule, Any]] = [(rule, matches) for rule, matches in parts if len(matches)]
         if filled:
             yield [*ordered_records(filled)], partial(ordered_table, filled, schema)
 
@@ -147,7 +147,7 @@ def _matches(_: RulePass, results: Iterator[Any], schema: pa.Schema) -> Iterator
 def _groups(passing: RulePass, results: Iterator[Any], schema: pa.Schema) -> Iterator[Rows]:
     """Yield the bundles or match points of all rules, in the order of their first match points."""
     rows: list[tuple[int, int, dict[str, Any]]] = []
-    filled: list[tuple[Rule, Any, Matches]] = []
+    filled: list[tuple[AlertRule, Any, Matches]] = []
     for parts in results:
         for place, (rule, groups) in enumerate(parts):
             if not len(groups):

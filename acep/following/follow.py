@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from acep.bucket_state.folders import LocalFolder, state_folder
 from acep.errors import DataError, QueryError
-from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED
+from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED, Options
 from acep.following.follow_result import Followed
 from acep.following.followed_queries import FollowedQueries, after_cast, reading_options
 from acep.following.follower import Follower
@@ -133,12 +133,8 @@ def follow(
     _check(folder, state, into, max_files, poll)
     check_flat(flat, dynamic=versions is not None)
     stream_options = StreamOptions.from_keywords("follow", options, RevisedKeywords)
-    if rules is not None:
-        from acep.following.followed_rules import check_rule_outputs
-
-        check_rule_outputs(stream_options, query=query, output=output, flat=flat, late=late, versions=versions)
-    elif strict:
-        raise QueryError("strict= is about rules", hint="give it with rules=", code="option_invalid")
+    _check_rules(rules, stream_options, strict=strict, query=query, output=output, flat=flat, late=late,
+                 versions=versions)  # fmt: skip
     if is_clause(query):
         from acep.following.clause_follower import check_clause_outputs, clause_options
 
@@ -151,20 +147,13 @@ def follow(
     files |= {"max_expansion": max_expansion, "max_columns": max_columns}
     settled_options = after_cast(stream_options, cast)
     outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
-    watch = None
-    if rules is not None:
-        from acep.following.followed_rules import FollowedRules, reading_all
-
-        reading, watch = reading_all(stream_options, files), RuleWatch(_folder_path("rules", rules), strict=strict)
-        outbox.has_alerts = True
-        job_of = FollowedRules(options=settled_options, watermark=watermark, latest=latest).job_over
-    else:
-        reading = reading_options(query, stream_options, files, reads_all=versions is not None)
-        queries = FollowedQueries(
-            query=query, options=settled_options, reading=reading, watermark=watermark, latest=latest,
-            output=output, late=late, flat=flat, dynamic=versions is not None,
-        )  # fmt: skip
-        job_of = _jobs_into(outbox, queries)
+    reading = _reading_of(query, stream_options, files, rules=rules, versions=versions)
+    watch = None if rules is None else RuleWatch(_folder_path("rules", rules), strict=strict)
+    queries = FollowedQueries(
+        query=query, options=settled_options, reading=reading, watermark=watermark, latest=latest,
+        output=output, late=late, flat=flat, dynamic=versions is not None,
+    )  # fmt: skip
+    job_of = _jobs_into(outbox, queries, has_rules=watch is not None)
     warn_if_missing(stream_options.engine)
     newer = None if versions is None else _folder_path("versions", versions)
     inbox = Inbox(Path(folder).resolve(), reading, max_files, end_marker=end_marker)
@@ -173,8 +162,32 @@ def follow(
     return followed.of_clause() if is_clause(query) else followed
 
 
-def _jobs_into(outbox: Outbox, queries: FollowedQueries) -> Callable[[pa.Schema], tuple[Job, int]]:
+def _check_rules(rules: Any, options: StreamOptions, *, strict: bool, **outputs: Any) -> None:
+    """Raise :class:`QueryError` for options that rules do not have, or that only rules have."""
+    if rules is not None:
+        from acep.following.followed_rules import check_rule_outputs  # few streams have rules
+
+        check_rule_outputs(options, **outputs)
+    elif strict:
+        raise QueryError("strict= is about rules", hint="give it with rules=", code="option_invalid")
+
+
+def _reading_of(query: Any, options: StreamOptions, files: dict[str, Any], *, rules: Any, versions: Any) -> Options:
+    """Return how files are read: with all columns where a later rule or version may need any."""
+    if rules is not None:
+        from acep.following.followed_rules import reading_all
+
+        return reading_all(options, files)
+    return reading_options(query, options, files, reads_all=versions is not None)
+
+
+def _jobs_into(outbox: Outbox, queries: FollowedQueries, *, has_rules: bool) -> Callable[[pa.Schema], tuple[Job, int]]:
     """Return the function that makes the job over columns, and gives the outbox the layout of its results."""
+    if has_rules:
+        from acep.following.followed_rules import FollowedRules
+
+        outbox.has_alerts = True
+        return FollowedRules(options=queries.options, watermark=queries.watermark, latest=queries.latest).job_over
 
     def job_of(schema: pa.Schema) -> tuple[Job, int]:
         job, delay_ms = queries.job_over(schema)

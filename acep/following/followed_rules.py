@@ -13,10 +13,10 @@ from acep.events.files.casts import check_time_cast
 from acep.events.files.options import Options, options_of
 from acep.events.tables import schema_of
 from acep.following.inbox import ROW
+from acep.following.rule_job import check_rule_stream, rule_job
 from acep.runtime.options import StreamOptions
 from acep.streaming.job import Job
 from acep.streaming.latest_time import Latest
-from acep.streaming.rule_job import check_rule_stream, rule_job
 from acep.streaming.times import delay_ms_of, first_end_tick
 
 __all__ = ["FollowedRules", "check_rule_outputs", "reading_all"]

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from acep.alerting.rule import Rule, RuleProblem
+from acep.alerting.rule import AlertRule, RuleProblem
 from acep.alerting.rule_folder import read_rules
+from acep.alerting.rule_streams import rule_of_change, text_of_change
 from acep.alerting.rules import Rules, without_unfit
 from acep.errors import DataWarning, warn_caller
 from acep.plan.schema import Schema
 from acep.streaming.query_versions import NewVersion
-from acep.streaming.rule_streams import rule_of_version, version_of_rule
 
 __all__ = ["RuleWatch", "rules_after"]
 
@@ -52,14 +52,14 @@ class RuleWatch:
             for name, (file, _) in recorded.items()
             if name not in names | faulty_names and file not in faulty_files
         ]
-        changes = [(name, "", "") for name in sorted(gone)]
-        changes += [(rule.name, self._relative(rule.file), rule.text) for rule in fitting.rules]
-        return [version_of_rule(number + 1 + n, *change) for n, change in enumerate(changes)]
+        changes = [(name, "") for name in sorted(gone)]
+        changes += [(rule.name, text_of_change(self._relative(rule.file), rule.text)) for rule in fitting.rules]
+        return [NewVersion(number + 1 + n, *change) for n, change in enumerate(changes)]
 
     def _relative(self, file: str) -> str:
         return str(Path(file).relative_to(self.folder))
 
-    def _record_of(self, rule: Rule) -> list[str]:
+    def _record_of(self, rule: AlertRule) -> list[str]:
         return _record(self._relative(rule.file), rule.text)
 
     def _report(self, warnings: Sequence[str]) -> None:
@@ -75,7 +75,7 @@ def rules_after(recorded: Recorded, versions: Sequence[NewVersion]) -> dict[str,
     """Return the recorded rules after changes of them."""
     rules = {name: [*record] for name, record in recorded.items()}
     for version in versions:
-        rule = rule_of_version(version)
+        rule = rule_of_change(version.text)
         if rule is None:
             rules.pop(version.name, None)
         else:

@@ -9,15 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from acep.alerting.alerts import ordered_table
-from acep.matches.flat import Layout
-from acep.matches.matches import Matches
+from acep.alerting.rule_streams import RuleStreams, matches_of_rule
 from acep.matches.records import Found
-from acep.plan.compile import Plan
 from acep.streaming.buckets import Bucket
-from acep.streaming.job import Job
 from acep.streaming.query_versions import NewVersion
 from acep.streaming.results import WaitingGroup, WaitingGroups
-from acep.streaming.rule_streams import RuleStreams
 from acep.streaming.totals import MAX_COUNT
 
 __all__ = ["RuleBucket"]
@@ -29,7 +25,7 @@ class RuleBucket(Bucket):
     rule_streams: RuleStreams
 
     def _make_stream(self, engine: bytes | None) -> Any:
-        self.rule_streams = RuleStreams(self.job, engine)
+        self.rule_streams = RuleStreams(self.job.schema, self.job.engine, self.job.fingerprint, engine)
         self.columns = self.rule_streams.columns
         return self.rule_streams
 
@@ -38,7 +34,7 @@ class RuleBucket(Bucket):
         matches that go on."""
         if self.ended:
             return 0
-        n_live = self.rule_streams.change(new_versions)
+        n_live = self.rule_streams.change((version.name, version.text) for version in new_versions)
         self.columns = self.rule_streams.columns
         return n_live
 
@@ -48,7 +44,7 @@ class RuleBucket(Bucket):
         close: Callable[[WaitingGroups], list[WaitingGroup]],  # noqa: ARG002
     ) -> list[pa.Table]:
         parts = [
-            (rule, _matches_of(self.job, plan, matches))
+            (rule, matches_of_rule(plan, self.job.schema, matches))
             for (rule, plan), matches in zip(self.rule_streams.running, matches_by_query, strict=True)
             if len(matches)
         ]
@@ -59,16 +55,3 @@ class RuleBucket(Bucket):
     def _count(self) -> None:
         if not self.ended:
             self.totals.queries[0] = replace(self.rule_streams.counts, matches=self.totals.queries[0].matches)
-
-
-def _matches_of(job: Job, plan: Plan, matches: Sequence[Found]) -> Matches:
-    """Return matches of a rule as a user sees them."""
-    names = ("return_kinds", "return_scales", "return_times")
-    return Matches(
-        matches,
-        schema=plan.schema if plan.sources else job.schema,
-        keys=plan.keys,
-        returns=plan.return_names,
-        layout=Layout.of_plans([plan]),
-        **{name: getattr(plan, name) for name in names},
-    )

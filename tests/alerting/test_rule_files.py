@@ -1,4 +1,4 @@
-"""Rule files: what is read of them, and where each mistake is said to be, hostile files among them."""
+"""AlertRule files: what is read of them, and where each mistake is said to be, hostile files among them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import acep
-from acep.alerting.rule import Rule, RuleProblem, read_rule
+from acep.alerting.rule import AlertRule, RuleProblem, read_rule
 from acep.alerting.rule_folder import MOST_BYTES, read_rules
 
 QUERY = "PATTERN SEQ(a x, b+ y[]) WITHIN 5"
@@ -29,7 +29,7 @@ weights = {{x = inf}}
 {QUERY} RETURN y.n AS last
 """
     rule = read_rule(text, "paid.rule")
-    assert isinstance(rule, Rule)
+    assert isinstance(rule, AlertRule)
     assert (rule.name, rule.severity, rule.tags) == ("paid", "high", ("money", "T1"))
     assert rule.description == "said\nin two lines"
     assert [name for name, _ in rule.query.returns] == ["last", "x.n", "y[1].n", "count(y[])"]

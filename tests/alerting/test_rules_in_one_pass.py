@@ -16,7 +16,7 @@ import pytest
 
 import acep
 from acep.alerting.alerts import HEADS, ordered_records, write_alerts
-from acep.alerting.rule import Rule, read_rule
+from acep.alerting.rule import AlertRule, read_rule
 from acep.alerting.rule_pass import RulePass
 from acep.alerting.rules import Rules, rules_of
 from acep.cli import main
@@ -69,7 +69,7 @@ def random_events(rng: Random, n_events: int = 30) -> dict[str, list[Any]]:
     return {"ts": times, "type": rng.choices("abcd", k=n_events), "k": rng.choices("pq", k=n_events), "v": values}
 
 
-def alone(rule: Rule, rows: Any) -> list[str]:
+def alone(rule: AlertRule, rows: Any) -> list[str]:
     """The alerts of a rule that is matched alone, as lines."""
     return [json_line(record) for record in ordered_records([(rule, acep.match(rows, rule.query))])]
 

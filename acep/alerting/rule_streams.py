@@ -6,42 +6,43 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from acep.alerting.rule import Rule, read_rule
+from acep.alerting.rule import AlertRule, read_rule
 from acep.errors import SnapshotError
 from acep.events.batch import Batch
+from acep.matches.flat import Layout
+from acep.matches.matches import Matches
 from acep.matches.records import Counts, Found
 from acep.pattern.printing import canonical
 from acep.plan.compile import Plan, compile_query
+from acep.plan.schema import Schema
 from acep.runtime.stream import Stream
 from acep.storage.snapshot import seal, unseal
-from acep.streaming.job import Job
-from acep.streaming.query_versions import NewVersion
 
-__all__ = ["RuleGroup", "RuleStreams", "rule_of_version", "version_of_rule"]
+__all__ = ["RuleGroup", "RuleStreams", "matches_of_rule", "rule_of_change", "text_of_change"]
 
 SUMS = ("nodes", "touches", "deciding")
 """The counts of the work of groups, which add up."""
 
 
-def version_of_rule(number: int, name: str, file: str = "", text: str = "") -> NewVersion:
-    """Return the change that brings a rule, or a new text of it; without a text, the one that takes it away."""
-    return NewVersion(number, name, f"{file}\0{text}" if text else "")
-
-
-def rule_of_version(version: NewVersion) -> Rule | None:
-    """Return the rule that a change brings; ``None`` for one that takes it away.
+def rule_of_change(text: str) -> AlertRule | None:
+    """Return the rule that a change brings (:func:`text_of_change`); ``None`` if it takes the rule away.
 
     Raises :class:`SnapshotError` for a text that is no rule, as it was when the change was recorded.
     """
-    if not version.text:
+    if not text:
         return None
-    file, _, text = version.text.partition("\0")
-    return _read(text, file)
+    file, _, rule_text = text.partition("\0")
+    return _read(rule_text, file)
 
 
-def _read(text: str, file: str) -> Rule:
+def text_of_change(file: str, text: str) -> str:
+    """Return what is recorded of a rule that is new or has changed: its file and the text of it."""
+    return f"{file}\0{text}"
+
+
+def _read(text: str, file: str) -> AlertRule:
     rule = read_rule(text, file)
-    if not isinstance(rule, Rule):
+    if not isinstance(rule, AlertRule):
         raise SnapshotError(
             f"the state has a rule that this acep does not read: {rule.error.message}",
             hint="go on with the acep that wrote it, or begin a new state and output",
@@ -55,32 +56,34 @@ class RuleGroup:
     """Rules that came together, over one ``stream``: the rule of each of its plans, and whether it still runs."""
 
     stream: Stream
-    rules: list[Rule]
+    rules: list[AlertRule]
     runs: list[bool] = field(default_factory=list)
 
 
 class RuleStreams:
-    """The streams of the rules of a job, in place of a :class:`acep.runtime.stream.Stream`. ``data``: a snapshot to go
-    on with."""
+    """The streams of rules over events of a ``schema``, in place of a :class:`acep.runtime.stream.Stream`.
+    ``fingerprint``: that of a snapshot."""
 
     learning, walked = 0.0, 0  # seconds and matches of a budget, which rules do not have
 
-    def __init__(self, job: Job, data: bytes | None = None) -> None:
-        self.job = job
+    def __init__(self, schema: Schema, engine: str, fingerprint: str, data: bytes | None = None) -> None:
+        """Begin without rules, or go on with the snapshot ``data``. Raises :class:`SnapshotError` for another one."""
+        self.schema, self.engine, self.fingerprint = schema, engine, fingerprint
         self.groups: list[RuleGroup] = []
         self.ended_work = dict.fromkeys(SUMS, 0)  # of groups that are gone
         if data is not None:
-            self._load(unseal(data, job.fingerprint))
+            self._load(unseal(data, fingerprint))
 
-    def change(self, versions: Iterable[NewVersion]) -> int:
-        """Take in changes of rules, and return how many partial matches go on.
+    def change(self, changes: Iterable[tuple[str, str]]) -> int:
+        """Take in changes of rules, a name and a text (:func:`rule_of_change`) each, and return how many partial
+        matches go on.
 
         A rule whose query is the same goes on. One whose query has changed begins anew, and its partial matches of
         before are given up, as are those of a rule that is gone.
         """
-        new_rules = list[Rule]()
-        for version in versions:
-            rule, place = rule_of_version(version), self._place_of(version.name)
+        new_rules = list[AlertRule]()
+        for name, text in changes:
+            rule, place = rule_of_change(text), self._place_of(name)
             if place is not None:
                 group, index = place
                 if rule is not None and canonical(rule.query) == canonical(group.rules[index].query):
@@ -105,15 +108,15 @@ class RuleStreams:
                     return group, index
         return None
 
-    def _plans(self, rules: Sequence[Rule]) -> list[Plan]:
-        return [compile_query(rule.query, self.job.schema) for rule in rules]
+    def _plans(self, rules: Sequence[AlertRule]) -> list[Plan]:
+        return [compile_query(rule.query, self.schema) for rule in rules]
 
-    def _new_stream(self, rules: Sequence[Rule]) -> Stream:
+    def _new_stream(self, rules: Sequence[AlertRule]) -> Stream:
         names = [rule.name for rule in rules]
-        return Stream(self._plans(rules), self.job.engine, names=names, finer=self.job.finer)
+        return Stream(self._plans(rules), self.engine, names=names)
 
     @property
-    def running(self) -> Iterator[tuple[Rule, Plan]]:
+    def running(self) -> Iterator[tuple[AlertRule, Plan]]:
         """Yield each rule that runs, with its plan, in the order in which :meth:`push` returns their matches."""
         for group in self.groups:
             for rule, plan, runs in zip(group.rules, group.stream.plans, group.runs, strict=True):
@@ -153,7 +156,7 @@ class RuleStreams:
     @property
     def counts(self) -> Counts:
         """Return the work of all rules so far, without their matches."""
-        return Counts(**self._sums(self.groups))
+        return Counts().replace(**self._sums(self.groups))
 
     def _sums(self, groups: Sequence[RuleGroup]) -> dict[str, int]:
         counts = [group.stream.counts for group in groups]
@@ -171,16 +174,29 @@ class RuleStreams:
             }
             for group in self.groups
         ]
-        return seal({"groups": groups, "ended_work": self.ended_work}, self.job.fingerprint)
+        return seal({"groups": groups, "ended_work": self.ended_work}, self.fingerprint)
 
     def _load(self, state: Any) -> None:
         try:
             self.ended_work = {name: int(state["ended_work"][name]) for name in SUMS}
             for saved in state["groups"]:
                 rules = [_read(str(text), str(file)) for file, text in saved["rules"]]
-                stream = Stream.restore(self._plans(rules), saved["stream"], self.job.engine, finer=self.job.finer)
+                stream = Stream.restore(self._plans(rules), saved["stream"], self.engine)
                 self.groups.append(RuleGroup(stream, rules, [runs is True for runs in saved["runs"]]))
         except SnapshotError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError):
             raise SnapshotError("the state of a bucket does not hold rules", code="state_damaged") from None
+
+
+def matches_of_rule(plan: Plan, schema: Schema, matches: Sequence[Found]) -> Matches:
+    """Return matches of a rule with this plan, over events of a schema, as a user sees them."""
+    names = ("return_kinds", "return_scales", "return_times")
+    return Matches(
+        matches,
+        schema=plan.schema if plan.sources else schema,
+        keys=plan.keys,
+        returns=plan.return_names,
+        layout=Layout.of_plans([plan]),
+        **{name: getattr(plan, name) for name in names},
+    )
