@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from acep.cli.inputs import (
+    LEFT_OUT,
     budget_options,
     casts_of,
     clause_options,
@@ -17,7 +18,6 @@ from acep.cli.inputs import (
     query_text,
     ticks_or_text,
 )
-from acep.cli.rule_status import LEFT_OUT
 from acep.cli.terminal import printable_lines, say
 from acep.errors import QueryError
 from acep.pattern.query_arguments import is_clause

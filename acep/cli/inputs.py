@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from acep.pattern.tree import Query
 
 __all__ = [
+    "LEFT_OUT",
     "budget_options",
     "casts_of",
     "clause_options",
@@ -34,6 +35,9 @@ __all__ = [
     "say_duplicates",
     "write_text",
 ]
+
+LEFT_OUT = 4
+"""What is added to the exit status if a rule was left out, or could not be read."""
 
 LETTERS = "re:"
 TOML = ".toml"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from acep.cli.inputs import (
+    LEFT_OUT,
     budget_options,
     column_names,
     files_text,
@@ -20,7 +21,6 @@ from acep.cli.inputs import (
     say_duplicates,
 )
 from acep.cli.progress import progress
-from acep.cli.rule_status import LEFT_OUT
 from acep.cli.terminal import say, show
 from acep.errors import QueryError
 

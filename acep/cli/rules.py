@@ -108,7 +108,7 @@ def write_alerts(passing: RulePass, results: Iterator[Any], args: argparse.Names
         for parts in results:
             counts.update({rule.name: int(count) for rule, count in parts})
         for rule in passing.rules:
-            sys.stdout.write(json_line(rule_record(rule) | {"count": counts[rule.name]}) + "\n")
+            show(json_line(rule_record(rule) | {"count": counts[rule.name]}))
         return counts.total()
     limit, n_written = args.limit, 0
     schema = _schema(passing, args)

@@ -132,27 +132,23 @@ def follow(
     """
     _check(folder, state, into, max_files, poll)
     check_flat(flat, dynamic=versions is not None)
+    outputs = {"output": output, "flat": flat, "late": late, "versions": versions}
     stream_options = StreamOptions.from_keywords("follow", options, RevisedKeywords)
-    _check_rules(rules, stream_options, strict=strict, query=query, output=output, flat=flat, late=late,
-                 versions=versions)  # fmt: skip
-    if is_clause(query):
-        from acep.following.clause_follower import check_clause_outputs, clause_options
-
-        check_clause_outputs(output=output, flat=flat, late=late, versions=versions, end_marker=end_marker)
-        stream_options = clause_options(query, stream_options)
-    _check_end_marker(stream_options, end_marker=end_marker)
+    stream_options = _checked_options(
+        query, stream_options, rules=rules, strict=strict, end_marker=end_marker, outputs=outputs
+    )
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
     files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
     files |= {"nulls": nulls, "multiline_cells": multiline_cells, "max_line": max_line}
     files |= {"max_expansion": max_expansion, "max_columns": max_columns}
     settled_options = after_cast(stream_options, cast)
-    outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
     reading = _reading_of(query, stream_options, files, rules=rules, versions=versions)
     watch = None if rules is None else RuleWatch(_folder_path("rules", rules), strict=strict)
     queries = FollowedQueries(
         query=query, options=settled_options, reading=reading, watermark=watermark, latest=latest,
         output=output, late=late, flat=flat, dynamic=versions is not None,
     )  # fmt: skip
+    outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
     job_of = _jobs_into(outbox, queries, has_rules=watch is not None)
     warn_if_missing(stream_options.engine)
     newer = None if versions is None else _folder_path("versions", versions)
@@ -162,14 +158,24 @@ def follow(
     return followed.of_clause() if is_clause(query) else followed
 
 
-def _check_rules(rules: Any, options: StreamOptions, *, strict: bool, **outputs: Any) -> None:
-    """Raise :class:`QueryError` for options that rules do not have, or that only rules have."""
+def _checked_options(
+    query: Any, options: StreamOptions, *, rules: Any, strict: bool, end_marker: bool, outputs: dict[str, Any]
+) -> StreamOptions:
+    """Return the options of a stream of queries, of a clause or of rules. Raises :class:`QueryError` or
+    :class:`DataError` for those that it does not have, or that do not go together."""
     if rules is not None:
         from acep.following.followed_rules import check_rule_outputs  # few streams have rules
 
-        check_rule_outputs(options, **outputs)
+        check_rule_outputs(options, query=query, **outputs)
     elif strict:
         raise QueryError("strict= is about rules", hint="give it with rules=", code="option_invalid")
+    if is_clause(query):
+        from acep.following.clause_follower import check_clause_outputs, clause_options
+
+        check_clause_outputs(**outputs, end_marker=end_marker)
+        options = clause_options(query, options)
+    _check_end_marker(options, end_marker=end_marker)
+    return options
 
 
 def _reading_of(query: Any, options: StreamOptions, files: dict[str, Any], *, rules: Any, versions: Any) -> Options:

@@ -48,6 +48,7 @@ class RuleBucket(Bucket):
             for (rule, plan), matches in zip(self.rule_streams.running, matches_by_query, strict=True)
             if len(matches)
         ]
+        parts.sort(key=lambda part: part[0].name)
         counts = self.totals.queries[0]
         counts.matches = min(counts.matches + sum(len(matches) for _, matches in parts), MAX_COUNT)
         return [ordered_table(parts, self.job.result)] if parts else []
