@@ -133,19 +133,17 @@ def follow(
     _check(folder, state, into, max_files, poll)
     check_flat(flat, dynamic=versions is not None)
     outputs = {"output": output, "flat": flat, "late": late, "versions": versions}
-    stream_options = StreamOptions.from_keywords("follow", options, RevisedKeywords)
-    stream_options = _checked_options(
-        query, stream_options, rules=rules, strict=strict, end_marker=end_marker, outputs=outputs
-    )
+    keywords = StreamOptions.from_keywords("follow", options, RevisedKeywords)
+    how: dict[str, Any] = {"rules": rules, "strict": strict, "end_marker": end_marker, "outputs": outputs}
+    stream_options = _checked_options(query, keywords, **how)
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
     files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
     files |= {"nulls": nulls, "multiline_cells": multiline_cells, "max_line": max_line}
     files |= {"max_expansion": max_expansion, "max_columns": max_columns}
-    settled_options = after_cast(stream_options, cast)
     reading = _reading_of(query, stream_options, files, rules=rules, versions=versions)
     watch = None if rules is None else RuleWatch(_folder_path("rules", rules), strict=strict)
     queries = FollowedQueries(
-        query=query, options=settled_options, reading=reading, watermark=watermark, latest=latest,
+        query=query, options=after_cast(stream_options, cast), reading=reading, watermark=watermark, latest=latest,
         output=output, late=late, flat=flat, dynamic=versions is not None,
     )  # fmt: skip
     outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
