@@ -77,9 +77,11 @@ def _walk(root: Path) -> FolderWalk:
         if not root.is_dir():
             raise DataError(f"there is no folder `{root}` of rules", code="file_read")
         return walk_folder(root)
+    except DataError as error:  # of two links to one place
+        error.message = error.message.replace("events would come twice", "rules would come twice")
+        error.args = (error.message,)
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
         reason = reason_of(error) if isinstance(error, OSError) else str(error)
         raise DataError(f"the rules in `{root}` cannot be read: {reason}", code="file_read") from None
 

@@ -145,6 +145,15 @@ def test_a_hostile_folder(tmp_path: Path) -> None:
         acep.rules(tmp_path, strict=True)
 
 
+def test_two_links_to_one_place_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "good.rule").write_text(GOOD)
+    for name in "ab":
+        (tmp_path / "rules" / f"{name}.rule").symlink_to(tmp_path / "good.rule")
+    with pytest.raises(acep.DataError, match="are the same, by a link, and rules would come twice"):
+        read_rules(tmp_path / "rules")
+
+
 def test_rules_of_one_name_are_left_out_all(tmp_path: Path) -> None:
     for name, text in {"a": GOOD, "b": GOOD, "c": GOOD.replace("good", "other")}.items():
         (tmp_path / f"{name}.rule").write_text(text)

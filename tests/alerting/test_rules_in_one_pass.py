@@ -20,7 +20,10 @@ from acep.alerting.rule import AlertRule, read_rule
 from acep.alerting.rule_pass import RulePass
 from acep.alerting.rules import Rules, rules_of
 from acep.cli import main
+from acep.events.tables import schema_of
+from acep.native.compiled import choose_engine, why_not
 from acep.output.json_records import json_line
+from acep.plan.compile import compile_query
 from tests.case_counts import CASES
 
 PATTERNS = (
@@ -258,3 +261,14 @@ def test_many_rules_share_one_pass(tmp_path: Path) -> None:
     list(run_of_all.push(pa.table(rows)))
     list(run_of_all.finish())
     assert run_of_all.report.events == 200
+
+
+@pytest.mark.skipif(why_not() is not None, reason="the native core is not installed")
+@pytest.mark.parametrize(("fields", "engine"), [("[]", "merged"), ('["y.v"]', "nodes")])
+def test_the_engine_of_a_rule(fields: str, engine: str) -> None:
+    """docs/howto/rules.md says which rules share the work of an event."""
+    text = f'---\nname = "x"\nfields = {fields}\n---\nPATTERN SEQ(a x, b y) WHERE [k] WITHIN 9'
+    rule = read_rule(text, "x.rule")
+    assert isinstance(rule, AlertRule)
+    plan = compile_query(rule.query, schema_of(pa.table(random_events(Random(1))).schema))
+    assert choose_engine(plan, "auto", "matches").base == engine
