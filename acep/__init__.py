@@ -19,6 +19,9 @@ __version__ = "0.2.0.dev0"
 from acep.display import show_with, write_with
 
 if TYPE_CHECKING:
+    from acep.alerting.rule import AlertRule, RuleProblem
+    from acep.alerting.rule_folder import rules
+    from acep.alerting.rules import Rules
     from acep.budget import Budget
     from acep.errors import AcepError, DataError, DataWarning, EngineError, PolicyError, QueryError, SnapshotError
     from acep.events.files.reading import read_events
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AcepError",
+    "AlertRule",
     "Automaton",
     "Budget",
     "Bundle",
@@ -75,6 +79,8 @@ __all__ = [
     "QueryError",
     "Replayed",
     "Report",
+    "RuleProblem",
+    "Rules",
     "SnapshotError",
     "Tuning",
     "__version__",
@@ -91,6 +97,7 @@ __all__ = [
     "read_events",
     "regex",
     "replay",
+    "rules",
     "sql",
     "tune",
     "why",
@@ -98,6 +105,9 @@ __all__ = [
 
 # Names are looked up when they are first used, so that `import acep` stays cheap.
 _NAMES = {
+    "acep.alerting.rule": "AlertRule RuleProblem",
+    "acep.alerting.rule_folder": "rules",
+    "acep.alerting.rules": "Rules",
     "acep.budget": "Budget",
     "acep.errors": "AcepError DataError DataWarning EngineError PolicyError QueryError SnapshotError",
     "acep.events.files.reading": "read_events",
