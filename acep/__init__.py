@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0.dev0"
 
-from acep.display import show_with, write_with
+from acep.display import make_pages_with, show_with, write_with
 
 if TYPE_CHECKING:
     from acep.budget import Budget
@@ -134,6 +134,12 @@ def _query_text(query: Any) -> str:
     return text
 
 
+# The page of a result has the drawing of its query, and near misses, which rooms after that of matches make.
+def _result_page(*arguments: Any, **options: Any) -> Any:
+    return importlib.import_module("acep.pages.result_page").result_page(*arguments, **options)
+
+
+make_pages_with({"Matches": _result_page})
 show_with({"Query": _query_page, "Automaton": _query_page})
 write_with({"Query": _query_text})
 

@@ -165,9 +165,10 @@ class MissRecorder(ReferenceRuntime):
     their matches may overlap with its own. ``n_events``: those of the partitions that are wanted, of which the
     first ``n_seen`` were looked at."""
 
-    def __init__(self, plan: Plan, wanted: Wanted, most_looks: int = MOST_LOOKS) -> None:
+    def __init__(self, plan: Plan, wanted: Wanted, most_looks: int | None = None) -> None:
         super().__init__(plan)
-        self.wanted, self.most_looks = wanted, most_looks
+        self.wanted = wanted
+        self.most_looks = MOST_LOOKS if most_looks is None else most_looks
         self.tracing = TracingEngine(plan, wanted)
         self.later = ReferenceEngine(plan)  # for later checks, which are not recorded
         self.plain = self.engine if plan.strict and plan.query.output.is_sequential else None

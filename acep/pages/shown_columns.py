@@ -67,7 +67,7 @@ def choose_matches(matches: Matches, most: int) -> tuple[Matches, int]:
     """Return at most so many of the matches, each ``step``-th of them in output order, and the step.
 
     >>> import acep
-    >>> matches = acep.match({"ts": range(10), "type": "ab" * 5}, acep.regex("ab", within=1))
+    >>> matches = acep.match({"ts": list(range(10)), "type": list("ab" * 5)}, acep.regex("ab", within=1))
     >>> few, step = choose_matches(matches, 2)
     >>> [match.start for match in few], step
     ([0, 6], 3)

@@ -1,0 +1,126 @@
+"""Draw the time line and the series of a page with bokeh; scripts of the page fill and change them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from acep.pages.page_data import PageData
+
+__all__ = ["BAR_COLOURS", "VISIBLE_LANES", "series_figure", "time_line_figure"]
+
+VISIBLE_LANES = 12
+"""The lanes that are seen at first."""
+LANE, EDGE = 26, 52  # pixels of a lane, and of the axis
+BAR_COLOURS = ("#0072b2", "#56b4e9", "#e69f00", "#d55e00", "#7a3b00")
+"""The colours of errors, from the least to the greatest."""
+AXIS: dict[str, Any] = {"axis_line_color": "#8c959f", "major_tick_line_color": "#8c959f", "minor_tick_line_color": None}
+
+
+def time_line_figure(data: PageData) -> Any:
+    """Return the figure of matches over time: a bar for each, in the lane of its key; and a second axis, of durations.
+
+    The glyphs have the data source ``matches`` with the columns left, right, top, bottom, colour and number, and a
+    filter ``shown``."""
+    from bokeh.models import (
+        CDSView,
+        ColumnDataSource,
+        FixedTicker,
+        HoverTool,
+        IndexFilter,
+        LinearAxis,
+        PlainText,
+        Range1d,
+        TapTool,
+    )
+
+    columns = data.matches
+    errors = sorted({*columns.errors})
+    colour_of = {error: BAR_COLOURS[min(n, len(BAR_COLOURS) - 1)] for n, error in enumerate(errors)}
+    heights = [0.8 / columns.depths[lane] for lane in columns.lane]
+    tops = [lane + 0.1 + sub * height for lane, sub, height in zip(columns.lane, columns.sub_lane, heights, strict=True)]
+    source = ColumnDataSource(
+        {
+            "left": [*columns.start],
+            "right": [*columns.end],
+            "top": tops,
+            "bottom": [top + 0.9 * height for top, height in zip(tops, heights, strict=True)],
+            "colour": [colour_of[error] for error in columns.errors],
+            "number": [*columns.numbers],
+            "key": [columns.lanes[lane] for lane in columns.lane],
+            **{name: [*texts] for name, texts in _texts(data).items()},
+        },
+        name="matches",
+    )
+    n_lanes = max(1, min(len(columns.lanes), VISIBLE_LANES))
+    figure = _figure(columns.calendar, LANE * n_lanes + EDGE, name="time-line")
+    low, high = min(columns.start, default=0.0), max(columns.end, default=1.0)
+    free = 0.02 * (high - low) or 1.0
+    figure.x_range = Range1d(low - free, high + free, name="x")
+    figure.y_range = Range1d(n_lanes, 0, name="y")
+    durations = LinearAxis(name="durations", visible=False, axis_label=f"from the start of each match ({columns.unit or 'ticks'})", **AXIS)
+    durations.formatter.use_scientific = False
+    figure.add_layout(durations, "below")
+    figure.xaxis[0].axis_label = " ".join(filter(None, ("clock", columns.axis.note)))
+    lanes = [lane[:36] + ("…" if len(lane) > 36 else "") for lane in columns.lanes]
+    figure.yaxis[0].ticker = FixedTicker(ticks=[number + 0.5 for number in range(len(lanes))])
+    # Without markup: a bare text with dollars would be read as a formula.
+    labels = {number + 0.5: PlainText(text=lane) for number, lane in enumerate(lanes)}
+    figure.yaxis[0].major_label_overrides = labels
+    figure.ygrid.grid_line_color = None
+    view = CDSView(filter=IndexFilter(indices=[*range(len(heights))], name="shown"))
+    bars = figure.quad(
+        left="left", right="right", top="top", bottom="bottom", source=source, view=view,
+        fill_color="colour", line_color="colour", line_width=2, fill_alpha=0.75,
+        nonselection_fill_alpha=0.75, nonselection_line_color="colour",
+        selection_line_color="#1f2328", selection_line_width=3, selection_fill_alpha=1.0,
+    )  # fmt: skip
+    tips = [("match", "@number"), ("key", "@key"), *((name, f"@{name}") for name in _texts(data))]
+    figure.add_tools(HoverTool(renderers=[bars], tooltips=tips), TapTool(renderers=[bars]))
+    return figure
+
+
+def _texts(data: PageData) -> dict[str, list[str]]:
+    """Return the columns of the table of matches that a tip shows."""
+    last = {column.name: [*column.texts] for column in data.matches.table}
+    return {name: last[name] for name in ("start", "end", "duration", "error")}
+
+
+def series_figure(data: PageData) -> Any:
+    """Return the figure of a series of one match: a line, and marks of the bound rows, both without data.
+
+    The data sources are ``line`` (x, y) and ``marks`` (x, y, colour, variable, row, time, value)."""
+    from bokeh.models import ColumnDataSource, HoverTool, Range1d
+
+    figure = _figure(data.matches.calendar, 240, name="series")
+    figure.x_range, figure.y_range = Range1d(0, 1, name="series-x"), Range1d(0, 1, name="series-y")
+    empty: dict[str, list[Any]] = {name: [] for name in ("x", "y", "colour", "variable", "row", "time", "value")}
+    line = ColumnDataSource({name: [] for name in ("x", "y", "variable", "row", "time", "value")}, name="line")
+    marks = ColumnDataSource(empty, name="marks")
+    figure.line("x", "y", source=line, color="#57606a", line_width=1.2)
+    dots = figure.scatter("x", "y", source=line, color="#57606a", size=4)
+    bound = figure.scatter("x", "y", source=marks, color="colour", size=10, line_color="#ffffff")
+    tips = [(name, f"@{name}") for name in ("variable", "row", "time", "value")]
+    figure.add_tools(HoverTool(renderers=[dots, bound], tooltips=tips))
+    figure.yaxis[0].name = "series-axis"
+    return figure
+
+
+def _figure(calendar: bool, height: int, name: str) -> Any:
+    from bokeh.models import PanTool
+    from bokeh.plotting import figure
+
+    drawing = figure(
+        height=height, sizing_mode="stretch_width", toolbar_location=None, tools="", name=name,
+        x_axis_type="datetime" if calendar else "linear", min_border_right=16,
+    )  # fmt: skip
+    pan = PanTool()
+    drawing.add_tools(pan)
+    drawing.toolbar.active_drag = pan
+    drawing.outline_line_color = "#d0d7de"
+    for axis in drawing.axis:
+        axis.update(**AXIS, axis_label_text_font_style="normal")
+    drawing.output_backend = "canvas"
+    if not calendar:
+        drawing.xaxis[0].formatter.use_scientific = False
+    return drawing
+
