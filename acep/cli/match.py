@@ -7,7 +7,7 @@ import argparse
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from acep.cli.inputs import (
@@ -26,6 +26,7 @@ from acep.errors import QueryError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from acep.cli.paging import MatchPage
     from acep.cli.plotting import MatchPlot
     from acep.events.files.stream import EventStream
     from acep.matching.batch_stream import Passing
@@ -38,8 +39,9 @@ def run(args: argparse.Namespace) -> None:
     """Match, and write the requested output."""
     _check(args)
     query = load_query(args)
-    plot = _plot(args, query)
-    options, who = reading_options(args, query, args.plot_value), budget_options(args)
+    pictures = _pictures(args, query)
+    options = reading_options(args, query, args.plot_value, every=args.page is not None)
+    who = budget_options(args)
     options = dataclasses.replace(options, drop_duplicates=args.duplicates == "drop", in_threads=args.threads != 1)
     from acep.events.files.stream import ROW, open_events
     from acep.matching.batch_stream import Passing
@@ -51,8 +53,8 @@ def run(args: argparse.Namespace) -> None:
         if events.sorted_on_disk:
             say(f"acep: row {events.back:,} is older than one before it: the events are sorted on disk")
             names["id"] = names["id"] or ROW
-        if plot is not None:
-            plot.settle(events.schema, names)
+        for picture in pictures:
+            picture.settle(events.schema, names)
         how = {
             "output": args.kind,
             "counts": not args.no_counts,
@@ -68,21 +70,27 @@ def run(args: argparse.Namespace) -> None:
             if args.kind in ("count", "exists"):
                 _print_one(passing, batches, args.kind)
             else:
-                _write_until_closed(passing, batches, args, plot)
-        if plot is not None:
-            with progress(args, f"drawing {args.plot}"):
-                plot.write(events, names, passing.report)
+                _write_until_closed(passing, batches, args, pictures)
+        for picture in pictures:
+            with progress(args, f"drawing {picture.path}"):
+                picture.write(events, names, passing.report)
         _sum_up(passing, events, who["budget"])
 
 
-def _plot(args: argparse.Namespace, query: Query) -> MatchPlot | None:
-    """Return the plot that is asked for. Its modules are imported for it alone."""
-    if args.plot is None:
-        return None
-    from acep.cli.plotting import MatchPlot, check
+def _pictures(args: argparse.Namespace, query: Query) -> list[MatchPlot | MatchPage]:
+    """Return the plot and the page that are asked for. Their modules are imported for them alone."""
+    pictures: list[MatchPlot | MatchPage] = []
+    if args.plot is not None:
+        from acep.cli.plotting import MatchPlot, check
 
-    check(args)
-    return MatchPlot(args, query)
+        check(args)
+        pictures.append(MatchPlot(args, query))
+    if args.page is not None:
+        from acep.cli.paging import MatchPage, check_page_options
+
+        check_page_options(args)
+        pictures.append(MatchPage(args, query))
+    return pictures
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -130,20 +138,24 @@ def _print_one(passing: Passing, batches: Iterator[pa.Table], kind: str) -> None
 
 
 def _write_until_closed(
-    passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, plot: MatchPlot | None
+    passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, pictures: Sequence[MatchPlot | MatchPage]
 ) -> None:
     """Write all results; if the reader closes the output before the end, say that nothing is drawn."""
     try:
-        _write_all(passing, batches, args, plot)
+        _write_all(passing, batches, args, pictures)
         sys.stdout.flush()
     except BrokenPipeError:
-        if plot is not None:
-            say(f"acep: the output was closed before the end, so `{args.plot}` was not drawn")
+        for picture in pictures:
+            say(f"acep: the output was closed before the end, so `{picture.path}` was not drawn")
         raise
 
 
-def _write_all(passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, plot: MatchPlot | None) -> None:
+def _write_all(
+    passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, pictures: Sequence[MatchPlot | MatchPage]
+) -> None:
     remaining = args.limit
+    for picture in pictures:
+        picture.add(passing.like)
     with _writer(passing, args) as write:
         if remaining == 0:
             return
@@ -151,8 +163,8 @@ def _write_all(passing: Passing, batches: Iterator[pa.Table], args: argparse.Nam
             matches = part if remaining is None else part[:remaining]
             if len(matches):
                 write(matches)
-                if plot is not None:
-                    plot.add(matches)
+                for picture in pictures:
+                    picture.add(matches)
             if remaining is not None:
                 remaining -= len(matches)
                 if remaining == 0:

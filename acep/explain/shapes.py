@@ -51,9 +51,7 @@ class Arrow:
         return Link(self.source, self.target, Box(width, len(self.lines) * LINE))
 
 
-def picture(
-    shapes: Sequence[Shape], arrows: Sequence[Arrow], drawing: Drawing, *, marked: bool = False
-) -> list[str]:
+def picture(shapes: Sequence[Shape], arrows: Sequence[Arrow], drawing: Drawing, *, marked: bool = False) -> list[str]:
     """Return the SVG elements of a drawing, with an arrow from outside into the first shape. ``marked``: each shape is a
     group with its number as ``data-state``, and each arrow one with those of its ends as ``data-arc``."""
     out = []

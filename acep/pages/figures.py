@@ -37,7 +37,9 @@ def time_line_figure(data: PageData) -> Any:
     errors = sorted({*columns.errors})
     colour_of = {error: BAR_COLOURS[min(n, len(BAR_COLOURS) - 1)] for n, error in enumerate(errors)}
     heights = [0.8 / columns.depths[lane] for lane in columns.lane]
-    tops = [lane + 0.1 + sub * height for lane, sub, height in zip(columns.lane, columns.sub_lane, heights, strict=True)]
+    tops = [
+        lane + 0.1 + sub * height for lane, sub, height in zip(columns.lane, columns.sub_lane, heights, strict=True)
+    ]
     source = ColumnDataSource(
         {
             "left": [*columns.start],
@@ -57,7 +59,9 @@ def time_line_figure(data: PageData) -> Any:
     free = 0.02 * (high - low) or 1.0
     figure.x_range = Range1d(low - free, high + free, name="x")
     figure.y_range = Range1d(n_lanes, 0, name="y")
-    durations = LinearAxis(name="durations", visible=False, axis_label=f"from the start of each match ({columns.unit or 'ticks'})", **AXIS)
+    durations = LinearAxis(
+        name="durations", visible=False, axis_label=f"from the start of each match ({columns.unit or 'ticks'})", **AXIS
+    )
     durations.formatter.use_scientific = False
     figure.add_layout(durations, "below")
     figure.xaxis[0].axis_label = " ".join(filter(None, ("clock", columns.axis.note)))
@@ -123,4 +127,3 @@ def _figure(calendar: bool, height: int, name: str) -> Any:
     if not calendar:
         drawing.xaxis[0].formatter.use_scientific = False
     return drawing
-

@@ -12,6 +12,7 @@ from acep.errors import AcepError, printable
 from acep.explain.near_misses import NearMisses
 from acep.matches.bound_events import bound_events
 from acep.matches.matches import Matches
+from acep.matches.report import Report
 from acep.pages.event_rows import MOST_COLUMNS, ROWS_OF_MATCH, EventRows, event_rows
 from acep.pages.shown_columns import MatchColumns, match_columns
 from acep.pages.walks import find_walk, steps_of_query
@@ -33,16 +34,17 @@ LONGEST_MISS = 4_000  # characters
 class Source:
     """The content of a page, of which some is shown: ``matches``, chosen by ``step`` from ``total`` in output order;
     their ``query``; the events as ``rows`` (``None``: there are none, and ``no_rows`` says why); ``misses`` (``None``:
-    none were looked for); ``notes`` on what is incomplete."""
+    there are none, and ``no_misses`` says why); the ``report`` of the run."""
 
     matches: Matches
+    report: Report
     total: int
     step: int
     query: Query
     rows: Any = None
     no_rows: str = ""
     misses: NearMisses | None = None
-    notes: tuple[str, ...] = ()
+    no_misses: str = "none were looked for"
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ def page_data(source: Source) -> PageData:
     >>> import acep
     >>> events = {"ts": [1, 2, 3], "type": ["A", "x", "B"]}
     >>> query = acep.parse("PATTERN SEQ(A a, B b) WITHIN 5")
-    >>> data = page_data(Source(acep.match(events, query), 1, 1, query, acep.events.tables.to_table(events)))
+    >>> matches = acep.match(events, query)
+    >>> data = page_data(Source(matches, matches.report, 1, 1, query, matches.rows.frame()))
     >>> data.title, data.rows.variables, data.walks
     ('1 match', (0, -1, 1), ((1, 2),))
     """
@@ -97,9 +100,11 @@ def _bounded_data(source: Source, most_matches: int, most_rows: int) -> PageData
     more = max(1, -(-len(source.matches) // most_matches))
     matches, step, total = source.matches[::more], source.step * more, source.total
     columns = match_columns(matches, range(0, step * len(matches), step), total)
-    report, notes = source.matches.report, list(source.notes)
+    report, notes = source.report, list[str]()
     if step > 1:
-        notes.append(f"shown: {len(matches):,} of {total:,} matches, number 0 and each {step:,}th after it in output order")
+        notes.append(
+            f"shown: {len(matches):,} of {total:,} matches, number 0 and each {step:,}th after it in output order"
+        )
     rows = EventRows()
     if source.rows is not None:
         read = columns_read(source.query) or ()
@@ -117,7 +122,7 @@ def _bounded_data(source: Source, most_matches: int, most_rows: int) -> PageData
         rows,
         walks,
         _texts_of_misses(source.misses),
-        _note_on_misses(source.misses),
+        _note_on_misses(source),
         tuple(clip_text(line, 400) for line in str(report).splitlines()[:40]),
         tuple(notes),
         matches.schema.ts,
@@ -139,7 +144,9 @@ def _notes_on_rows(rows: EventRows) -> list[str]:
     shown = [stop - begin for begin, stop in zip(rows.offsets, rows.offsets[1:], strict=False)]
     if n_cut := sum(count > number for count, number in zip(rows.counts, shown, strict=True)):
         most = max(shown)
-        notes.append(f"{n_cut:,} matches have more rows than are shown: at most {most:,} of each (of {ROWS_OF_MATCH:,})")
+        notes.append(
+            f"{n_cut:,} matches have more rows than are shown: at most {most:,} of each (of {ROWS_OF_MATCH:,})"
+        )
     n_columns = sum(column.name != "row" for column in rows.table)
     if n_columns < rows.n_columns and rows.table and len(rows.table) == MOST_COLUMNS:
         notes.append(f"{n_columns:,} of {rows.n_columns:,} columns of the events are shown")
@@ -167,9 +174,7 @@ def _texts_of_misses(misses: NearMisses | None) -> tuple[tuple[str, str], ...]:
     if misses is None:
         return ()
     texts = [str(report).splitlines() for report in misses.reports]
-    return tuple(
-        (_heading_of_miss(lines), clipped_lines("\n".join(lines), LONGEST_MISS)) for lines in texts
-    )
+    return tuple((_heading_of_miss(lines), clipped_lines("\n".join(lines), LONGEST_MISS)) for lines in texts)
 
 
 def _heading_of_miss(lines: Sequence[str]) -> str:
@@ -181,9 +186,10 @@ def _heading_of_miss(lines: Sequence[str]) -> str:
     return clip_text(f"{key}: {reason}", 200)
 
 
-def _note_on_misses(misses: NearMisses | None) -> str:
+def _note_on_misses(source: Source) -> str:
+    misses = source.misses
     if misses is None:
-        return "none were looked for"
+        return source.no_misses
     parts = []
     if misses.keys > len(misses.reports):
         parts.append(f"of the {len(misses.reports):,} of {misses.keys:,} keys that came nearest")

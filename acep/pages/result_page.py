@@ -11,13 +11,14 @@ from acep.errors import AcepError, DataError, QueryError, check_installed
 from acep.events.frames import to_table
 from acep.explain.near_misses import NearMisses, near_misses
 from acep.matches.bound_events import rows_of_events
-from acep.matches.matches import Matches
 from acep.matches.flat import layout_of
+from acep.matches.matches import Matches
 from acep.pages.document import document
 from acep.pages.page_data import MOST_MATCHES, PageData, Source, page_data
 from acep.pages.shown_columns import choose_matches
 from acep.pattern.query_arguments import query_of
 from acep.pattern.tree import Query
+from acep.plan.schema import Schema
 from acep.plots.images import image_form, write_image
 
 __all__ = ["MOST_MISSES", "ResultPage", "check_page", "make_page", "result_page", "table_misses"]
@@ -67,11 +68,10 @@ def result_page(
     parsed_query: Query = query_of(query) if query is not None else matches.query
     chosen, step = choose_matches(matches, MOST_MATCHES)
     rows, reason = _rows(matches, events)
-    near = None
+    near, no_misses = None, "none were looked for"
     if rows is not None and misses:
-        near, note = table_misses(to_table(rows), parsed_query, misses, matches)
-        reason = note or reason
-    page = make_page(Source(chosen, len(matches), step, parsed_query, rows, reason, near))
+        near, no_misses = table_misses(to_table(rows), parsed_query, misses, matches.schema)
+    page = make_page(Source(chosen, matches.report, len(matches), step, parsed_query, rows, reason, near, no_misses))
     if path is not None:
         page.save(path)
     return page
@@ -83,12 +83,10 @@ def make_page(source: Source) -> ResultPage:
     return ResultPage(data, document(data, source.query))
 
 
-def table_misses(table: Any, query: Query, most: int, matches: Matches) -> tuple[NearMisses | None, str]:
+def table_misses(table: Any, query: Query, most: int, schema: Schema) -> tuple[NearMisses | None, str]:
     """Return the near misses among the events of a table, or why there are none."""
-    schema = matches.schema
-    names = {name: getattr(schema, name) for name in ("ts", "type", "seq", "id")}
     try:
-        return near_misses(table, query, most, **names), ""
+        return near_misses(table, query, most, schema), ""
     except AcepError as error:
         return None, error.message
 

@@ -132,7 +132,9 @@ def column_of_values(name: str, values: Iterable[Any], texts: Iterable[str] | No
     values = list(values)
     if texts is None:
         texts = ["null" if value is None else value_text(value) for value in values]
-    is_numeric = any(value is not None for value in values) and all(value is None or _is_number(value) for value in values)
+    is_numeric = any(value is not None for value in values) and all(
+        value is None or _is_number(value) for value in values
+    )
     numbers = tuple(None if value is None else _number(value) for value in values) if is_numeric else None
     return Column(clip_text(name), tuple(clip_text(text, LONGEST) for text in texts), numbers)
 
@@ -160,9 +162,7 @@ def _lengths(ticks: np.ndarray[Any, np.dtype[np.int64]], *, calendar: bool) -> t
     return tuple((numbers / size).tolist()), unit
 
 
-def _sub_lanes(
-    start: Any, end: Any, lane: Sequence[int], n_lanes: int
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _sub_lanes(start: Any, end: Any, lane: Sequence[int], n_lanes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return for each bar the first place in its lane where it overlaps with none, and the number of places by lane."""
     ends: list[list[float]] = [[] for _ in range(n_lanes)]
     places = [0] * len(lane)
@@ -190,7 +190,9 @@ def _table(
     yield Column("duration", tuple(_duration_text(match) for match in chosen), tuple(lengths))
     yield column_of_values("error", [match.error for match in chosen])
     for name in matches.returns[:PARTS]:
-        texts = ["null" if m.values[name] is None else zoned_text(m.values[name], f"values.{name}", m._zoned) for m in chosen]
+        texts = [
+            "null" if m.values[name] is None else zoned_text(m.values[name], f"values.{name}", m._zoned) for m in chosen
+        ]
         yield column_of_values(name, [match.values[name] for match in chosen], texts)
     if matches.ops:
         yield column_of_values("op", [match.op for match in chosen])

@@ -20,8 +20,7 @@ function drawLegend() {
   const colourOf = new Map();
   matches.errors.forEach((error, row) => colourOf.set(error, timeLine.source.data.colour[row]));
   const errors = [...colourOf.keys()].sort((a, b) => a - b);
-  const colours = [...new Set(colourOf.values())];
-  for (const colour of colours) {
+  for (const colour of new Set(errors.map((error) => colourOf.get(error)))) {
     const own = errors.filter((error) => colourOf.get(error) === colour);
     const entry = element("span");
     const mark = element("i");
