@@ -112,6 +112,10 @@ def _read_around(events: EventStream, matches: Matches, chosen: list[Match], nam
     return _Around(matches.with_found(matches.found[::step]), rows, step)
 
 
+def _times(table: pa.Table, ts: str) -> npt.NDArray[np.int64]:
+    return moments(ts, named_column(table, ts))[1]
+
+
 def _spans(matches: list[Match]) -> npt.NDArray[np.int64]:
     """Return the stretches of time that matches take, those that overlap as one: (n, 2), in order."""
     spans: list[list[int]] = []

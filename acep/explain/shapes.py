@@ -52,8 +52,8 @@ class Arrow:
 
 
 def picture(shapes: Sequence[Shape], arrows: Sequence[Arrow], drawing: Drawing, *, marked: bool = False) -> list[str]:
-    """Return the SVG elements of a drawing, with an arrow from outside into the first shape. ``marked``: each shape is a
-    group with its number as ``data-state``, and each arrow one with those of its ends as ``data-arc``."""
+    """Return the SVG elements of a drawing, with an arrow from outside into the first shape. ``marked``: each shape is
+    a group with its number as ``data-state``, and each arrow one with those of its ends as ``data-arc``."""
     out = []
     for i, arrow in enumerate(arrows):
         out += [f'<g data-arc="{arrow.source}-{arrow.target}">'] if marked else []

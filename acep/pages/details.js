@@ -1,6 +1,7 @@
 // A match that is chosen: its rows and those in between, a series, and its steps through the automaton.
 
 const rows = data.rows;
+const sidesOfRows = rows.table.map(alignment);
 const series = { model: null };
 
 async function drawSeries(figures) {
@@ -23,7 +24,8 @@ function rowsOfMatch() {
 function fillRows() {
   const shown = rowsOfMatch().filter((one) => one.variable >= 0 || byId("between").checked);
   const heads = element("tr");
-  for (const name of ["variable", ...rows.table.map((column) => column.name)]) heads.append(element("th", name));
+  heads.append(element("th", "variable"));
+  for (const [place, column] of rows.table.entries()) heads.append(element("th", column.name, sidesOfRows[place]));
   byId("rows").tHead.replaceChildren(...(shown.length ? [heads] : []));
   byId("rows").tBodies[0].replaceChildren(...shown.map((one) => {
     const line = element("tr", undefined, one.variable < 0 ? "between" : "");
@@ -36,8 +38,8 @@ function fillRows() {
       cell.append(chip);
     }
     line.append(cell);
-    for (const column of rows.table) {
-      const value = element("td", column.texts[one.row], column.numbers ? "number" : "");
+    for (const [place, column] of rows.table.entries()) {
+      const value = element("td", column.texts[one.row], sidesOfRows[place]);
       value.title = column.texts[one.row];
       line.append(value);
     }

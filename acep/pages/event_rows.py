@@ -116,8 +116,8 @@ def event_rows(matches: Matches, rows: Any, axis: TimeAxis, most: int, first_col
 
 @dataclass(frozen=True)
 class _Order:
-    """The order of rows by key, and in a key as in the stream: the ``rank`` of each row, and the ``place`` of the row of
-    each rank. Rows without a key of any kind are in one order."""
+    """The order of rows by key, and in a key as in the stream: the ``rank`` of each row, and the ``place`` of the row
+    of each rank. Rows that lack a value of it count as of one key."""
 
     rank: Ints
     place: Ints
@@ -157,7 +157,7 @@ def _rows_of_match(bound: Ints, first: int, last: int, limit: int) -> Ints:
 
 
 def _columns(table: pa.Table, first: Sequence[str], places: Ints, id: str | None) -> list[Column]:
-    """Return the columns of rows: the number of the row where ids are numbers of rows, those named first, the others."""
+    """Return the columns of rows: the number of the row where ids are numbers of rows, those named first, others."""
     columns = [] if id is not None else [column_of_values("row", places.tolist())]
     names = dict.fromkeys([*(name for name in first if name in table.column_names), *table.column_names])
     for name in [*names][: MOST_COLUMNS - len(columns)]:

@@ -59,8 +59,9 @@ def time_line_figure(data: PageData) -> Any:
     free = 0.02 * (high - low) or 1.0
     figure.x_range = Range1d(low - free, high + free, name="x")
     figure.y_range = Range1d(n_lanes, 0, name="y")
+    label = f"from the start of each match ({columns.unit or 'ticks'})"
     durations = LinearAxis(
-        name="durations", visible=False, axis_label=f"from the start of each match ({columns.unit or 'ticks'})", **AXIS
+        name="durations", visible=False, axis_label=label, axis_label_text_font_style="normal", **AXIS
     )
     durations.formatter.use_scientific = False
     figure.add_layout(durations, "below")
@@ -70,12 +71,13 @@ def time_line_figure(data: PageData) -> Any:
     # Without markup: a bare text with dollars would be read as a formula.
     labels = {number + 0.5: PlainText(text=lane) for number, lane in enumerate(lanes)}
     figure.yaxis[0].major_label_overrides = labels
+    figure.yaxis[0].axis_label = ", ".join(data.keys)[:40]
     figure.ygrid.grid_line_color = None
     view = CDSView(filter=IndexFilter(indices=[*range(len(heights))], name="shown"))
     bars = figure.quad(
         left="left", right="right", top="top", bottom="bottom", source=source, view=view,
         fill_color="colour", line_color="colour", line_width=2, fill_alpha=0.75,
-        nonselection_fill_alpha=0.75, nonselection_line_color="colour",
+        nonselection_fill_alpha=0.75, nonselection_line_color="colour", nonselection_line_alpha=1.0,
         selection_line_color="#1f2328", selection_line_width=3, selection_fill_alpha=1.0,
     )  # fmt: skip
     tips = [("match", "@number"), ("key", "@key"), *((name, f"@{name}") for name in _texts(data))]

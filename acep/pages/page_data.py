@@ -13,7 +13,7 @@ from acep.explain.near_misses import NearMisses
 from acep.matches.bound_events import bound_events
 from acep.matches.matches import Matches
 from acep.matches.report import Report
-from acep.pages.event_rows import MOST_COLUMNS, ROWS_OF_MATCH, EventRows, event_rows
+from acep.pages.event_rows import MOST_COLUMNS, EventRows, event_rows
 from acep.pages.shown_columns import MatchColumns, match_columns
 from acep.pages.walks import find_walk, steps_of_query
 from acep.pattern.query_arguments import columns_read
@@ -50,8 +50,8 @@ class Source:
 @dataclass(frozen=True)
 class PageData:
     """All that a page shows. ``walks`` are the states after each bound event of a match (empty: none are known),
-    ``misses`` pairs of a heading and a text, ``report`` and ``notes`` lines. ``ts`` names the time, and ``value`` the
-    series that is shown first. ``start`` is the state in which a walk starts."""
+    ``misses`` pairs of a heading and a text, ``report`` and ``notes`` lines. ``keys`` and ``ts`` name the partition
+    attributes and the time, ``value`` the series that is shown first. ``start`` is the state in which a walk starts."""
 
     title: str
     query: str
@@ -62,6 +62,7 @@ class PageData:
     misses_note: str
     report: tuple[str, ...]
     notes: tuple[str, ...]
+    keys: tuple[str, ...]
     ts: str
     value: str
     start: int
@@ -102,9 +103,8 @@ def _bounded_data(source: Source, most_matches: int, most_rows: int) -> PageData
     columns = match_columns(matches, range(0, step * len(matches), step), total)
     report, notes = source.report, list[str]()
     if step > 1:
-        notes.append(
-            f"shown: {len(matches):,} of {total:,} matches, number 0 and each {step:,}th after it in output order"
-        )
+        which = f"one of every {step:,} in output order, beginning with match 0"
+        notes.append(f"shown: {len(matches):,} of {total:,} matches, {which}")
     rows = EventRows()
     if source.rows is not None:
         read = columns_read(source.query) or ()
@@ -125,6 +125,7 @@ def _bounded_data(source: Source, most_matches: int, most_rows: int) -> PageData
         _note_on_misses(source),
         tuple(clip_text(line, 400) for line in str(report).splitlines()[:40]),
         tuple(notes),
+        tuple(clip_text(name) for name in matches.keys),
         matches.schema.ts,
         _first_value(rows, source),
         start,
@@ -143,10 +144,7 @@ def _notes_on_rows(rows: EventRows) -> list[str]:
     notes = []
     shown = [stop - begin for begin, stop in zip(rows.offsets, rows.offsets[1:], strict=False)]
     if n_cut := sum(count > number for count, number in zip(rows.counts, shown, strict=True)):
-        most = max(shown)
-        notes.append(
-            f"{n_cut:,} matches have more rows than are shown: at most {most:,} of each (of {ROWS_OF_MATCH:,})"
-        )
+        notes.append(f"at most {max(shown):,} rows of each match are shown, and {n_cut:,} matches have more")
     n_columns = sum(column.name != "row" for column in rows.table)
     if n_columns < rows.n_columns and rows.table and len(rows.table) == MOST_COLUMNS:
         notes.append(f"{n_columns:,} of {rows.n_columns:,} columns of the events are shown")

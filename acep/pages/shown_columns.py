@@ -1,4 +1,4 @@
-"""Choose some of very many matches, and turn them into plain columns: texts to read, and numbers to sort and draw by."""
+"""Choose some of very many matches, and turn them into plain columns: texts to read, numbers to sort and draw by."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from acep.display import clip_text
 from acep.events.times import value_text
 from acep.matches.matches import Match, Matches
 from acep.matches.zoned_times import zoned_text
-from acep.plots.over_series import key_text
 from acep.plots.time_axis import TimeAxis, moment, time_axis
 
 __all__ = ["LONGEST", "Column", "MatchColumns", "choose_matches", "column_of_values", "match_columns"]
@@ -85,7 +84,7 @@ def match_columns(matches: Matches, numbers: Sequence[int], total: int) -> Match
     >>> events = {"ts": [1, 2, 3, 4], "type": list("aabb"), "user": [7, 8, 8, 7]}
     >>> columns = match_columns(acep.match(events, acep.regex("ab", within=5, by="user")), (0, 1), 2)
     >>> columns.start, columns.end, columns.lanes, columns.lane
-    ((2.0, 1.0), (3.0, 4.0), ('user=7', 'user=8'), (1, 0))
+    ((2.0, 1.0), (3.0, 4.0), ('7', '8'), (1, 0))
     >>> [(column.name, column.texts) for column in columns.table][:2]
     [('match', ('0', '1')), ('user', ('8', '7'))]
     """
@@ -98,7 +97,7 @@ def match_columns(matches: Matches, numbers: Sequence[int], total: int) -> Match
     axis = time_axis(first, last, calendar=is_calendar, zone=zone)
     start, end = (axis.positions(side) * (DAY_MS if axis.calendar else 1.0) for side in ticks)
     lengths, unit = _lengths(ticks[1] - ticks[0], calendar=is_calendar)
-    keys = [clip_text(key_text(match.key), LONGEST) for match in chosen]
+    keys = [clip_text(", ".join(map(value_text, match.key.values())), LONGEST) for match in chosen]
     lanes = tuple(dict.fromkeys(keys[place] for place in np.argsort(start, kind="stable").tolist()))
     lane = tuple(map({key: number for number, key in enumerate(lanes)}.__getitem__, keys))
     sub_lane, depths = _sub_lanes(start, end, lane, len(lanes))
@@ -190,12 +189,15 @@ def _table(
     yield Column("duration", tuple(_duration_text(match) for match in chosen), tuple(lengths))
     yield column_of_values("error", [match.error for match in chosen])
     for name in matches.returns[:PARTS]:
-        texts = [
-            "null" if m.values[name] is None else zoned_text(m.values[name], f"values.{name}", m._zoned) for m in chosen
-        ]
+        texts = [_value_text(match, name) for match in chosen]
         yield column_of_values(name, [match.values[name] for match in chosen], texts)
     if matches.ops:
         yield column_of_values("op", [match.op for match in chosen])
+
+
+def _value_text(match: Match, name: str) -> str:
+    value = match.values[name]
+    return "null" if value is None else zoned_text(value, f"values.{name}", match._zoned)
 
 
 def _duration_text(match: Match) -> str:

@@ -12,6 +12,9 @@ function element(name, text, className) {
   return made;
 }
 
+// Numbers stand on the right; times have numbers too, and are texts to read.
+const alignment = (column) => (column.numbers && column.texts.every((text) => text === "null" || !Number.isNaN(Number(text))) ? "number" : "");
+
 // The match that is chosen, the order and the part of the rows that are shown. Listeners are called after each change.
 const state = { chosen: null, step: -1, order: matches.numbers.map((_, row) => row), listeners: [] };
 
@@ -25,7 +28,7 @@ function choose(row) {
 function fillTable() {
   const heads = element("tr");
   for (const column of matches.table) {
-    const head = element("th", undefined, column.numbers ? "number" : "");
+    const head = element("th", undefined, alignment(column));
     const button = element("button", column.name);
     button.type = "button";
     button.title = `sort by ${column.name}`;
@@ -35,11 +38,12 @@ function fillTable() {
   }
   byId("table").tHead.append(heads);
   const body = byId("table").tBodies[0];
+  const sides = matches.table.map(alignment);
   matches.numbers.forEach((_, row) => {
     const line = element("tr");
     line.dataset.row = row;
-    for (const column of matches.table) {
-      const cell = element("td", column.texts[row], column.numbers ? "number" : "");
+    for (const [place, column] of matches.table.entries()) {
+      const cell = element("td", column.texts[row], sides[place]);
       cell.title = column.texts[row];
       line.append(cell);
     }
