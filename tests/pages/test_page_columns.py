@@ -101,7 +101,8 @@ def test_a_long_match_shows_its_ends_and_says_how_much_is_left_out() -> None:
     data, _ = data_of(events, "PATTERN SEQ(a p, b q) WITHIN 9999")
     assert data.rows.counts == (n_events,)
     assert len(data.rows.rows) == ROWS_OF_MATCH
-    assert data.rows.table[0].texts[0] == "0" and data.rows.table[0].texts[-1] == str(n_events - 1)
+    assert data.rows.table[0].texts[0] == "0"
+    assert data.rows.table[0].texts[-1] == str(n_events - 1)
     assert data.notes == (f"at most {ROWS_OF_MATCH} rows of each match are shown, and 1 matches have more",)
 
 
@@ -112,7 +113,8 @@ def test_more_bound_rows_than_are_shown() -> None:
     data, matches = data_of(events, query.replace(" { }", ""))
     assert len(matches) == 1
     assert (data.rows.n_bound, len(data.rows.rows)) == ((n_events,), ROWS_OF_MATCH)
-    assert data.rows.steps[0] == 0 and data.rows.steps[-1] == n_events - 1
+    assert data.rows.steps[0] == 0
+    assert data.rows.steps[-1] == n_events - 1
 
 
 def test_of_many_matches_some_are_shown_and_it_says_which() -> None:
@@ -182,8 +184,8 @@ def test_a_walk_goes_along_arcs_and_ends_where_the_pattern_may(cases: CaseCounts
 
 
 def test_the_walk_of_a_hand_written_automaton() -> None:
-    up = acep.arc("begin", "middle", "e.x > 1", "up")
-    down = acep.arc("middle", "end", "e.x < 1", "down")
+    up = acep.arc("begin", "middle", "e.x > 1", bind="up")
+    down = acep.arc("middle", "end", "e.x < 1", bind="down")
     query = acep.Automaton([up, down], final="end").query
     data, matches = data_of({"ts": [1, 2], "x": [5, 0]}, query, type=None)
     assert len(matches) == 1
