@@ -136,7 +136,8 @@ def _are_inside(times: npt.NDArray[np.int64], spans: npt.NDArray[np.int64]) -> n
     if not len(spans):
         return np.zeros(len(times), bool)
     places = np.searchsorted(spans[:, 0], times, "right") - 1
-    return (places >= 0) & (times <= spans[places, 1])
+    is_inside: npt.NDArray[np.bool_] = (places >= 0) & (times <= spans[places, 1])
+    return is_inside
 
 
 def _have_keys(table: pa.Table, matches: list[Match]) -> pa.Array:

@@ -128,11 +128,18 @@ function showStep() {
     const here = states[state.step + 1];
     light(`[data-state="${here}"]`, "lit");
     if (state.step >= 0) light(`[data-arc="${states[state.step]}-${here}"]`, "lit");
+    const [frame, shape] = [byId("automaton"), drawing.querySelector("[data-state].lit")];
+    if (shape) {
+      const [outer, inner] = [frame.getBoundingClientRect(), shape.getBoundingClientRect()];
+      if (inner.left < outer.left || inner.right > outer.right) {
+        frame.scrollLeft += (inner.left + inner.right - outer.left - outer.right) / 2;
+      }
+    }
   }
   for (const line of byId("rows").tBodies[0].rows) {
     const isHere = state.step >= 0 && Number(line.dataset.step) === state.step;
     line.classList.toggle("step", isHere);
-    if (isHere) line.scrollIntoView({ block: "nearest" });
+    if (isHere) reveal(line);
   }
 }
 

@@ -22,6 +22,7 @@ def time_line_figure(data: PageData) -> Any:
     The glyphs have the data source ``matches`` with the columns left, right, top, bottom, colour and number, and a
     filter ``shown``."""
     from bokeh.models import (
+        BasicTickFormatter,
         CDSView,
         ColumnDataSource,
         FixedTicker,
@@ -57,13 +58,13 @@ def time_line_figure(data: PageData) -> Any:
     figure = _figure(columns.calendar, LANE * n_lanes + EDGE, name="time-line")
     low, high = min(columns.start, default=0.0), max(columns.end, default=1.0)
     free = 0.02 * (high - low) or 1.0
-    figure.x_range = Range1d(low - free, high + free, name="x")
-    figure.y_range = Range1d(n_lanes, 0, name="y")
+    figure.x_range = Range1d(start=low - free, end=high + free, name="x")
+    figure.y_range = Range1d(start=n_lanes, end=0, name="y")
+    plain = BasicTickFormatter(use_scientific=False)
     label = f"from the start of each match ({columns.unit or 'ticks'})"
     durations = LinearAxis(
-        name="durations", visible=False, axis_label=label, axis_label_text_font_style="normal", **AXIS
+        formatter=plain, name="durations", visible=False, axis_label=label, axis_label_text_font_style="normal", **AXIS
     )
-    durations.formatter.use_scientific = False
     figure.add_layout(durations, "below")
     figure.xaxis[0].axis_label = " ".join(filter(None, ("clock", columns.axis.note)))
     lanes = [lane[:36] + ("…" if len(lane) > 36 else "") for lane in columns.lanes]
@@ -98,10 +99,10 @@ def series_figure(data: PageData) -> Any:
     from bokeh.models import ColumnDataSource, HoverTool, Range1d
 
     figure = _figure(data.matches.calendar, 240, name="series")
-    figure.x_range, figure.y_range = Range1d(0, 1, name="series-x"), Range1d(0, 1, name="series-y")
-    empty: dict[str, list[Any]] = {name: [] for name in ("x", "y", "colour", "variable", "row", "time", "value")}
-    line = ColumnDataSource({name: [] for name in ("x", "y", "variable", "row", "time", "value")}, name="line")
-    marks = ColumnDataSource(empty, name="marks")
+    figure.x_range, figure.y_range = (Range1d(start=0, end=1, name=f"series-{side}") for side in "xy")
+    names = ("x", "y", "variable", "row", "time", "value")
+    line = ColumnDataSource({name: [] for name in names}, name="line")
+    marks = ColumnDataSource({name: [] for name in (*names, "colour")}, name="marks")
     figure.line("x", "y", source=line, color="#57606a", line_width=1.2)
     dots = figure.scatter("x", "y", source=line, color="#57606a", size=4)
     bound = figure.scatter("x", "y", source=marks, color="colour", size=10, line_color="#ffffff")
@@ -112,7 +113,7 @@ def series_figure(data: PageData) -> Any:
 
 
 def _figure(calendar: bool, height: int, name: str) -> Any:
-    from bokeh.models import PanTool
+    from bokeh.models import BasicTickFormatter, PanTool
     from bokeh.plotting import figure
 
     drawing = figure(
@@ -127,5 +128,5 @@ def _figure(calendar: bool, height: int, name: str) -> Any:
         axis.update(**AXIS, axis_label_text_font_style="normal")
     drawing.output_backend = "canvas"
     if not calendar:
-        drawing.xaxis[0].formatter.use_scientific = False
+        drawing.xaxis[0].formatter = BasicTickFormatter(use_scientific=False)
     return drawing

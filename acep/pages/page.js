@@ -18,6 +18,13 @@ function fillTexts() {
     ".passed:not(.lit) .line,.passed:not(.lit) .missing{stroke:#0969da;stroke-width:2.2}" +
     ".passed:not(.lit) .head,.passed:not(.lit) .missing-head{fill:#0969da}svg{display:block}");
   drawing.append(style);
+  const picture = drawing.querySelector("svg");
+  if (picture) {
+    // As wide as there is room, but not too small to be read.
+    const width = picture.viewBox.baseVal.width;
+    picture.style.width = `clamp(${0.7 * width}px, 100%, ${width}px)`;
+    picture.removeAttribute("height");
+  }
 }
 
 function listen() {

@@ -63,9 +63,9 @@ def result_page(
     check_page(path)
     if isinstance(misses, bool) or not isinstance(misses, int) or not 0 <= misses <= MOST_MISSES:
         raise DataError(f"misses={misses!r} is not a number from 0 to {MOST_MISSES}", code="option_invalid")
-    if query is None and matches.query is None:
+    parsed_query = matches.query if query is None else query_of(query)
+    if parsed_query is None:
         raise QueryError("these matches do not hold their query", hint="found.page(query=query)", code="option_invalid")
-    parsed_query: Query = query_of(query) if query is not None else matches.query
     chosen, step = choose_matches(matches, MOST_MATCHES)
     rows, reason = _rows(matches, events)
     near, no_misses = None, "none were looked for"

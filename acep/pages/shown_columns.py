@@ -189,8 +189,8 @@ def _table(
     yield Column("duration", tuple(_duration_text(match) for match in chosen), tuple(lengths))
     yield column_of_values("error", [match.error for match in chosen])
     for name in matches.returns[:PARTS]:
-        texts = [_value_text(match, name) for match in chosen]
-        yield column_of_values(name, [match.values[name] for match in chosen], texts)
+        values = [match.values[name] for match in chosen]
+        yield column_of_values(name, values, [_value_text(match, name) for match in chosen])
     if matches.ops:
         yield column_of_values("op", [match.op for match in chosen])
 

@@ -18,6 +18,16 @@ const alignment = (column) => (column.numbers && column.texts.every((text) => te
 // The match that is chosen, the order and the part of the rows that are shown. Listeners are called after each change.
 const state = { chosen: null, step: -1, order: matches.numbers.map((_, row) => row), listeners: [] };
 
+// Scroll a row into view within its table, and leave the page where it is.
+function reveal(line) {
+  const frame = line.closest(".scroll");
+  const top = line.offsetTop - line.closest("table").tHead.offsetHeight;
+  if (top < frame.scrollTop) frame.scrollTop = top;
+  else if (line.offsetTop + line.offsetHeight > frame.scrollTop + frame.clientHeight) {
+    frame.scrollTop = line.offsetTop + line.offsetHeight - frame.clientHeight;
+  }
+}
+
 function choose(row) {
   if (state.chosen === row) return;
   state.chosen = row;
@@ -129,6 +139,6 @@ function markChosen(change) {
     const isChosen = +line.dataset.row === state.chosen;
     if (isChosen) line.setAttribute("aria-selected", "true");
     else line.removeAttribute("aria-selected");
-    if (isChosen) line.scrollIntoView({ block: "nearest" });
+    if (isChosen) reveal(line);
   }
 }

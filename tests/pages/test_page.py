@@ -1,4 +1,4 @@
-"""``Matches.page`` and ``acep match --page``: a file that loads nothing, has no markup of the data, and clear errors."""
+"""``Matches.page`` and ``acep match --page``: a file that loads nothing, without markup of the data; clear errors."""
 
 from __future__ import annotations
 
