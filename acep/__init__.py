@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from acep.matches.matches import Match, Matches, Report
     from acep.matches.partials.partial_matches import PartialMatch, PartialMatches
     from acep.matching.api import Matcher, match
+    from acep.pages.result_page import ResultPage
     from acep.pattern.automata import Automaton, arc
     from acep.pattern.text.letters import regex
     from acep.pattern.text.sase import parse
@@ -71,6 +72,7 @@ __all__ = [
     "Query",
     "QueryError",
     "Report",
+    "ResultPage",
     "SnapshotError",
     "Tuning",
     "__version__",
@@ -104,6 +106,7 @@ _NAMES = {
     "acep.matches.answers": "Bundle Bundles Count Point Points",
     "acep.matches.matches": "Match Matches Report",
     "acep.matches.partials.partial_matches": "PartialMatch PartialMatches",
+    "acep.pages.result_page": "ResultPage",
     "acep.pattern.automata": "Automaton arc",
     "acep.pattern.user_functions": "Function function",
     "acep.pattern.text.letters": "regex",
@@ -136,7 +139,7 @@ def _query_text(query: Any) -> str:
 
 # The page of a result has the drawing of its query, and near misses, which rooms after that of matches make.
 def _result_page(*arguments: Any, **options: Any) -> Any:
-    return importlib.import_module("acep.pages.result_page").result_page(*arguments, **options)
+    return importlib.import_module(_WHERE["ResultPage"]).result_page(*arguments, **options)
 
 
 make_pages_with({"Matches": _result_page})

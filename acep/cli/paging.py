@@ -18,7 +18,7 @@ from acep.events.fields import named_column
 from acep.explain.near_misses import MOST_EVENTS
 from acep.matches.flat import layout_of
 from acep.matches.matches import Match, Matches
-from acep.pages.page_data import MOST_MATCHES, Source
+from acep.pages.page_data import MOST_MATCHES, PageSource
 from acep.pages.result_page import check_page, make_page, table_misses
 from acep.pattern.tree import Query
 from acep.plots.time_axis import moment, moments
@@ -65,20 +65,20 @@ class MatchPage:
         matches = self._like.with_found([match._record for match in self._few.items])
         if layout_of(matches).composed:
             reason = "the events of the matches are matches of the queries in FROM"
-            source = Source(matches, report, self._few.n_seen, self._few.step, self.query, None, reason)
+            source = PageSource(matches, report, self._few.n_seen, self._few.step, self.query, None, reason)
         else:
             near, no_misses = table_misses(_first_events(events), self.query, MISSES, matches.schema)
             near = None if near is None else replace(near, events=max(events.rows, near.events))
             around = _read_around(events, matches, self._few.items, names)
             step = self._few.step * around.step
-            source = Source(
+            source = PageSource(
                 around.matches, report, self._few.n_seen, step, self.query, around.rows, "", near, no_misses
             )
         make_page(source).save(self.path)
 
 
 @dataclass(frozen=True)
-class _Around:
+class _RowsAround:
     """Matches, each ``step``-th of those that were asked for, and the rows between their starts and ends."""
 
     matches: Matches
@@ -86,7 +86,7 @@ class _Around:
     step: int
 
 
-def _read_around(events: EventStream, matches: Matches, chosen: list[Match], names: dict[str, Any]) -> _Around:
+def _read_around(events: EventStream, matches: Matches, chosen: list[Match], names: dict[str, Any]) -> _RowsAround:
     """Read the events once more, and return the matches with the rows between the start and the end of one of them."""
     number = None
     if names["id"] is None:
@@ -109,7 +109,7 @@ def _read_around(events: EventStream, matches: Matches, chosen: list[Match], nam
         if not events.small and len(times) and len(spans) and times[0] > spans[-1, 1]:
             break
     rows = pa.concat_tables(parts) if parts else events.schema.empty_table()
-    return _Around(matches.with_found(matches.found[::step]), rows, step)
+    return _RowsAround(matches.with_found(matches.found[::step]), rows, step)
 
 
 def _times(table: pa.Table, ts: str) -> npt.NDArray[np.int64]:

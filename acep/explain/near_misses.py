@@ -33,8 +33,8 @@ class NearMisses:
     keys: int
 
 
-def near_misses(table: pa.Table, query: Query, most: int, schema: Schema) -> NearMisses:
-    """Return the near misses of the ``most`` keys that came nearest, those without a match first, among the first
+def near_misses(table: pa.Table, query: Query, limit: int, schema: Schema) -> NearMisses:
+    """Return the near misses of the first ``limit`` keys that came nearest, those without a match first, among the first
     20,000 events at most.
 
     Raises :class:`QueryError` for a query over the matches of others.
@@ -58,7 +58,7 @@ def near_misses(table: pa.Table, query: Query, most: int, schema: Schema) -> Nea
     n_seen = recorder.n_seen
     if n_seen < len(batch):
         batch = next(iter(batch.parts(max(1, n_seen))))
-    furthest_of_keys = [(key, furthest(plan, batch, key)) for key in keys[:most]]
+    furthest_of_keys = [(key, furthest(plan, batch, key)) for key in keys[:limit]]
     reports = [
         replace(
             report,

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from acep.events.user_rows import OwnRows
     from acep.matches.flat import Layout
-    from acep.pages.result_page import ResultPage
     from acep.pattern.tree import Query
 
 __all__ = ["Bundle", "Bundles", "Match", "Matches", "Point", "Points", "Report", "error_number"]
@@ -267,8 +266,9 @@ class Matches(Sequence[Match]):
 
     def page(
         self, path: str | os.PathLike[str] | None = None, *, query: Any = None, events: Any = None, misses: int = 10
-    ) -> ResultPage:
-        """Return an interactive page of the matches, and write it to the file ``path`` if one is named.
+    ) -> Any:
+        """Return an interactive page of the matches (:class:`acep.ResultPage`), and write it to the file ``path`` if one
+        is named.
 
         As the last line of a cell a notebook shows the page. It is one file of HTML that needs no network: a table to
         sort and filter, the matches over time, and of the match that is chosen the rows with those in between, a series
@@ -286,8 +286,7 @@ class Matches(Sequence[Match]):
         >>> acep.match(rows, "PATTERN SEQ(A a, B b) WITHIN 5").page()
         ResultPage(1 match)
         """
-        page: ResultPage = interactive_page(self, path, query=query, events=events, misses=misses)
-        return page
+        return interactive_page(self, path, query=query, events=events, misses=misses)
 
     def to_arrow(self, *, flat: bool = False, explode: bool = False) -> pa.Table:
         """Return the matches as an Arrow table, one row per match.

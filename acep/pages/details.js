@@ -90,7 +90,6 @@ function fillSeries() {
   const { colour, ...line } = columnsOf(byId("between").checked ? known : known.filter((one) => one.variable >= 0));
   figure.get_model_by_name("line").data = line;
   figure.get_model_by_name("marks").data = columnsOf(known.filter((one) => one.variable >= 0));
-  figure.get_model_by_name("series-axis").axis_label = column.name;
   for (const [name, values] of [["series-x", line.x], ["series-y", line.y]]) {
     if (!values.length) continue;
     const [low, high] = [Math.min(...values), Math.max(...values)];

@@ -17,7 +17,7 @@ from acep.events.times import value_of, value_text
 from acep.events.user_rows import column_names, narrow, take_rows
 from acep.matches.bound_events import places_of_bound_events
 from acep.matches.matches import Matches
-from acep.pages.shown_columns import DAY_MS, Column, column_of_values
+from acep.pages.shown_columns import DAY_MS, ShownColumn, column_of_values
 from acep.plots.around_match import is_numeric
 from acep.plots.time_axis import TimeAxis, moments
 
@@ -42,7 +42,7 @@ class EventRows:
     that are bound; ``n_columns`` is the number of columns that the events have.
     """
 
-    table: tuple[Column, ...] = ()
+    table: tuple[ShownColumn, ...] = ()
     times: tuple[float, ...] = ()
     names: tuple[str, ...] = ()
     offsets: tuple[int, ...] = (0,)
@@ -54,8 +54,8 @@ class EventRows:
     n_columns: int = 0
 
 
-def event_rows(matches: Matches, rows: Any, axis: TimeAxis, most: int, first_columns: Sequence[str] = ()) -> EventRows:
-    """Return the rows of matches and those in between, at most ``most`` in all, of each match as many as there is room
+def event_rows(matches: Matches, rows: Any, axis: TimeAxis, limit: int, first_columns: Sequence[str] = ()) -> EventRows:
+    """Return the rows of matches and those in between, at most ``limit`` in all, of each match as many as there is room
     for. ``rows`` are the events, of which ``first_columns`` are shown first.
 
     Raises :class:`DataError` if the rows are not the events that were matched.
@@ -77,11 +77,11 @@ def event_rows(matches: Matches, rows: Any, axis: TimeAxis, most: int, first_col
     begins = np.searchsorted(bound.owners, np.arange(len(matches)))
     first, last = np.minimum.reduceat(ranks, begins), np.maximum.reduceat(ranks, begins)
     counts, stops = last - first + 1, np.append(begins, len(places))[1:]
-    limit = ROWS_OF_MATCH
-    while limit > FEWEST_ROWS and int(np.minimum(counts, limit).sum()) > most:
-        limit //= 2
+    rows_of_match = ROWS_OF_MATCH
+    while rows_of_match > FEWEST_ROWS and int(np.minimum(counts, rows_of_match).sum()) > limit:
+        rows_of_match //= 2
     parts = [
-        _rows_of_match(np.sort(ranks[begin:stop]), int(low), int(high), limit)
+        _rows_of_match(np.sort(ranks[begin:stop]), int(low), int(high), rows_of_match)
         for begin, stop, low, high in zip(begins.tolist(), stops.tolist(), first.tolist(), last.tolist(), strict=True)
     ]
     offsets = np.cumsum([0, *map(len, parts)])
@@ -89,13 +89,13 @@ def event_rows(matches: Matches, rows: Any, axis: TimeAxis, most: int, first_col
     distinct, numbers = np.unique(shown_ranks, return_inverse=True)
     variables, steps = np.full(len(shown_ranks), -1), np.full(len(shown_ranks), -1)
     for number, (begin, stop) in enumerate(zip(begins.tolist(), stops.tolist(), strict=True)):
-        here = slice(int(offsets[number]), int(offsets[number + 1]))
+        part = slice(int(offsets[number]), int(offsets[number + 1]))
         by_rank = np.argsort(ranks[begin:stop], kind="stable")
-        places_in = np.searchsorted(ranks[begin:stop][by_rank], shown_ranks[here])
+        places_in = np.searchsorted(ranks[begin:stop][by_rank], shown_ranks[part])
         places_in = np.minimum(places_in, stop - begin - 1)
-        is_bound = ranks[begin:stop][by_rank][places_in] == shown_ranks[here]
-        variables[here] = np.where(is_bound, bound.codes[begin:stop][by_rank][places_in], -1)
-        steps[here] = np.where(is_bound, places_in, -1)
+        is_bound = ranks[begin:stop][by_rank][places_in] == shown_ranks[part]
+        variables[part] = np.where(is_bound, bound.codes[begin:stop][by_rank][places_in], -1)
+        steps[part] = np.where(is_bound, places_in, -1)
     table = to_table(take_rows(rows, order.place[distinct], {}))
     _, times = moments(schema.ts, named_column(table, schema.ts))
     positions = axis.positions(times) * (DAY_MS if axis.calendar else 1.0)
@@ -156,7 +156,7 @@ def _rows_of_match(bound: Ints, first: int, last: int, limit: int) -> Ints:
     return np.union1d(bound, picked)
 
 
-def _columns(table: pa.Table, first: Sequence[str], places: Ints, id: str | None) -> list[Column]:
+def _columns(table: pa.Table, first: Sequence[str], places: Ints, id: str | None) -> list[ShownColumn]:
     """Return the columns of rows: the number of the row where ids are numbers of rows, those named first, others."""
     columns = [] if id is not None else [column_of_values("row", places.tolist())]
     names = dict.fromkeys([*(name for name in first if name in table.column_names), *table.column_names])

@@ -19,7 +19,7 @@ from acep.pages.walks import find_walk, steps_of_query
 from acep.pattern.query_arguments import columns_read
 from acep.pattern.tree import Query
 
-__all__ = ["MOST_BYTES", "MOST_MATCHES", "PageData", "Source", "as_json", "page_data"]
+__all__ = ["MOST_BYTES", "MOST_MATCHES", "PageData", "PageSource", "as_json", "page_data"]
 
 MOST_MATCHES = 1_000
 """The most matches of a page."""
@@ -31,7 +31,7 @@ LONGEST_MISS = 4_000  # characters
 
 
 @dataclass(frozen=True)
-class Source:
+class PageSource:
     """The content of a page, of which some is shown: ``matches``, chosen by ``step`` from ``total`` in output order;
     their ``query``; the events as ``rows`` (``None``: there are none, and ``no_rows`` says why); ``misses`` (``None``:
     there are none, and ``no_misses`` says why); the ``report`` of the run."""
@@ -68,23 +68,23 @@ class PageData:
     start: int
 
 
-def page_data(source: Source) -> PageData:
+def page_data(source: PageSource) -> PageData:
     """Return the data of a page, with as many matches and rows as its size allows.
 
     >>> import acep
     >>> events = {"ts": [1, 2, 3], "type": ["A", "x", "B"]}
     >>> query = acep.parse("PATTERN SEQ(A a, B b) WITHIN 5")
     >>> matches = acep.match(events, query)
-    >>> data = page_data(Source(matches, matches.report, 1, 1, query, matches.rows.frame()))
+    >>> data = page_data(PageSource(matches, matches.report, 1, 1, query, matches.rows.frame()))
     >>> data.title, data.rows.variables, data.walks
     ('1 match', (0, -1, 1), ((1, 2),))
     """
-    most_matches, most_rows = MOST_MATCHES, MOST_ROWS
+    n_matches, n_rows = MOST_MATCHES, MOST_ROWS
     while True:
-        data = _bounded_data(source, most_matches, most_rows)
-        if most_matches == 1 or len(as_json(data).encode()) <= MOST_BYTES:
+        data = _bounded_data(source, n_matches, n_rows)
+        if n_matches == 1 or len(as_json(data).encode()) <= MOST_BYTES:
             return data
-        most_matches, most_rows = most_matches // 2, max(most_rows // 2, 1)
+        n_matches, n_rows = n_matches // 2, max(n_rows // 2, 1)
 
 
 def as_json(data: PageData) -> str:
@@ -97,8 +97,8 @@ def as_json(data: PageData) -> str:
     return text
 
 
-def _bounded_data(source: Source, most_matches: int, most_rows: int) -> PageData:
-    more = max(1, -(-len(source.matches) // most_matches))
+def _bounded_data(source: PageSource, n_matches: int, n_rows: int) -> PageData:
+    more = max(1, -(-len(source.matches) // n_matches))
     matches, step, total = source.matches[::more], source.step * more, source.total
     columns = match_columns(matches, range(0, step * len(matches), step), total)
     report, notes = source.report, list[str]()
@@ -108,7 +108,7 @@ def _bounded_data(source: Source, most_matches: int, most_rows: int) -> PageData
     rows = EventRows()
     if source.rows is not None:
         read = columns_read(source.query) or ()
-        rows = event_rows(matches, source.rows, columns.axis, most_rows, [*read])
+        rows = event_rows(matches, source.rows, columns.axis, n_rows, [*read])
         notes += _notes_on_rows(rows)
     elif source.no_rows:
         notes.append(f"no rows: {source.no_rows}")
@@ -132,7 +132,7 @@ def _bounded_data(source: Source, most_matches: int, most_rows: int) -> PageData
     )
 
 
-def _first_value(rows: EventRows, source: Source) -> str:
+def _first_value(rows: EventRows, source: PageSource) -> str:
     """Return the first column of numbers that the query reads, other than times and keys; "" if there is none."""
     schema = source.matches.schema
     plain = {schema.ts, schema.id, schema.seq, *source.matches.keys}
@@ -184,7 +184,7 @@ def _heading_of_miss(lines: Sequence[str]) -> str:
     return clip_text(f"{key}: {reason}", 200)
 
 
-def _note_on_misses(source: Source) -> str:
+def _note_on_misses(source: PageSource) -> str:
     misses = source.misses
     if misses is None:
         return source.no_misses

@@ -14,7 +14,7 @@ from acep.matches.bound_events import rows_of_events
 from acep.matches.flat import layout_of
 from acep.matches.matches import Matches
 from acep.pages.document import document
-from acep.pages.page_data import MOST_MATCHES, PageData, Source, page_data
+from acep.pages.page_data import MOST_MATCHES, PageData, PageSource, page_data
 from acep.pages.shown_columns import choose_matches
 from acep.pattern.query_arguments import query_of
 from acep.pattern.tree import Query
@@ -71,22 +71,24 @@ def result_page(
     near, no_misses = None, "none were looked for"
     if rows is not None and misses:
         near, no_misses = table_misses(to_table(rows), parsed_query, misses, matches.schema)
-    page = make_page(Source(chosen, matches.report, len(matches), step, parsed_query, rows, reason, near, no_misses))
+    page = make_page(
+        PageSource(chosen, matches.report, len(matches), step, parsed_query, rows, reason, near, no_misses)
+    )
     if path is not None:
         page.save(path)
     return page
 
 
-def make_page(source: Source) -> ResultPage:
+def make_page(source: PageSource) -> ResultPage:
     """Return the page of a source."""
     data = page_data(source)
     return ResultPage(data, document(data, source.query))
 
 
-def table_misses(table: Any, query: Query, most: int, schema: Schema) -> tuple[NearMisses | None, str]:
+def table_misses(table: Any, query: Query, limit: int, schema: Schema) -> tuple[NearMisses | None, str]:
     """Return the near misses among the events of a table, or why there are none."""
     try:
-        return near_misses(table, query, most, schema), ""
+        return near_misses(table, query, limit, schema), ""
     except AcepError as error:
         return None, error.message
 

@@ -15,7 +15,7 @@ from acep.matches.matches import Match, Matches
 from acep.matches.zoned_times import zoned_text
 from acep.plots.time_axis import TimeAxis, moment, time_axis
 
-__all__ = ["LONGEST", "Column", "MatchColumns", "choose_matches", "column_of_values", "match_columns"]
+__all__ = ["LONGEST", "PARTS", "MatchColumns", "ShownColumn", "choose_matches", "column_of_values", "match_columns"]
 
 LONGEST = 200  # characters of a text
 PARTS = 20  # key attributes, and values of RETURN
@@ -26,7 +26,7 @@ UNITS = ((8.64e10, "d"), (3.6e9, "h"), (6e7, "min"), (1e6, "s"), (1e3, "ms"), (1
 
 
 @dataclass(frozen=True)
-class Column:
+class ShownColumn:
     """A column of a table on a page: its ``name``, a text for each row, and the numbers by which rows are sorted and
     compared (``None``: by their texts; a row without a number has ``None``)."""
 
@@ -47,7 +47,7 @@ class MatchColumns:
 
     total: int
     numbers: tuple[int, ...]
-    table: tuple[Column, ...]
+    table: tuple[ShownColumn, ...]
     calendar: bool
     axis: TimeAxis
     start: tuple[float, ...]
@@ -62,7 +62,7 @@ class MatchColumns:
     ops: tuple[int, ...]
 
 
-def choose_matches(matches: Matches, most: int) -> tuple[Matches, int]:
+def choose_matches(matches: Matches, limit: int) -> tuple[Matches, int]:
     """Return at most so many of the matches, each ``step``-th of them in output order, and the step.
 
     >>> import acep
@@ -71,7 +71,7 @@ def choose_matches(matches: Matches, most: int) -> tuple[Matches, int]:
     >>> [match.start for match in few], step
     ([0, 6], 3)
     """
-    step = max(1, -(-len(matches) // most))
+    step = max(1, -(-len(matches) // limit))
     return matches[::step], step
 
 
@@ -120,11 +120,11 @@ def match_columns(matches: Matches, numbers: Sequence[int], total: int) -> Match
     )
 
 
-def column_of_values(name: str, values: Iterable[Any], texts: Iterable[str] | None = None) -> Column:
+def column_of_values(name: str, values: Iterable[Any], texts: Iterable[str] | None = None) -> ShownColumn:
     """Return a column of values, with numbers if all that are there are numbers.
 
     >>> column_of_values("x", [1, None, 2.5])
-    Column(name='x', texts=('1', 'null', '2.5'), numbers=(1.0, None, 2.5))
+    ShownColumn(name='x', texts=('1', 'null', '2.5'), numbers=(1.0, None, 2.5))
     >>> column_of_values("x", ["1", "<b>"]).numbers is None
     True
     """
@@ -135,7 +135,7 @@ def column_of_values(name: str, values: Iterable[Any], texts: Iterable[str] | No
         value is None or _is_number(value) for value in values
     )
     numbers = tuple(None if value is None else _number(value) for value in values) if is_numeric else None
-    return Column(clip_text(name), tuple(clip_text(text, LONGEST) for text in texts), numbers)
+    return ShownColumn(clip_text(name), tuple(clip_text(text, LONGEST) for text in texts), numbers)
 
 
 def _is_number(value: Any) -> bool:
@@ -177,7 +177,7 @@ def _sub_lanes(start: Any, end: Any, lane: Sequence[int], n_lanes: int) -> tuple
 
 def _table(
     matches: Matches, chosen: list[Match], numbers: Sequence[int], start: Any, end: Any, lengths: Sequence[float]
-) -> Iterable[Column]:
+) -> Iterable[ShownColumn]:
     """Yield the columns of the table of matches."""
     yield column_of_values("match", numbers)
     for name in matches.keys[:PARTS]:
@@ -185,8 +185,8 @@ def _table(
         yield column_of_values(name, values, [zoned_text(m.key[name], f"key.{name}", m._zoned) for m in chosen])
     for name, positions in (("start", start), ("end", end)):
         texts = (zoned_text(getattr(match, name), "start", match._zoned) for match in chosen)
-        yield Column(name, tuple(clip_text(text, LONGEST) for text in texts), tuple(positions.tolist()))
-    yield Column("duration", tuple(_duration_text(match) for match in chosen), tuple(lengths))
+        yield ShownColumn(name, tuple(clip_text(text, LONGEST) for text in texts), tuple(positions.tolist()))
+    yield ShownColumn("duration", tuple(_duration_text(match) for match in chosen), tuple(lengths))
     yield column_of_values("error", [match.error for match in chosen])
     for name in matches.returns[:PARTS]:
         values = [match.values[name] for match in chosen]

@@ -9,14 +9,14 @@ from acep.automaton.arcs import compose
 from acep.automaton.thompson import build
 from acep.pattern.tree import Query, StateGraph
 
-__all__ = ["Steps", "find_walk", "steps_of_query"]
+__all__ = ["WalkSteps", "find_walk", "steps_of_query"]
 
 MOST_STEPS = 2_000
 """The most events of a match of which the states are found."""
 
 
 @dataclass(frozen=True)
-class Steps:
+class WalkSteps:
     """The steps of an automaton: by state and variable the states to which it may lead, with what that costs, and the
     states in which it may end, with what that costs. States are the numbers that its drawing has."""
 
@@ -25,7 +25,7 @@ class Steps:
     start: int = 0
 
 
-def steps_of_query(query: Query) -> Steps:
+def steps_of_query(query: Query) -> WalkSteps:
     """Return the steps of the automaton of a query. Raises :class:`QueryError` if it is too large."""
     onward: dict[tuple[int, str], list[tuple[int, int]]] = {}
     if query.graph is not None:
@@ -35,10 +35,10 @@ def steps_of_query(query: Query) -> Steps:
         for arc in state_arcs:
             onward.setdefault((arc.source, arc.var), []).append((arc.target, arc.weight))
     ends = {state.number: min(accept.cost for accept in state.accepts) for state in arcs.states if state.accepts}
-    return Steps({key: tuple(targets) for key, targets in onward.items()}, ends)
+    return WalkSteps({key: tuple(targets) for key, targets in onward.items()}, ends)
 
 
-def find_walk(steps: Steps, variables: Sequence[str]) -> tuple[int, ...]:
+def find_walk(steps: WalkSteps, variables: Sequence[str]) -> tuple[int, ...]:
     """Return the states after each of the variables, on the cheapest way to an end; empty if there is no way.
 
     >>> from acep.pattern.text.letters import regex
@@ -69,7 +69,7 @@ def find_walk(steps: Steps, variables: Sequence[str]) -> tuple[int, ...]:
     return tuple(reversed(walk))
 
 
-def _steps_of_graph(graph: StateGraph) -> Steps:
+def _steps_of_graph(graph: StateGraph) -> WalkSteps:
     """Return the steps of a hand-written automaton; arcs that bind no event lead on at once."""
     number = {name: place for place, name in enumerate(graph.states)}
     reached = {name: _reached_without_event(graph, name) for name in graph.states}
@@ -80,7 +80,7 @@ def _steps_of_graph(graph: StateGraph) -> Steps:
                 key = number[name], arc.var
                 onward[key] = (*onward.get(key, ()), (number[arc.target], 0))
     ends = {number[name]: 0 for name in graph.states if reached[name] & {*graph.final}}
-    return Steps(onward, ends, number[graph.start])
+    return WalkSteps(onward, ends, number[graph.start])
 
 
 def _reached_without_event(graph: StateGraph, name: str) -> set[str]:

@@ -42,7 +42,7 @@ def hostile_events() -> dict[str, list[Any]]:
         "type": ["a", "b"] * n_texts,
         "user": [text for text in HOSTILE for _ in "ab"],
         "x": [1.0, 2.0] * n_texts,
-        "</script><b>note": [text for text in HOSTILE for _ in "ab"],
+        "$$</script><b>note$$": [text for text in HOSTILE for _ in "ab"],
     }
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import acep
 from acep.pages.event_rows import MOST_COLUMNS, ROWS_OF_MATCH, event_rows
-from acep.pages.page_data import MOST_BYTES, MOST_MATCHES, MOST_ROWS, PageData, Source, as_json, page_data
+from acep.pages.page_data import MOST_BYTES, MOST_MATCHES, MOST_ROWS, PageData, PageSource, as_json, page_data
 from acep.pages.shown_columns import choose_matches, match_columns
 from acep.pages.walks import find_walk, steps_of_query
 from acep.plots.time_axis import time_axis
@@ -38,7 +38,7 @@ def data_of(events: Any, query: Any, **options: Any) -> tuple[PageData, Any]:
     parsed = acep.parse(query) if isinstance(query, str) else query
     matches = acep.match(events, parsed, **options)
     chosen, step = choose_matches(matches, MOST_MATCHES)
-    return page_data(Source(chosen, matches.report, len(matches), step, parsed, matches.rows.frame())), matches
+    return page_data(PageSource(chosen, matches.report, len(matches), step, parsed, matches.rows.frame())), matches
 
 
 @pytest.mark.parametrize("query", QUERIES)
