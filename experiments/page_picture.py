@@ -19,7 +19,7 @@ __all__ = ["main", "take_picture"]
 
 PAGE = ROOT / "docs/howto/pages.md"
 FILE = re.compile(r'\.page\("([\w.]+)"')
-WIDTH, HEIGHT = 1200, 1180
+WIDTH, HEIGHT = 1200, 1560
 
 
 def take_picture(page: Path, picture: Path) -> None:
@@ -45,7 +45,7 @@ def take_picture(page: Path, picture: Path) -> None:
         browser.find_element("css selector", "#table tbody tr:nth-child(4)").click()
         for _ in range(2):
             browser.find_element("css selector", "#next-step").click()
-        browser.execute_script("window.scrollTo(0, 0)")
+        browser.execute_script("window.scrollTo(0, 0); document.querySelector('.scroll').scrollLeft = 0")
         browser.save_screenshot(str(picture))
     finally:
         browser.quit()

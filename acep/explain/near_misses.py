@@ -34,7 +34,7 @@ class NearMisses:
 
 
 def near_misses(table: pa.Table, query: Query, limit: int, schema: Schema) -> NearMisses:
-    """Return the near misses of the first ``limit`` keys that came nearest, those without a match first, among the first
+    """Return the near misses of the ``limit`` keys that came nearest, those without a match first, among the first
     20,000 events at most.
 
     Raises :class:`QueryError` for a query over the matches of others.

@@ -267,8 +267,8 @@ class Matches(Sequence[Match]):
     def page(
         self, path: str | os.PathLike[str] | None = None, *, query: Any = None, events: Any = None, misses: int = 10
     ) -> Any:
-        """Return an interactive page of the matches (:class:`acep.ResultPage`), and write it to the file ``path`` if one
-        is named.
+        """Return an interactive page of the matches, a :class:`acep.ResultPage`, and write it to a file, if ``path``
+        names one.
 
         As the last line of a cell a notebook shows the page. It is one file of HTML that needs no network: a table to
         sort and filter, the matches over time, and of the match that is chosen the rows with those in between, a series
