@@ -130,6 +130,7 @@ def _figure(calendar: bool, height: int, name: str) -> Any:
     for axis in drawing.axis:
         axis.update(**AXIS, axis_label_text_font_style="normal")
     drawing.output_backend = "canvas"
+    drawing.yaxis[0].formatter = BasicTickFormatter(use_scientific=False)
     if not calendar:
         drawing.xaxis[0].formatter = BasicTickFormatter(use_scientific=False)
     return drawing
