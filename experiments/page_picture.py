@@ -1,7 +1,7 @@
 """Make the picture of docs/howto/pages.md: ``python -m experiments.page_picture`` opens its page in Chromium.
 
 It runs the code of the page of the documentation, opens the first file that this writes, chooses a match, takes a step,
-and writes what is seen to docs/howto/plots/page.png. It needs Chromium and its driver.
+and writes what is seen to docs/howto/pages/page.png. It needs Chromium and its driver.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from experiments.plots import PICTURES, PYTHON, ROOT
+from experiments.plots import PYTHON, ROOT
 
 __all__ = ["main", "take_picture"]
 
 PAGE = ROOT / "docs/howto/pages.md"
+PICTURE = ROOT / "docs/howto/pages/page.png"
 FILE = re.compile(r'\.page\("([\w.]+)"')
 COLOURS = 200  # of the picture, which is a third as large then
 WIDTH, HEIGHT = 1200, 1560
@@ -63,7 +64,7 @@ def main() -> None:
         Path("examples").symlink_to(ROOT / "examples")
         names: dict[str, Any] = {"__name__": "__main__"}
         exec(compile(code, str(PAGE), "exec"), names)  # noqa: S102 - the page is ours
-        take_picture(Path(folder) / name, PICTURES / "page.png")
+        take_picture(Path(folder) / name, PICTURE)
 
 
 if __name__ == "__main__":

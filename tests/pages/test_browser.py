@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 import acep
+from experiments import page_picture
 from tests.pages.test_page import HOSTILE, hostile_events, hostile_query
+from tests.test_imports import ROOT
 
 pytest.importorskip("bokeh")
 pytest.importorskip("selenium")
@@ -302,3 +304,13 @@ def test_the_frame_of_a_notebook_runs_the_page(browser: Any, tmp_path: Path) -> 
     finally:
         browser.switch_to.default_content()
     assert shown.complaints() == []
+
+
+def test_the_picture_of_the_documentation_is_made_by_its_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from PIL import Image
+
+    monkeypatch.setattr(page_picture, "PICTURE", tmp_path / "page.png")
+    page_picture.main()
+    with Image.open(tmp_path / "page.png") as made, Image.open(ROOT / "docs/howto/pages/page.png") as shown:
+        assert made.width == shown.width == page_picture.WIDTH
+    assert "pages/page.png" in page_picture.PAGE.read_text()
