@@ -11,7 +11,7 @@ __all__ = ["BAR_COLOURS", "VISIBLE_LANES", "series_figure", "time_line_figure"]
 
 VISIBLE_LANES = 12
 """The lanes that are seen at first."""
-LANE, EDGE = 26, 52  # pixels of a lane, and of the axis
+LANE, LEAST, EDGE = 26, 150, 74  # pixels of a lane, of all together, and of the axis
 LONGEST_LABEL = 36  # characters
 TIPS = ("start", "end", "duration", "error")
 BAR_COLOURS = ("#0072b2", "#56b4e9", "#e69f00", "#d55e00", "#7a3b00")
@@ -28,7 +28,7 @@ def time_line_figure(data: PageData) -> Any:
 
     columns = data.matches
     n_lanes = max(1, min(len(columns.lanes), VISIBLE_LANES))
-    figure = _figure(columns.calendar, LANE * n_lanes + EDGE, name="time-line")
+    figure = _figure(columns.calendar, max(LANE * n_lanes, LEAST) + EDGE, name="time-line")
     low, high = min(columns.start, default=0.0), max(columns.end, default=1.0)
     free = 0.02 * (high - low) or 1.0
     figure.x_range = Range1d(start=low - free, end=high + free, name="x")
@@ -44,7 +44,7 @@ def time_line_figure(data: PageData) -> Any:
     view = CDSView(filter=IndexFilter(indices=[*range(len(columns.start))], name="shown"))
     bars = figure.quad(
         left="left", right="right", top="top", bottom="bottom", source=_bars(data), view=view,
-        fill_color="colour", line_color="colour", line_width=2, fill_alpha=0.75,
+        fill_color="colour", line_color="colour", line_width=1.5, fill_alpha=0.75,
         nonselection_fill_alpha=0.75, nonselection_line_color="colour", nonselection_line_alpha=1.0,
         selection_line_color="#1f2328", selection_line_width=3, selection_fill_alpha=1.0,
     )  # fmt: skip
