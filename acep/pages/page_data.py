@@ -188,9 +188,9 @@ def _note_on_misses(source: PageSource) -> str:
     misses = source.misses
     if misses is None:
         return source.no_misses
-    parts = []
-    if misses.keys > len(misses.reports):
+    parts = [] if misses.reports else ["there are none"]
+    if misses.keys > len(misses.reports) > 0:
         parts.append(f"of the {len(misses.reports):,} of {misses.keys:,} keys that came nearest")
     if misses.looked_at < misses.events:
         parts.append(f"only the first {misses.looked_at:,} of {misses.events:,} events were looked at")
-    return "; ".join(parts) or ("" if misses.reports else "there are none")
+    return "; ".join(parts)

@@ -101,6 +101,8 @@ def test_a_page_has_near_misses_with_the_condition_that_failed() -> None:
     page = acep.match(events, QUERY).page()
     assert page.data.misses[0][0] == "user=8: event 3 is no q: q.x > p.x does not hold (q.x = 4, p.x = 5)"
     assert acep.match(events, QUERY).page(misses=0).data.misses == ()
+    every_event = {name: values[:2] for name, values in events.items()}
+    assert acep.match(every_event, QUERY).page().data.misses_note == "there are none"
 
 
 def test_a_page_says_what_a_budget_gave_up() -> None:
