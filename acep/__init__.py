@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0.dev0"
 
-from acep.display import show_with, write_with
+from acep.display import make_pages_with, show_with, write_with
 
 if TYPE_CHECKING:
     from acep.alerting.rule import AlertRule, RuleProblem
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from acep.matches.matches import Match, Matches, Report
     from acep.matches.partials.partial_matches import PartialMatch, PartialMatches
     from acep.matching.api import Matcher, match
+    from acep.pages.result_page import ResultPage
     from acep.pattern.automata import Automaton, arc
     from acep.pattern.text.letters import regex
     from acep.pattern.text.sase import parse
@@ -79,6 +80,7 @@ __all__ = [
     "QueryError",
     "Replayed",
     "Report",
+    "ResultPage",
     "RuleProblem",
     "Rules",
     "SnapshotError",
@@ -119,6 +121,7 @@ _NAMES = {
     "acep.matches.answers": "Bundle Bundles Count Point Points",
     "acep.matches.matches": "Match Matches Report",
     "acep.matches.partials.partial_matches": "PartialMatch PartialMatches",
+    "acep.pages.result_page": "ResultPage",
     "acep.pattern.automata": "Automaton arc",
     "acep.pattern.user_functions": "Function function",
     "acep.pattern.text.letters": "regex",
@@ -151,6 +154,12 @@ def _query_text(query: Any) -> str:
     return text
 
 
+# The page of a result has the drawing of its query, and near misses, which rooms after that of matches make.
+def _result_page(*arguments: Any, **options: Any) -> Any:
+    return importlib.import_module(_WHERE["ResultPage"]).result_page(*arguments, **options)
+
+
+make_pages_with({"Matches": _result_page})
 show_with({"Query": _query_page, "Automaton": _query_page})
 write_with({"Query": _query_text})
 

@@ -397,6 +397,8 @@ def _add_plot_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--plot", metavar="FILE", help=text)
     text = "this column (default: the first of numbers that the query's predicates name)"
     group.add_argument("--plot-value", metavar="COL", help=text)
+    text = "an interactive page of the matches, their rows and near misses: a .html file that needs no network"
+    group.add_argument("--page", metavar="FILE", help=text)
 
 
 def _add_kinds(group: Any, **more_kinds: str) -> None:

@@ -7,7 +7,7 @@ import argparse
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from acep.cli.inputs import (
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from acep.alerting.rules import Rules
+    from acep.cli.paging import MatchPage
     from acep.cli.plotting import MatchPlot
     from acep.events.files.stream import EventStream
     from acep.matching.batch_stream import Passing
@@ -41,8 +42,9 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     rules = _load_rules(args)
     queries = [load_query(args)] if rules is None else list(rules.values())
-    plot = _plot(args, queries[0])
-    options, who = reading_options(args, queries, args.plot_value), budget_options(args)
+    pictures = _pictures(args, queries[0])
+    options = reading_options(args, queries, args.plot_value, every=args.page is not None)
+    who = budget_options(args)
     options = dataclasses.replace(options, drop_duplicates=args.duplicates == "drop", in_threads=args.threads != 1)
     from acep.events.files.stream import ROW, open_events
 
@@ -53,18 +55,18 @@ def run(args: argparse.Namespace) -> int:
         if events.sorted_on_disk:
             say(f"acep: row {events.back:,} is older than one before it: the events are sorted on disk")
             names["id"] = names["id"] or ROW
-        if plot is not None:
-            plot.settle(events.schema, names)
+        for picture in pictures:
+            picture.settle(events.schema, names)
         how = {"threads": args.threads, **names, **who}
         if args.id is not None:
             how["duplicates"] = args.duplicates
         passing = _passing(args, queries[0], rules, events, how)
         with progress(args, f"matching {events.rows:,} events", events.rows) as advance:
             batches = _count_batches(events.batches(), advance)
-            n_matches = _write(passing, batches, args, plot)
-        if plot is not None:
-            with progress(args, f"drawing {args.plot}"):
-                plot.write(events, names, passing.report)
+            n_matches = _write(passing, batches, args, pictures)
+        for picture in pictures:
+            with progress(args, f"drawing {picture.path}"):
+                picture.write(events, names, passing.report)
         _sum_up(passing, events, who["budget"])
     n_left_out = 0 if rules is None else len(rules) - len(passing.tables.plans) + len(rules.problems)
     return int(args.fail_on_match and n_matches > 0) + (LEFT_OUT if n_left_out else 0)
@@ -94,7 +96,9 @@ def _passing(
     return make_pass(args, rules, events, **how)
 
 
-def _write(passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, plot: MatchPlot | None) -> int:
+def _write(
+    passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, pictures: Sequence[MatchPlot | MatchPage]
+) -> int:
     """Write the requested output, and return how many rows or matches it has."""
     if args.rules is not None:
         from acep.alerting.rule_pass import RulePass
@@ -104,17 +108,23 @@ def _write(passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespa
         return write_alerts(passing, _parts(passing, batches), args)
     if args.kind in ("count", "exists"):
         return _print_one(passing, batches, args.kind)
-    return _write_until_closed(passing, batches, args, plot)
+    return _write_until_closed(passing, batches, args, pictures)
 
 
-def _plot(args: argparse.Namespace, query: Query) -> MatchPlot | None:
-    """Return the plot that is asked for. Its modules are imported for it alone."""
-    if args.plot is None:
-        return None
-    from acep.cli.plotting import MatchPlot, check
+def _pictures(args: argparse.Namespace, query: Query) -> list[MatchPlot | MatchPage]:
+    """Return the plot and the page that are asked for. Their modules are imported for them alone."""
+    pictures: list[MatchPlot | MatchPage] = []
+    if args.plot is not None:
+        from acep.cli.plotting import MatchPlot, check
 
-    check(args)
-    return MatchPlot(args, query)
+        check(args)
+        pictures.append(MatchPlot(args, query))
+    if args.page is not None:
+        from acep.cli.paging import MatchPage, check_page_options
+
+        check_page_options(args)
+        pictures.append(MatchPage(args, query))
+    return pictures
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -167,22 +177,26 @@ def _print_one(passing: Passing, batches: Iterator[pa.Table], kind: str) -> int:
 
 
 def _write_until_closed(
-    passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, plot: MatchPlot | None
+    passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, pictures: Sequence[MatchPlot | MatchPage]
 ) -> int:
     """Write all results, and return how many; if the reader closes the output before the end, say that nothing is
     drawn."""
     try:
-        n_written = _write_all(passing, batches, args, plot)
+        n_written = _write_all(passing, batches, args, pictures)
         sys.stdout.flush()
         return n_written
     except BrokenPipeError:
-        if plot is not None:
-            say(f"acep: the output was closed before the end, so `{args.plot}` was not drawn")
+        for picture in pictures:
+            say(f"acep: the output was closed before the end, so `{picture.path}` was not drawn")
         raise
 
 
-def _write_all(passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, plot: MatchPlot | None) -> int:
+def _write_all(
+    passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, pictures: Sequence[MatchPlot | MatchPage]
+) -> int:
     n_written, limit = 0, args.limit
+    for picture in pictures:
+        picture.add(passing.like)
     with _writer(passing, args) as write:
         if limit == 0:
             return 0
@@ -190,8 +204,8 @@ def _write_all(passing: Passing, batches: Iterator[pa.Table], args: argparse.Nam
             matches = part if limit is None else part[: limit - n_written]
             if len(matches):
                 write(matches)
-                if plot is not None:
-                    plot.add(matches)
+                for picture in pictures:
+                    picture.add(matches)
             n_written += len(matches)
             if n_written == limit:
                 break

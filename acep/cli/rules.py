@@ -46,7 +46,7 @@ OF_QUERIES = ("errors", "weights", "surplus", "set", "within", "by", "strategy",
 
 def check_rule_options(args: argparse.Namespace) -> None:
     """Raise :class:`QueryError` for options that are of one query."""
-    for option in (*OF_QUERIES, "flat", "plot", "versions", "late", "op"):
+    for option in (*OF_QUERIES, "flat", "plot", "page", "versions", "late", "op"):
         if getattr(args, option, None) not in (None, False, ()):
             hints = {
                 "errors": "say it in the header of a rule: errors = 1",
