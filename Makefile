@@ -18,7 +18,7 @@ SANITIZED := build/sanitize
 PROFILED  := build/profile
 
 COMMA := ,
-EVERY := completion$(COMMA)graph$(COMMA)metrics$(COMMA)plot$(COMMA)spark$(COMMA)pandas$(COMMA)polars$(COMMA)sql$(COMMA)test
+EVERY := completion$(COMMA)graph$(COMMA)metrics$(COMMA)page$(COMMA)plot$(COMMA)spark$(COMMA)pandas$(COMMA)polars$(COMMA)sql$(COMMA)test
 
 # Where there is ccache, what was compiled once is not compiled again, not even in another clone.
 CACHED := $(if $(shell command -v ccache),-C cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=ccache)
@@ -169,7 +169,7 @@ demo: $(FIRST) native  ## see it work; EVENTS= and QUERY= name another stream an
 # a batch and a stream on Spark; LOWEST_TESTS=tests runs all but the long ones. The core is that of the wheel, as what it
 # is linked with does not depend on these releases; LOWEST_CORE=built compiles one by the oldest build tools.
 LOWEST_TESTS ?= tests/test_corpus.py tests/events tests/runtime/test_snapshot.py tests/spark/test_batch.py \
-	tests/spark/test_streaming.py tests/spark/test_state_choice.py tests/matches tests/plots/test_canvas.py tests/test_completion.py tests/learning/test_drawing.py
+	tests/spark/test_streaming.py tests/spark/test_state_choice.py tests/matches tests/plots/test_canvas.py tests/pages tests/test_completion.py tests/learning/test_drawing.py
 LOWEST_CORE ?= shared
 
 test-lower-bounds: $(LOWEST)/.$(LOWEST_CORE)  ## test with the oldest supported dependencies
@@ -282,6 +282,7 @@ RECALL_ARGS ?= --seeds 3
 
 plots: $(STAMP) native  ## make the pictures of docs/howto anew
 	$(BIN)/python -m experiments.plots
+	$(BIN)/python -m experiments.page_picture
 	$(BIN)/python -m experiments.spark.route_picture
 
 profile: $(PROFILED)/objects/.built  ## measure where the time goes, inside the core as well where perf is there

@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0.dev0"
 
-from acep.display import show_with, write_with
+from acep.display import make_pages_with, show_with, write_with
 
 if TYPE_CHECKING:
+    from acep.alerting.rule import AlertRule, RuleProblem
+    from acep.alerting.rule_folder import rules
+    from acep.alerting.rules import Rules
     from acep.budget import Budget
     from acep.errors import AcepError, DataError, DataWarning, EngineError, PolicyError, QueryError, SnapshotError
     from acep.events.files.reading import read_events
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from acep.matches.matches import Match, Matches, Report
     from acep.matches.partials.partial_matches import PartialMatch, PartialMatches
     from acep.matching.api import Matcher, match
+    from acep.pages.result_page import ResultPage
     from acep.pattern.automata import Automaton, arc
     from acep.pattern.text.letters import regex
     from acep.pattern.text.sase import parse
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AcepError",
+    "AlertRule",
     "Automaton",
     "Budget",
     "Bundle",
@@ -75,6 +80,9 @@ __all__ = [
     "QueryError",
     "Replayed",
     "Report",
+    "ResultPage",
+    "RuleProblem",
+    "Rules",
     "SnapshotError",
     "Tuning",
     "__version__",
@@ -91,6 +99,7 @@ __all__ = [
     "read_events",
     "regex",
     "replay",
+    "rules",
     "sql",
     "tune",
     "why",
@@ -98,6 +107,9 @@ __all__ = [
 
 # Names are looked up when they are first used, so that `import acep` stays cheap.
 _NAMES = {
+    "acep.alerting.rule": "AlertRule RuleProblem",
+    "acep.alerting.rule_folder": "rules",
+    "acep.alerting.rules": "Rules",
     "acep.budget": "Budget",
     "acep.errors": "AcepError DataError DataWarning EngineError PolicyError QueryError SnapshotError",
     "acep.events.files.reading": "read_events",
@@ -109,6 +121,7 @@ _NAMES = {
     "acep.matches.answers": "Bundle Bundles Count Point Points",
     "acep.matches.matches": "Match Matches Report",
     "acep.matches.partials.partial_matches": "PartialMatch PartialMatches",
+    "acep.pages.result_page": "ResultPage",
     "acep.pattern.automata": "Automaton arc",
     "acep.pattern.user_functions": "Function function",
     "acep.pattern.text.letters": "regex",
@@ -141,6 +154,12 @@ def _query_text(query: Any) -> str:
     return text
 
 
+# The page of a result has the drawing of its query, and near misses, which rooms after that of matches make.
+def _result_page(*arguments: Any, **options: Any) -> Any:
+    return importlib.import_module(_WHERE["ResultPage"]).result_page(*arguments, **options)
+
+
+make_pages_with({"Matches": _result_page})
 show_with({"Query": _query_page, "Automaton": _query_page})
 write_with({"Query": _query_text})
 

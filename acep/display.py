@@ -20,7 +20,9 @@ __all__ = [
     "clip_text",
     "clipped_lines",
     "fields_text",
+    "interactive_page",
     "list_text",
+    "make_pages_with",
     "marked_breaks",
     "page",
     "page_of",
@@ -201,6 +203,7 @@ def picture(svg: str, otherwise: str) -> str:
 
 _TEXTS: dict[str, Callable[[Any], str]] = {}
 _PAGES: dict[str, Callable[[Any], str]] = {}
+_INTERACTIVE: dict[str, Callable[..., Any]] = {}
 
 
 def write_with(texts: Mapping[str, Callable[[Any], str]]) -> None:
@@ -222,3 +225,13 @@ def page_of(value: Any) -> str | None:
     """Return the HTML of an object, as :func:`show_with` told; ``None``: it has none."""
     render = _PAGES.get(type(value).__name__)
     return None if render is None else render(value)
+
+
+def make_pages_with(pages: Mapping[str, Callable[..., Any]]) -> None:
+    """Set the functions that make the interactive pages of objects, by the names of their classes."""
+    _INTERACTIVE.update(pages)
+
+
+def interactive_page(value: Any, *arguments: Any, **options: Any) -> Any:
+    """Return the interactive page of an object, by the function of :func:`make_pages_with`."""
+    return _INTERACTIVE[type(value).__name__](value, *arguments, **options)

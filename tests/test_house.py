@@ -22,7 +22,7 @@ WAYS = re.findall(
 PUBLIC = {
     "acep": "AcepError Budget Bundle Bundles Count DataError DataWarning EngineError Followed Match Matcher Matches "
     "PartialMatch PartialMatches Point Points PolicyError Query QueryError Report SnapshotError follow learn lint "
-    "match parse read_events regex tune why",
+    "match parse read_events regex rules tune why",
     "acep.spark": "error_in events for_each_batch get_session listener match match_recognize punctuation "
     "register_clause sql",
     "acep.plots": "SvgPicture automaton controller history history_graph match_over_series recall_curve save timeline",

@@ -39,11 +39,12 @@ READERS = ("match", "follow", "lint", "why", "tune", "learn", "sql")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line (``sys.argv`` by default) and return its exit status.
 
-    0: success, with or without matches; 1: ``acep lint --strict`` found something;
-    2: bad input, explained on stderr; 130: interrupted. A signal that asks to stop ends the process.
+    0: success, with or without matches; 1: ``acep lint --strict`` found something, or ``--fail-on-match`` a match;
+    2: bad input, explained on stderr; 4, or 5 with 1: a rule was left out; 130: interrupted. A signal that asks to stop
+    ends the process.
     """
-    parser = _parser()
-    args = parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else [*argv]
+    args = _parser(has_rules=any(re.match("--rules(=|$)", word) for word in words)).parse_args(words)
     try:
         from acep.cli.logs import log_to_stderr
 
@@ -95,12 +96,13 @@ def _command(name: str) -> Callable[[argparse.Namespace], int | None]:
 # Arguments --------------------------------------------------------------------------------------
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(*, has_rules: bool = False) -> argparse.ArgumentParser:
+    """Return the parser. ``has_rules``: a folder of rules takes the place of the query."""
     parser = _ArgumentParser(prog="acep", description=SUMMARY, allow_abbrev=False)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    _add_match_command(commands)
-    _add_follow_command(commands)
+    _add_match_command(commands, has_rules=has_rules)
+    _add_follow_command(commands, has_rules=has_rules)
     _add_replay_command(commands)
     _add_explain_command(commands)
     _add_lint_command(commands)
@@ -116,17 +118,24 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_match_command(commands: Any) -> None:
-    match = _subcommand(commands, "match", "find a query's matches in a file of events", events=True)
+def _add_match_command(commands: Any, *, has_rules: bool) -> None:
+    text = "find the matches of a query, or of rules, in files of events"
+    match = _subcommand(commands, "match", text, events=True, has_rules=has_rules)
+    _add_rule_options(match)
     _add_output_options(match)
+    text = "exit with status 1 if there is a match"
+    match.add_argument("--fail-on-match", action="store_true", help=text)
     _add_plot_options(match)
     _add_engine_option(match)
     _add_threads_option(match)
     _add_budget_options(match)
 
 
-def _add_follow_command(commands: Any) -> None:
-    follow = _subcommand(commands, "follow", "match the files that come into a folder, as they come")
+def _add_follow_command(commands: Any, *, has_rules: bool) -> None:
+    follow = _subcommand(
+        commands, "follow", "match the files that come into a folder, as they come", has_rules=has_rules
+    )
+    _add_rule_options(follow)
     follow.add_argument(
         "folder", metavar="FOLDER", help="where files of events (.csv, .tsv, .jsonl, .parquet) are moved to"
     )
@@ -206,12 +215,14 @@ def _add_history_command(commands: Any) -> None:
 
 
 def _subcommand(
-    commands: Any, name: str, summary: str, *, events: bool = False, key: str | None = None
+    commands: Any, name: str, summary: str, *, events: bool = False, key: str | None = None, has_rules: bool = False
 ) -> argparse.ArgumentParser:
     """Return the parser of a command about a query, with ``events`` also about files of events; ``key`` is the help of
-    an option for one key of them."""
+    an option for one key of them. ``has_rules``: there is no query, but a folder of rules."""
     parser = _command_parser(commands, name, summary)
-    parser.add_argument("query", metavar="QUERY", help=QUERY_HELP)
+    parser.set_defaults(query=None)
+    if not has_rules:
+        parser.add_argument("query", metavar="QUERY", help=QUERY_HELP)
     if events:
         parser.add_argument("events", metavar="EVENTS", nargs="+", help=EVENTS_HELP)
     if key is not None:
@@ -233,6 +244,14 @@ def _command_parser(commands: Any, name: str, summary: str) -> argparse.Argument
     text = "which messages come to stderr: debug, info, warning (default) or error, which leaves warnings out"
     parser.add_argument("--log-level", default="warning", choices=levels, metavar="LEVEL", help=text)
     return parser
+
+
+def _add_rule_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("rules")
+    text = "a folder of rules, files that end in .rule, in place of QUERY; all are matched in one pass"
+    group.add_argument("--rules", metavar="FOLDER", help=text)
+    text = "stop at a rule that cannot run; without it the others run, and the exit status says so"
+    group.add_argument("--strict", action="store_true", help=text)
 
 
 def _add_query_options(parser: argparse.ArgumentParser) -> None:
@@ -378,6 +397,8 @@ def _add_plot_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--plot", metavar="FILE", help=text)
     text = "this column (default: the first of numbers that the query's predicates name)"
     group.add_argument("--plot-value", metavar="COL", help=text)
+    text = "an interactive page of the matches, their rows and near misses: a .html file that needs no network"
+    group.add_argument("--page", metavar="FILE", help=text)
 
 
 def _add_kinds(group: Any, **more_kinds: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from acep.cli.inputs import (
+    LEFT_OUT,
     budget_options,
     casts_of,
     clause_options,
@@ -19,16 +20,24 @@ from acep.cli.inputs import (
 from acep.cli.metrics import serve_metrics
 from acep.cli.terminal import say
 from acep.cli.watch import line_view
+from acep.errors import QueryError
 from acep.pattern.query_arguments import is_clause
 
 if TYPE_CHECKING:
     from acep.streaming.progress import Progress
 
 
-def run(args: argparse.Namespace) -> None:
-    """Follow the folder, and print a summary on stderr at the end."""
-    query: Any = query_text(args.query)
-    if is_clause(query):
+def run(args: argparse.Namespace) -> int:
+    """Follow the folder, print a summary on stderr at the end, and return the exit status."""
+    query: Any = None if args.rules is not None else query_text(args.query)
+    if args.rules is not None:
+        from acep.cli.rules import check_rule_options
+
+        check_rule_options(args)
+        options = {"rules": args.rules, "strict": args.strict, **budget_options(args)}
+    elif args.strict:
+        raise QueryError("--strict is about rules", hint="give it with --rules FOLDER", code="option_invalid")
+    elif is_clause(query):
         options = clause_options(args)
     else:
         query, options = load_query(args), budget_options(args)
@@ -68,6 +77,7 @@ def run(args: argparse.Namespace) -> None:
     say(str(summary))
     if summary.bad.count:
         say(str(summary.bad))
+    return LEFT_OUT if summary.problems else 0
 
 
 def _live_view() -> tuple[Callable[[Progress], None], Callable[[], None]]:

@@ -9,6 +9,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "acep match 're:ab' events.csv --within '5 min' --count",
         "acep match query.acep logs --ts time --flat --output found.csv",
         "acep match query.acep events.csv --errors 1 --work 20",
+        "acep match --rules rules events.csv",
     ),
     "follow": ("acep follow query.acep inbox --state state --output found --once",),
     "replay": (

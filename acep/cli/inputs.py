@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from acep.pattern.tree import Query
 
 __all__ = [
+    "LEFT_OUT",
     "budget_options",
     "casts_of",
     "clause_options",
@@ -33,6 +35,9 @@ __all__ = [
     "say_duplicates",
     "write_text",
 ]
+
+LEFT_OUT = 4
+"""What is added to the exit status if a rule was left out, or could not be read."""
 
 LETTERS = "re:"
 TOML = ".toml"
@@ -290,10 +295,10 @@ def column_names(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def reading_options(
-    args: argparse.Namespace, query: Query, other: str | None = None, *, every: bool = False
+    args: argparse.Namespace, queries: Sequence[Query], other: str | None = None, *, every: bool = False
 ) -> Options:
-    """Return the options for reading events: the columns that the query uses (and an ``other``; ``every``: all), casts,
-    the format, and bad lines.
+    """Return the options for reading events: the columns that the queries use (and an ``other``; ``every``: all),
+    casts, the format, and bad lines.
 
     Raises :class:`DataError` for an unknown cast or format, and for a cast of the times to what is none.
     """
@@ -304,8 +309,9 @@ def reading_options(
     names = column_names(args)
     roles = [names[role] for role in ("ts", "type", "seq", "id") if names[role] is not None]
     other_names = [] if other is None else [other]
+    used_names = [name for query in queries for name in columns_read(query)]
     options = options_of(
-        columns=None if every else [*dict.fromkeys([*roles, *columns_read(query), *other_names])],
+        columns=None if every else [*dict.fromkeys([*roles, *used_names, *other_names])],
         **{role: names[role] for role in ("ts", "type", "seq", "id")},
         cast=casts_of(args),
         unit=args.unit,
@@ -341,7 +347,7 @@ def load_events(
 
     check_duplicates(args.duplicates, args.id)
 
-    options = dataclasses.replace(reading_options(args, query, every=every), checks_ids=False)
+    options = dataclasses.replace(reading_options(args, [query], every=every), checks_ids=False)
     try:
         with open_events(paths, options) as events:
             table = events.read_all()

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
     check_duplicates(args.duplicates, args.id)
     with progress(args, f"reading {files_text(args.events)}"):
-        table, complete, bad = read_whole(args.events, reading_options(args, query))
+        table, complete, bad = read_whole(args.events, reading_options(args, [query]))
         say_bad_lines(bad)
     with progress(args, "looking at the events"):
         table_findings = find(table, query, column_names(args), complete=complete, duplicates=args.duplicates)

@@ -1,5 +1,5 @@
-"""Run ``acep match``: write the matches of a query in files of events while these are read, and with a budget a report
-on stderr."""
+"""Run ``acep match``: write the matches of a query, or the alerts of a folder of rules, in files of events while these
+are read, and with a budget a report on stderr."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import argparse
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from acep.cli.inputs import (
+    LEFT_OUT,
     budget_options,
     column_names,
     files_text,
@@ -26,6 +27,8 @@ from acep.errors import QueryError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from acep.alerting.rules import Rules
+    from acep.cli.paging import MatchPage
     from acep.cli.plotting import MatchPlot
     from acep.events.files.stream import EventStream
     from acep.matching.batch_stream import Passing
@@ -34,15 +37,16 @@ if TYPE_CHECKING:
 HEADS = {"bundles": ("start", "end", "matches", "best"), "points": ("point", "best")}
 
 
-def run(args: argparse.Namespace) -> None:
-    """Match, and write the requested output."""
+def run(args: argparse.Namespace) -> int:
+    """Match, write the requested output, and return the exit status."""
     _check(args)
-    query = load_query(args)
-    plot = _plot(args, query)
-    options, who = reading_options(args, query, args.plot_value), budget_options(args)
+    rules = _load_rules(args)
+    queries = [load_query(args)] if rules is None else list(rules.values())
+    pictures = _pictures(args, queries[0])
+    options = reading_options(args, queries, args.plot_value, every=args.page is not None)
+    who = budget_options(args)
     options = dataclasses.replace(options, drop_duplicates=args.duplicates == "drop", in_threads=args.threads != 1)
     from acep.events.files.stream import ROW, open_events
-    from acep.matching.batch_stream import Passing
 
     with contextlib.ExitStack() as stack:
         with progress(args, f"reading {files_text(args.events)}"):
@@ -51,38 +55,76 @@ def run(args: argparse.Namespace) -> None:
         if events.sorted_on_disk:
             say(f"acep: row {events.back:,} is older than one before it: the events are sorted on disk")
             names["id"] = names["id"] or ROW
-        if plot is not None:
-            plot.settle(events.schema, names)
-        how = {
-            "output": args.kind,
-            "counts": not args.no_counts,
-            "engine": args.engine,
-            "threads": args.threads,
-            **names,
-        }
+        for picture in pictures:
+            picture.settle(events.schema, names)
+        how = {"threads": args.threads, **names, **who}
         if args.id is not None:
             how["duplicates"] = args.duplicates
-        passing = Passing(query, events.schema, events.rows, **how, **who)
+        passing = _passing(args, queries[0], rules, events, how)
         with progress(args, f"matching {events.rows:,} events", events.rows) as advance:
             batches = _count_batches(events.batches(), advance)
-            if args.kind in ("count", "exists"):
-                _print_one(passing, batches, args.kind)
-            else:
-                _write_until_closed(passing, batches, args, plot)
-        if plot is not None:
-            with progress(args, f"drawing {args.plot}"):
-                plot.write(events, names, passing.report)
+            n_matches = _write(passing, batches, args, pictures)
+        for picture in pictures:
+            with progress(args, f"drawing {picture.path}"):
+                picture.write(events, names, passing.report)
         _sum_up(passing, events, who["budget"])
+    n_left_out = 0 if rules is None else len(rules) - len(passing.tables.plans) + len(rules.problems)
+    return int(args.fail_on_match and n_matches > 0) + (LEFT_OUT if n_left_out else 0)
 
 
-def _plot(args: argparse.Namespace, query: Query) -> MatchPlot | None:
-    """Return the plot that is asked for. Its modules are imported for it alone."""
-    if args.plot is None:
+def _load_rules(args: argparse.Namespace) -> Rules | None:
+    """Return the rules that are asked for in place of a query. Their modules are imported for them alone."""
+    if args.rules is None:
         return None
-    from acep.cli.plotting import MatchPlot, check
+    from acep.cli.rules import check_rule_options, load_rules
 
-    check(args)
-    return MatchPlot(args, query)
+    check_rule_options(args)
+    return load_rules(args)
+
+
+def _passing(
+    args: argparse.Namespace, query: Query, rules: Rules | None, events: EventStream, how: dict[str, Any]
+) -> Passing:
+    """Return the pass of a query, or of rules, over events."""
+    how = {"output": args.kind, "counts": not args.no_counts, "engine": args.engine, **how}
+    if rules is None:
+        from acep.matching.batch_stream import Passing
+
+        return Passing(query, events.schema, events.rows, **how)
+    from acep.cli.rules import make_pass
+
+    return make_pass(args, rules, events, **how)
+
+
+def _write(
+    passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, pictures: Sequence[MatchPlot | MatchPage]
+) -> int:
+    """Write the requested output, and return how many rows or matches it has."""
+    if args.rules is not None:
+        from acep.alerting.rule_pass import RulePass
+        from acep.cli.rules import write_alerts
+
+        assert isinstance(passing, RulePass)
+        return write_alerts(passing, _parts(passing, batches), args)
+    if args.kind in ("count", "exists"):
+        return _print_one(passing, batches, args.kind)
+    return _write_until_closed(passing, batches, args, pictures)
+
+
+def _pictures(args: argparse.Namespace, query: Query) -> list[MatchPlot | MatchPage]:
+    """Return the plot and the page that are asked for. Their modules are imported for them alone."""
+    pictures: list[MatchPlot | MatchPage] = []
+    if args.plot is not None:
+        from acep.cli.plotting import MatchPlot, check
+
+        check(args)
+        pictures.append(MatchPlot(args, query))
+    if args.page is not None:
+        from acep.cli.paging import MatchPage, check_page_options
+
+        check_page_options(args)
+        pictures.append(MatchPage(args, query))
+    return pictures
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -95,6 +137,10 @@ def _check(args: argparse.Namespace) -> None:
     if args.kind in ("count", "exists") and args.flat:
         raise QueryError(f"--{args.kind} has no columns", hint="leave out --flat", code="option_invalid")
     check_duplicates(args.duplicates, args.id)
+    if args.fail_on_match and args.limit == 0:
+        raise QueryError("--limit 0 looks for no match", hint="leave out --fail-on-match", code="option_invalid")
+    if args.strict and args.rules is None:
+        raise QueryError("--strict is about rules", hint="give it with --rules FOLDER", code="option_invalid")
     if args.no_counts and args.kind != "bundles":
         raise QueryError(
             "--no-counts is about the matches of bundles", hint="give it with --bundles", code="option_invalid"
@@ -123,40 +169,47 @@ def _parts(passing: Passing, batches: Iterator[pa.Table]) -> Iterator[Any]:
     yield from passing.finish()
 
 
-def _print_one(passing: Passing, batches: Iterator[pa.Table], kind: str) -> None:
+def _print_one(passing: Passing, batches: Iterator[pa.Table], kind: str) -> int:
     parts = _parts(passing, batches)
-    total = any(parts) if kind == "exists" else sum(parts)
+    total: int = any(parts) if kind == "exists" else sum(parts)
     show(str(total).lower())
+    return total
 
 
 def _write_until_closed(
-    passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, plot: MatchPlot | None
-) -> None:
-    """Write all results; if the reader closes the output before the end, say that nothing is drawn."""
+    passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, pictures: Sequence[MatchPlot | MatchPage]
+) -> int:
+    """Write all results, and return how many; if the reader closes the output before the end, say that nothing is
+    drawn."""
     try:
-        _write_all(passing, batches, args, plot)
+        n_written = _write_all(passing, batches, args, pictures)
         sys.stdout.flush()
+        return n_written
     except BrokenPipeError:
-        if plot is not None:
-            say(f"acep: the output was closed before the end, so `{args.plot}` was not drawn")
+        for picture in pictures:
+            say(f"acep: the output was closed before the end, so `{picture.path}` was not drawn")
         raise
 
 
-def _write_all(passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, plot: MatchPlot | None) -> None:
-    remaining = args.limit
+def _write_all(
+    passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, pictures: Sequence[MatchPlot | MatchPage]
+) -> int:
+    n_written, limit = 0, args.limit
+    for picture in pictures:
+        picture.add(passing.like)
     with _writer(passing, args) as write:
-        if remaining == 0:
-            return
+        if limit == 0:
+            return 0
         for part in _parts(passing, batches):
-            matches = part if remaining is None else part[:remaining]
+            matches = part if limit is None else part[: limit - n_written]
             if len(matches):
                 write(matches)
-                if plot is not None:
-                    plot.add(matches)
-            if remaining is not None:
-                remaining -= len(matches)
-                if remaining == 0:
-                    return
+                for picture in pictures:
+                    picture.add(matches)
+            n_written += len(matches)
+            if n_written == limit:
+                break
+    return n_written
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from acep.events.files.stream import EventStream
     from acep.matches.report import Report
 
-__all__ = ["Chosen", "MatchPlot", "check"]
+__all__ = ["Chosen", "MatchPlot", "check", "check_folder", "number_rows"]
 
 FORMS = ("html", "svg", "png")
 MOST_ROWS = 1_000_000
@@ -42,12 +42,17 @@ def check(args: argparse.Namespace) -> None:
         raise QueryError("--plot draws matches", hint=f"leave out --{args.kind}", code="option_invalid")
     image_form(args.plot, FORMS, "a plot")
     check_matplotlib()
+    check_folder(args.plot)
+
+
+def check_folder(path: str) -> None:
+    """Raise :class:`DataError` if the folder of a file that is to be written is not there."""
     try:
-        has_folder = Path(args.plot).parent.is_dir()
+        has_folder = Path(path).parent.is_dir()
     except ValueError:  # a name with a null character
         has_folder = False
     if not has_folder:
-        raise DataError(f"`{args.plot}` cannot be written: there is no such folder", code="file_write")
+        raise DataError(f"`{path}` cannot be written: there is no such folder", code="file_write")
 
 
 @dataclass
@@ -145,7 +150,7 @@ def _read_around(
     parts_by_match: list[list[pa.Table]] = [[] for _ in matches]
     number = None if names["id"] is not None else "_".join(["number", *events.schema.names])  # a name that none has
     roles = {"ts": names["ts"], "value": value, "id": names["id"] or number}
-    for table, times in _number_rows(events, names["ts"], number):
+    for table, times in number_rows(events, names["ts"], number):
         if not events.small and len(times) and times[0] > max((high for _, high in spans), default=0):
             break
         for parts, match, (low, high) in zip(parts_by_match, matches, spans, strict=True):
@@ -167,7 +172,7 @@ def _read_around(
     return series, crowded
 
 
-def _number_rows(events: EventStream, ts: str, number: str | None) -> Iterator[tuple[pa.Table, Any]]:
+def number_rows(events: EventStream, ts: str, number: str | None) -> Iterator[tuple[pa.Table, Any]]:
     """Yield the events with their times, and with a column that numbers their rows if it has a name."""
     rows = 0
     for table in events.batches():

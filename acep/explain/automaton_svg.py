@@ -11,17 +11,19 @@ from collections.abc import Sequence
 from acep.automaton.arcs import Accept, Arc, Arcs, State, compose
 from acep.automaton.thompson import Costs, Edge, Gap, Thompson, build
 from acep.display import marked_breaks
+from acep.errors import QueryError
 from acep.explain.automaton_text import types_text
 from acep.explain.layers import place
 from acep.explain.shapes import LINE, Arrow, Shape, number, picture, safe, text, text_width
 from acep.pattern.printing import arc_text
 from acep.pattern.tree import Query, StateGraph
 
-__all__ = ["automaton_svg", "query_svg"]
+__all__ = ["arcs_svg", "automaton_svg", "query_svg"]
 
 Picture = tuple[list[Shape], list[Arrow]]
 
 _MARGIN = 24.0
+_EDGE = 6.0
 _LONGEST = 28
 _LONGEST_ARC = 60
 _WIDEST = 110
@@ -80,6 +82,34 @@ def automaton_svg(automaton: Thompson, arcs: Arcs, *, title: str = "") -> str:
         ("Arcs: a state for each letter bound last; each arc binds the letter it leads to", _arcs(arcs, automaton)),
     )
     return _document(title, pictures, _LEGEND)
+
+
+def arcs_svg(query: Query) -> str:
+    """Return the states and arcs of a query alone, for a light background. Each state is a group of elements with its
+    number as ``data-state``, each arc one with the numbers of its ends, such as ``0-1``, as ``data-arc``.
+
+    Raises :class:`QueryError` if a set has too many items to be unrolled.
+
+    >>> from acep.pattern.text.letters import regex
+    >>> drawing = arcs_svg(regex("ab", within=5))
+    >>> drawing.count("data-state="), drawing.count("data-arc=")
+    (3, 2)
+    """
+    if query.graph is not None:
+        shapes, arrows = _graph(query.graph)
+    else:
+        automaton = build(query)
+        shapes, arrows = _arcs(compose(automaton), automaton)
+    drawing = place([shape.size for shape in shapes], [arrow.link for arrow in arrows])
+    if drawing is None:
+        raise QueryError(f"too large to be drawn: {len(shapes)} states, {len(arrows)} arcs")
+    width, height = drawing.width + 2 * _EDGE + 22, drawing.height + 2 * _EDGE
+    size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img"><title>automaton</title>'
+    group = f'<g transform="translate({number(_EDGE + 22)} {number(_EDGE)})">'
+    style = _STYLE.partition("@media")[0]
+    elements = picture(shapes, arrows, drawing, marked=True)
+    return "\n".join([head, f"<style>{style}</style>", group, *elements, "</g></svg>", ""])
 
 
 def _document(title: str, pictures: Sequence[tuple[str, Picture]], legend: str) -> str:

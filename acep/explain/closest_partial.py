@@ -26,7 +26,7 @@ from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.reference.engine import MatchNode, bound_events
 
-__all__ = ["Failure", "Furthest", "Key", "check_sources", "furthest", "nearest_key"]
+__all__ = ["Failure", "Furthest", "Key", "check_sources", "furthest", "nearest_key", "nearest_keys"]
 
 MOST_LINES = 10
 """The most events and rows that are listed."""
@@ -188,10 +188,17 @@ def nearest_key(plan: Plan, batch: Batch) -> tuple[Key | None, int]:
     """Return the key whose nearest miss came nearest to a match, of those without a match if there are any (``None``:
     no event was near one), and the number of events that were looked at."""
     recorder = MissRecorder(plan, Wanted(None))
+    keys, matched = nearest_keys(recorder, batch)
+    return (keys[0] if keys else next(iter(matched), None)), recorder.n_seen
+
+
+def nearest_keys(recorder: MissRecorder, batch: Batch) -> tuple[list[Key], set[Key]]:
+    """Return the keys whose events came near a match, the nearest first and those without a match before the others,
+    and the keys that have matches. The recorder wants misses of each key."""
     matched = {match.key for match in recorder.run(batch.events)}
     misses = recorder.tracing.best
     ranked = [(key in matched, near.rank, index, key) for index, (key, near) in enumerate(misses.items())]
-    return min(ranked)[-1] if ranked else next(iter(matched), None), recorder.n_seen
+    return [key for *_, key in sorted(ranked)], matched
 
 
 def _list_ids(ids: Sequence[Id]) -> str:

@@ -165,9 +165,10 @@ class MissRecorder(ReferenceRuntime):
     their matches may overlap with its own. ``n_events``: those of the partitions that are wanted, of which the
     first ``n_seen`` were looked at."""
 
-    def __init__(self, plan: Plan, wanted: Wanted) -> None:
+    def __init__(self, plan: Plan, wanted: Wanted, most_looks: int | None = None) -> None:
         super().__init__(plan)
         self.wanted = wanted
+        self.most_looks = MOST_LOOKS if most_looks is None else most_looks
         self.tracing = TracingEngine(plan, wanted)
         self.later = ReferenceEngine(plan)  # for later checks, which are not recorded
         self.plain = self.engine if plan.strict and plan.query.output.is_sequential else None
@@ -198,7 +199,7 @@ class MissRecorder(ReferenceRuntime):
     def _feed(self, key: Key, partition: Partition, event: Event, kind: str | None) -> None:
         is_wanted = self.wanted.key is None or key == self.wanted.key
         self.n_events += is_wanted
-        if self.looks > MOST_LOOKS:
+        if self.looks > self.most_looks:
             return
         if is_wanted:
             self.n_seen += 1

@@ -51,10 +51,12 @@ class Arrow:
         return Link(self.source, self.target, Box(width, len(self.lines) * LINE))
 
 
-def picture(shapes: Sequence[Shape], arrows: Sequence[Arrow], drawing: Drawing) -> list[str]:
-    """Return the SVG elements of a drawing, with an arrow from outside into the first shape."""
+def picture(shapes: Sequence[Shape], arrows: Sequence[Arrow], drawing: Drawing, *, marked: bool = False) -> list[str]:
+    """Return the SVG elements of a drawing, with an arrow from outside into the first shape. ``marked``: each shape is
+    a group with its number as ``data-state``, and each arrow one with those of its ends as ``data-arc``."""
     out = []
     for i, arrow in enumerate(arrows):
+        out += [f'<g data-arc="{arrow.source}-{arrow.target}">'] if marked else []
         loop = arrow.source == arrow.target
         route = drawing.routes[i]
         out.append(_loop(*route[0], arrow.kind) if loop else _route(route, arrow.kind, i in drawing.backward))
@@ -62,11 +64,13 @@ def picture(shapes: Sequence[Shape], arrows: Sequence[Arrow], drawing: Drawing) 
         for n, line in enumerate(reversed(arrow.lines)):
             style = "missing-text" if line.startswith("+") or (arrow.kind == "missing" and not loop) else ""
             out.append(text(x, y - 5 - n * LINE, line, style, middle=True))
+        out += ["</g>"] if marked else []
     x, y = drawing.centres[0]
     start = x - shapes[0].size.width / 2
     out.append(_route(((start - 22, start - 20, y), (start, start, y)), "line", False))
-    for shape, (x, y) in zip(shapes, drawing.centres, strict=True):
-        out += _box(shape, x, y)
+    for i, (shape, (x, y)) in enumerate(zip(shapes, drawing.centres, strict=True)):
+        box = _box(shape, x, y)
+        out += [f'<g data-state="{i}">', *box, "</g>"] if marked else box
     return out
 
 

@@ -10,6 +10,7 @@ from acep.errors import DataError
 from acep.events.columns import column_of, ticks_of
 from acep.events.fields import column_at
 from acep.events.tables import attribute_tick
+from acep.following.inbox import ROW
 from acep.plan.schema import Kind
 from acep.streaming.job import Job, columns_read
 
@@ -27,7 +28,8 @@ def check_values(job: Job, rows: pa.Table, path: Path) -> None:
             return
         ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
         tick = attribute_tick(job.schema) or 1
-        for name in columns_read(job.plans, job.schema) - {job.schema.ts}:
+        names = {*job.columns} if job.has_rules else columns_read(job.plans, job.schema)
+        for name in names - {job.schema.ts, ROW}:
             kind, column = job.schema.kind(name), column_at(rows, name)
             if kind not in (None, Kind.STRING) and column is not None:
                 column_of(name, column, kind, tick, job.schema.scale(name))

@@ -11,13 +11,14 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from acep.bucket_state.folders import LocalFolder, state_folder
-from acep.errors import DataError
-from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED
+from acep.errors import DataError, QueryError
+from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED, Options
 from acep.following.follow_result import Followed
 from acep.following.followed_queries import FollowedQueries, after_cast, reading_options
 from acep.following.follower import Follower
 from acep.following.inbox import Inbox
 from acep.following.outbox import Outbox
+from acep.following.rule_watch import RuleWatch
 from acep.matches.flat import check_flat
 from acep.native.compiled import warn_if_missing
 from acep.pattern.query_arguments import is_clause
@@ -34,8 +35,10 @@ MAX_FILES = 100
 @lists_options(RevisedKeywords)
 def follow(
     folder: str | os.PathLike[str],
-    query: Any,
+    query: Any = None,
     *,
+    rules: str | os.PathLike[str] | None = None,
+    strict: bool = False,
     state: str | os.PathLike[str],
     into: str | os.PathLike[str],
     into_format: str = "jsonl",
@@ -79,11 +82,14 @@ def follow(
     wait for the end, and no more files are taken afterwards.
 
     ``query`` is one query, a list, or a dict of names and queries; or a MATCH_RECOGNIZE clause of SQL, whose time
-    column is the first key of ORDER BY (docs/reference/sql.md#streams). ``watermark`` is how far an event may be behind
-    the newest one: "10 minutes", a timedelta, or ticks of an integer ``ts``; later events are counted, not used. So is
-    an event beyond the ``latest`` time (see :func:`acep.spark.match`). ``output`` is ``"matches"``, ``"points"``,
-    ``"bundles"`` or ``"count"`` (rows that have to be added up). With ``speculation`` events are matched that long
-    before they are final, and ``op`` names a column that takes events back; points and counts are differences then.
+    column is the first key of ORDER BY (docs/reference/sql.md#streams). In its place ``rules`` may name a folder of
+    rules, as for :func:`acep.rules`. It is looked at again before each micro-batch, and the results are alerts
+    (docs/howto/rules.md#follow); with ``strict`` a file that is no rule stops the stream. ``watermark`` is how far an
+    event may be behind the newest one: "10 minutes", a timedelta, or ticks of an integer ``ts``; later events are
+    counted, not used. So is an event beyond the ``latest`` time (see :func:`acep.spark.match`). ``output`` is
+    ``"matches"``, ``"points"``, ``"bundles"`` or ``"count"`` (rows that have to be added up). With ``speculation``
+    events are matched that long before they are final, and ``op`` names a column that takes events back; points and
+    counts are differences then.
     With ``late`` the results have rows of late events, too (see :func:`acep.spark.match`). The other options are those
     of :func:`acep.match` and :func:`acep.read_events`; without ``id`` events are numbered from 0 in the order in which
     they are taken.
@@ -126,33 +132,66 @@ def follow(
     """
     _check(folder, state, into, max_files, poll)
     check_flat(flat, dynamic=versions is not None)
-    stream_options = StreamOptions.from_keywords("follow", options, RevisedKeywords)
-    if is_clause(query):
-        from acep.following.clause_follower import check_clause_outputs, clause_options
-
-        check_clause_outputs(output=output, flat=flat, late=late, versions=versions, end_marker=end_marker)
-        stream_options = clause_options(query, stream_options)
-    _check_end_marker(stream_options, end_marker=end_marker)
+    outputs = {"output": output, "flat": flat, "late": late, "versions": versions}
+    keywords = StreamOptions.from_keywords("follow", options, RevisedKeywords)
+    how: dict[str, Any] = {"rules": rules, "strict": strict, "end_marker": end_marker, "outputs": outputs}
+    stream_options = _checked_options(query, keywords, **how)
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
     files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
     files |= {"nulls": nulls, "multiline_cells": multiline_cells, "max_line": max_line}
     files |= {"max_expansion": max_expansion, "max_columns": max_columns}
-    reading = reading_options(query, stream_options, files, reads_all=versions is not None)
+    reading = _reading_of(query, stream_options, files, rules=rules, versions=versions)
+    watch = None if rules is None else RuleWatch(folder_path("rules", rules), strict=strict)
     queries = FollowedQueries(
         query=query, options=after_cast(stream_options, cast), reading=reading, watermark=watermark, latest=latest,
         output=output, late=late, flat=flat, dynamic=versions is not None,
     )  # fmt: skip
+    outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
+    job_of = _jobs_into(outbox, queries, has_rules=watch is not None)
     warn_if_missing(stream_options.engine)
     newer = None if versions is None else folder_path("versions", versions)
     inbox = Inbox(Path(folder).resolve(), reading, max_files, end_marker=end_marker)
-    outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
-    follower = Follower(inbox, _jobs_into(outbox, queries), LocalFolder(Path(state_folder(state))), outbox, newer)
+    follower = Follower(inbox, job_of, LocalFolder(Path(state_folder(state))), outbox, newer, watch)
     followed = _step_until_done(follower, tell, poll=poll, once=once, end=end)
     return followed.of_clause() if is_clause(query) else followed
 
 
-def _jobs_into(outbox: Outbox, queries: FollowedQueries) -> Callable[[pa.Schema], tuple[Job, int]]:
+def _checked_options(
+    query: Any, options: StreamOptions, *, rules: Any, strict: bool, end_marker: bool, outputs: dict[str, Any]
+) -> StreamOptions:
+    """Return the options of a stream of queries, of a clause or of rules. Raises :class:`QueryError` or
+    :class:`DataError` for those that it does not have, or that do not go together."""
+    if rules is not None:
+        from acep.following.followed_rules import check_rule_outputs  # few streams have rules
+
+        check_rule_outputs(options, query=query, **outputs)
+    elif strict:
+        raise QueryError("strict= is about rules", hint="give it with rules=", code="option_invalid")
+    if is_clause(query):
+        from acep.following.clause_follower import check_clause_outputs, clause_options
+
+        check_clause_outputs(**outputs, end_marker=end_marker)
+        options = clause_options(query, options)
+    _check_end_marker(options, end_marker=end_marker)
+    return options
+
+
+def _reading_of(query: Any, options: StreamOptions, files: dict[str, Any], *, rules: Any, versions: Any) -> Options:
+    """Return how files are read: with all columns where a later rule or version may need any."""
+    if rules is not None:
+        from acep.following.followed_rules import reading_all
+
+        return reading_all(options, files)
+    return reading_options(query, options, files, reads_all=versions is not None)
+
+
+def _jobs_into(outbox: Outbox, queries: FollowedQueries, *, has_rules: bool) -> Callable[[pa.Schema], tuple[Job, int]]:
     """Return the function that makes the job over columns, and gives the outbox the layout of its results."""
+    if has_rules:
+        from acep.following.followed_rules import FollowedRules
+
+        outbox.has_alerts = True
+        return FollowedRules(options=queries.options, watermark=queries.watermark, latest=queries.latest).job_over
 
     def job_of(schema: pa.Schema) -> tuple[Job, int]:
         job, delay_ms = queries.job_over(schema)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from acep.alerting.rule import RuleProblem
 from acep.events.files.options import BadLines
 from acep.matches.report import Report
 
@@ -19,7 +20,8 @@ class Followed:
     ``batches`` (micro-batches) and ``seconds`` are of this run. The ``report`` covers all work since the state was new,
     as :attr:`acep.Matches.report` does for one process; ``reports`` has one for each query by its name ("" if it is the
     only one). ``ended``: the stream has ended, and all matches that waited for its end are decided. ``bad`` counts the
-    lines that were skipped in this run. ``folder`` holds the results.
+    lines that were skipped in this run. ``folder`` holds the results. ``problems`` are those of the rules when their
+    folder was last looked at.
     """
 
     batches: int
@@ -29,6 +31,7 @@ class Followed:
     ended: bool
     bad: BadLines
     folder: Path
+    problems: tuple[RuleProblem, ...] = ()
 
     def of_clause(self) -> Followed:
         """Return the same of a MATCH_RECOGNIZE clause, whose matches are rows of the result."""

@@ -35,6 +35,7 @@ from acep.following.inbox import ROW, Arrived, Inbox
 from acep.following.journal import BACK, KEEP, Journal, Planned
 from acep.following.outbox import Outbox
 from acep.following.recent_ids import RecentIds
+from acep.following.rule_watch import RuleWatch, rules_after
 from acep.matches.report import Report
 from acep.pattern.printing import canonical
 from acep.streaming.job import Job
@@ -61,14 +62,15 @@ class Follower:
         folder: LocalFolder,
         outbox: Outbox,
         newer: Path | None = None,
+        rules: RuleWatch | None = None,
     ) -> None:
         """Continue from the state in ``folder``. ``job_of`` returns the job for columns, and the delay of its watermark
-        in milliseconds. The folder ``newer`` has newer versions of its queries.
+        in milliseconds. The folder ``newer`` has newer versions of its queries. ``rules`` run in place of queries.
 
         Raises :class:`SnapshotError` if the state is damaged, or of another query.
         """
         self.inbox, self.outbox = inbox, outbox
-        self.bad, self._newer = BadLines(), newer
+        self.bad, self._newer, self._rules = BadLines(), newer, rules
         self.journal = Journal(folder)
         self._job_of = job_of
         self._state = folder.root
@@ -157,8 +159,11 @@ class Follower:
         if results:
             self.outbox.write(batch, pa.concat_tables(results), is_retry=is_retry, exact=not self._job.measured)
         newest = pending.versions[-1].number if pending.versions else self._done.get("version", 0)
+        old_rules = self._done.get("rules", {})
         self._done = {"rows": first + rows.num_rows, "told": metrics, "names": json.dumps(self._job.names)}
         self._done |= {"results": self.outbox.last} | ({"version": newest} if newest else {})
+        if self._job.has_rules:
+            self._done["rules"] = rules_after(old_rules, pending.versions)
         self.journal.finish(self._done)
         seconds = time.time() - began
         progress = progress_in([self._done], batch=batch, events=rows.num_rows, seconds=seconds, began=began)
@@ -171,6 +176,9 @@ class Follower:
     def _versions_for(self, micro_batch: MicroBatch) -> tuple[NewVersion, ...]:
         """Return the versions of queries that are new. Raises :class:`DataError` or :class:`QueryError`, with nothing
         recorded, if a file cannot be read or a query cannot be replaced by it."""
+        if self._rules is not None:
+            recorded, number = self._done.get("rules", {}), self._done.get("version", 0)
+            return tuple(self._rules.find_changes(recorded, number, self._job.schema, self._job.engine))
         if self._newer is None:
             return ()
         new_versions = versions_in_folder(self._newer, self._job.names, self._done.get("version", 0))
@@ -181,7 +189,8 @@ class Follower:
     def sum_up(self, batches: int, seconds: float) -> Followed:
         """Return the result after so many micro-batches and seconds."""
         report, reports = reports_in([self._done]) if self._done["told"] else (Report(), {})
-        return Followed(batches, seconds, report, reports, self.journal.ended, self.bad, self.outbox.folder)
+        problems = () if self._rules is None else self._rules.problems
+        return Followed(batches, seconds, report, reports, self.journal.ended, self.bad, self.outbox.folder, problems)
 
     def _identify(self, files: tuple[FolderFile, ...], way_out: str) -> tuple[FolderFile, ...]:
         """Return files that are about to be taken with what identifies them. Raises :class:`DataError` for one that is

@@ -7,10 +7,12 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
+from typing import IO, Any
 from uuid import uuid4
 
 import pyarrow as pa
 
+from acep.alerting.alerts import write_alerts
 from acep.bucket_state.folders import give_name
 from acep.errors import DataError, SnapshotError
 from acep.events.files.formats import reason_of
@@ -44,6 +46,7 @@ class Outbox:
         check_quoting(quote_formulas, form)
         self.folder, self.form, self.quote_formulas = folder, form, quote_formulas
         self.flat: Layout | None = None  # results have plain columns only, for matches of this layout
+        self.has_alerts = False  # results are those of rules
         self.last = -1
         self.state = ""  # its folder, for messages
         try:
@@ -99,10 +102,10 @@ class Outbox:
         try:
             with draft.open("xb") as stream:
                 if self.form == "parquet":
-                    write_table(rows, stream, self.form, flat=self.flat)
+                    self._write_rows(rows, stream)
                 else:
                     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-                    write_table(rows, text, self.form, flat=self.flat, quote_formulas=self.quote_formulas)
+                    self._write_rows(rows, text)
                     text.detach()
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -125,6 +128,12 @@ class Outbox:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
         self.last = batch
+
+    def _write_rows(self, rows: pa.Table, stream: IO[Any]) -> None:
+        if self.has_alerts:
+            write_alerts(rows, stream, self.form, quote_formulas=self.quote_formulas)
+        else:
+            write_table(rows, stream, self.form, flat=self.flat, quote_formulas=self.quote_formulas)
 
     def _other_writer_error(self, path: Path) -> SnapshotError:
         return SnapshotError(

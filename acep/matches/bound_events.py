@@ -24,7 +24,7 @@ from acep.matches.records import Found
 if TYPE_CHECKING:
     from acep.matches.matches import Match, Matches
 
-__all__ = ["explode_matches", "own_events"]
+__all__ = ["BoundEvents", "explode_matches", "own_events", "places_of_bound_events", "rows_of_events"]
 
 MATCH, VARIABLE, POSITION, EVENT = "match", "variable", "position", "event"
 
@@ -86,17 +86,7 @@ def explode_matches(matches: Matches) -> pa.Table:
 
 def own_events(matches: Matches, match: Match | None, frame: Any, variable: str, number: str) -> Any:
     """Return the rows of the user's events that are bound, see :meth:`acep.matches.matches.Matches.events`."""
-    layout = layout_of(matches)
-    if layout.composed:
-        raise QueryError(
-            "a query with FROM binds matches of its inner queries, which are no rows", hint="match an inner query alone"
-        )
-    if frame is None and matches.rows is None:
-        raise QueryError(
-            "the events of these matches were not kept: they came in batches, or the matches were copied or pickled",
-            hint="found.events(match, frame), with the events in frame; of a Matcher, all batches in one",
-        )
-    rows = matches.rows.frame() if frame is None and matches.rows is not None else rows_of_frame(frame)
+    rows = rows_of_events(matches, frame)
     records: Sequence[Found] = matches.found
     if match is not None:
         record = getattr(match, "_record", None)
@@ -117,15 +107,41 @@ def own_events(matches: Matches, match: Match | None, frame: Any, variable: str,
             raise DataError(
                 f"the events have a column `{name}` already", hint=f'{word}="another name"', code="data_column"
             )
-    bound = bound_events(records)
     if frame is not None and matches.schema.id is None and not matches.ops:
         _check_number(rows, matches)
+    bound, places = places_of_bound_events(matches, records, rows)
+    extra_columns = {number: pa.array(bound.owners, pa.int64())} if match is None else {}
+    return take_rows(rows, places, extra_columns | {variable: bound.names()})
+
+
+def rows_of_events(matches: Matches, frame: Any = None) -> Any:
+    """Return the rows of the user's events: ``frame``, or those that were kept.
+
+    Raises :class:`QueryError` if there are none, and for a query with FROM."""
+    if layout_of(matches).composed:
+        raise QueryError(
+            "a query with FROM binds matches of its inner queries, which are no rows", hint="match an inner query alone"
+        )
+    if frame is None and matches.rows is None:
+        raise QueryError(
+            "the events of these matches were not kept: they came in batches, or the matches were copied or pickled",
+            hint="found.events(match, frame), with the events in frame; of a Matcher, all batches in one",
+        )
+    return matches.rows.frame() if frame is None and matches.rows is not None else rows_of_frame(frame)
+
+
+def places_of_bound_events(
+    matches: Matches, records: Sequence[Found], rows: Any
+) -> tuple[BoundEvents, npt.NDArray[np.int64]]:
+    """Return the bound events of some of the matches, and their positions among ``rows``.
+
+    Raises :class:`DataError` if the rows are not those that were matched."""
+    bound = bound_events(records)
     first = matches.rows is not None and matches.rows.first
     places = places_of(rows, bound.ids, matches.schema.id, first=first)
     _check_times(rows, places, bound, records, matches)
     _check_keys(rows, places, bound, records, matches)
-    extra_columns = {number: pa.array(bound.owners, pa.int64())} if match is None else {}
-    return take_rows(rows, places, extra_columns | {variable: bound.names()})
+    return bound, places
 
 
 def _check_own(record: Found, matches: Matches, *, among: bool) -> None:

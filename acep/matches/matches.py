@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
+from acep.display import interactive_page
 from acep.errors import QueryError, check_installed
 from acep.events.decimals import decimal_of
 from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from acep.events.user_rows import OwnRows
     from acep.matches.flat import Layout
+    from acep.pattern.tree import Query
 
 __all__ = ["Bundle", "Bundles", "Match", "Matches", "Point", "Points", "Report", "error_number"]
 
@@ -40,7 +43,8 @@ class Matches(Sequence[Match]):
     decimals among the values of RETURN back as such. ``report`` may be given as a function, which is called when it is
     first read. ``revised``: some may be taken back later, or take back others; they have no bundles. ``ops``: tables of
     them say so, by the columns ``op`` and ``id``. ``layout`` says which variables there are (``None``: those that are
-    bound). ``rows`` are hold of the events of :func:`acep.match`, for :meth:`events`; a pickled copy has none.
+    bound). ``rows`` are hold of the events of :func:`acep.match`, for :meth:`events`, and ``query`` is the query; a
+    pickled copy has neither.
 
     >>> record = Found(("AAPL",), 1, 9, 0, (("a", (0, 3)), ("b", (7,))), 9)
     >>> Matches([record], Schema((("symbol", Kind.STRING),)), keys=("symbol",))[0]
@@ -62,6 +66,7 @@ class Matches(Sequence[Match]):
         ops: bool = False,
         layout: Layout | None = None,
         rows: OwnRows | None = None,
+        query: Query | None = None,
     ) -> None:
         self.found = found
         self.schema = schema
@@ -75,6 +80,7 @@ class Matches(Sequence[Match]):
         self.ops = ops or revised
         self.layout = layout
         self.rows = rows
+        self.query = query
         self._given_keys = any(
             schema.kind(k) is Kind.TIMESTAMP or schema.scale(k) is not None or schema.counts_ticks(k) for k in keys
         )
@@ -110,7 +116,8 @@ class Matches(Sequence[Match]):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"rows": None}  # events do not travel with their matches
+        # Events do not travel with their matches, and a query may have functions of the user.
+        return vars(self) | {"rows": None, "query": None}
 
     @property
     def report(self) -> Report:
@@ -256,6 +263,30 @@ class Matches(Sequence[Match]):
         from acep.matches.bound_events import own_events
 
         return own_events(self, match, frame, variable, number)
+
+    def page(
+        self, path: str | os.PathLike[str] | None = None, *, query: Any = None, events: Any = None, misses: int = 10
+    ) -> Any:
+        """Return an interactive page of the matches, a :class:`acep.ResultPage`, and write it to a file, if ``path``
+        names one.
+
+        As the last line of a cell a notebook shows the page. It is one file of HTML that needs no network: a table to
+        sort and filter, the matches over time, and of the match that is chosen the rows with those in between, a series
+        and the steps of the automaton (docs/howto/pages.md). Of more than 1,000 matches some are shown, evenly chosen.
+
+        ``query`` and ``events`` are what was matched, where the matches do not hold them: those of a
+        :class:`acep.Matcher`, or a pickled copy. Without events there are no rows. ``misses``: how many near misses are
+        listed at most (0: none are looked for).
+
+        Raises :class:`EngineError` if bokeh is not installed, :class:`DataError` if the file cannot be written or the
+        events are not those that were matched, and :class:`QueryError` if the query is not known.
+
+        >>> import acep
+        >>> rows = {"ts": [1, 2, 3], "type": ["A", "x", "B"], "price": [9.5, 9.0, 9.1]}
+        >>> acep.match(rows, "PATTERN SEQ(A a, B b) WITHIN 5").page()
+        ResultPage(1 match)
+        """
+        return interactive_page(self, path, query=query, events=events, misses=misses)
 
     def to_arrow(self, *, flat: bool = False, explode: bool = False) -> pa.Table:
         """Return the matches as an Arrow table, one row per match.

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep.errors import QueryError
+from acep.events.batch import Batch
 from acep.matches.answer_columns import AnswerColumns
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
@@ -19,12 +20,12 @@ from acep.matches.matches import Bundle, Matches, Point
 from acep.matches.records import Found
 from acep.matches.report import Report
 from acep.matching.one_table import PART
-from acep.pattern.tree import Query
+from acep.pattern.query_arguments import Queries
 from acep.runtime.options import StreamOptions, ThreadKeywords
 from acep.runtime.stream import merge_matches
 from acep.tables.table_stream import TableStream
 
-__all__ = ["Passing"]
+__all__ = ["Passing", "QueryResults"]
 
 SORT_LIMIT = 1 << 22
 """The most bound events held back to sort the matches of one match point; beyond it, each part is sorted by itself."""
@@ -40,7 +41,14 @@ class Passing:
     """
 
     def __init__(
-        self, query: Query, arrow: pa.Schema, rows: int, *, output: str, counts: bool, **options: Unpack[ThreadKeywords]
+        self,
+        query: Queries,
+        arrow: pa.Schema,
+        rows: int,
+        *,
+        output: str,
+        counts: bool,
+        **options: Unpack[ThreadKeywords],
     ) -> None:
         self.tables = tables = TableStream(
             query, StreamOptions.from_keywords("Passing.__init__", options, ThreadKeywords)
@@ -57,9 +65,8 @@ class Passing:
         self.spent = self.longest = 0.0  # seconds of the processor in all, and of the longest batch
         self._first: int | None = None
         self._last = 0
-        self._pending: list[Sequence[Found]] = []
         self._has_match = False  # where only this is asked
-        self._groups = _Groups(by="end" if output == "points" else "bundle")
+        self._results = QueryResults(tables, 0, output, counts=counts)
 
     @property
     def like(self) -> Matches:
@@ -96,14 +103,13 @@ class Passing:
         self._first = int(batch.ts[0]) if self._first is None else self._first
         self._last = int(batch.ts[-1])
         if self.output == "exists":  # the stream stops at the first match
-            if not self._has_match:
-                self._has_match = any(tables.has_match(part) for part in batch.parts(PART))
+            self._has_match = self._has_match or self._has_match_in(batch)
             yield self._has_match
         elif self.output == "matches" and tables.limits is None:
             for block in stream.blocks(batch):
-                yield self._results_of(block[0], stream.earliest_open_end(0))
+                yield self._results_of(block)
         else:
-            results = self._results_of(stream.push(batch)[0], stream.earliest_open_end(0))
+            results = self._results_of(stream.push(batch))
             processor_seconds, wall_seconds = time.thread_time() - processor, time.perf_counter() - started
             stream.record_seconds(processor_seconds, wall_seconds)
             self.spent, self.longest = self.spent + processor_seconds, max(self.longest, wall_seconds)
@@ -113,17 +119,40 @@ class Passing:
 
     def finish(self) -> Iterator[Any]:
         """End the stream and yield the remaining results."""
-        yield self._has_match or self._results_of(self.tables.end()[0], None, last=True)
+        yield self._has_match or self._results_of(self.tables.end(), last=True)
 
-    def _results_of(self, matches: Sequence[Found], low: int | None, *, last: bool = False) -> Any:
+    def _results_of(self, matches_by_query: Sequence[Sequence[Found]], *, last: bool = False) -> Any:
+        """Return the results that are certain after a call of the stream; ``last``: after its last one."""
         if self.output == "exists":
-            return self.tables.has_any(matches)
+            return self.tables.has_any(matches_by_query[0])
         assert self.tables.stream is not None
-        counted = self.tables.stream.take_counted(0)
+        low = None if last else self.tables.stream.earliest_open_end(0)
+        return self._results.take(matches_by_query[0], low, last=last)
+
+    def _has_match_in(self, batch: Batch) -> bool:
+        """Return whether there is a match by the end of a batch; the work stops at the first one."""
+        return any(self.tables.has_match(part) for part in batch.parts(PART))
+
+
+class QueryResults:
+    """The results of query number ``number`` of a stream, as matches come: those that are certain and that nothing can
+    precede any more. ``output`` is ``"matches"``, ``"points"``, ``"bundles"`` or ``"count"``."""
+
+    def __init__(self, tables: TableStream, number: int, output: str, *, counts: bool = True) -> None:
+        self.tables, self.number, self.output, self.counts = tables, number, output, counts
+        self._pending: list[Sequence[Found]] = []
+        self._groups = _Groups(by="end" if output == "points" else "bundle")
+
+    def take(self, matches: Sequence[Found], low: int | None, *, last: bool = False) -> Any:
+        """Add matches, or what the stream has counted in their place. Return ``Matches``, columns of points or
+        bundles, or how many more there are for a count, where no match will end before the tick ``low`` (``None``: it
+        is not known); with ``last`` all that are left."""
+        assert self.tables.stream is not None
+        counted = self.tables.stream.take_counted(self.number)
         if self.output == "count":
             return counted if isinstance(counted, int) else len(matches)
         if self.output == "matches":
-            return self.tables.matches(0, self._release_matches(matches, low, last=last))
+            return self.tables.matches(self.number, self._release_matches(matches, low, last=last))
         by = self._groups.by
         # Matches of one time may come in several batches; those bound first make the first group of that time.
         if isinstance(counted, Counted):
@@ -149,7 +178,7 @@ class Passing:
 
     def _span(self) -> int | None:
         """Return how far apart two match points of a bundle may be; ``None`` where time does not decide it."""
-        window = self.tables.plans[0].window
+        window = self.tables.plans[self.number].window
         return 0 if self._groups.by == "end" else None if window.counted else window.span
 
     def _answers(self, groups: Groups) -> AnswerColumns[Any]:
@@ -158,8 +187,8 @@ class Passing:
         return AnswerColumns(
             Point if is_point else Bundle,
             groups,
-            self.tables.plans[0].keys,
-            self.tables.schema_of(0),
+            self.tables.plans[self.number].keys,
+            self.tables.schema_of(self.number),
             counts=self.counts and not is_point,
         )
 

@@ -33,6 +33,8 @@ __all__ = [
     "match_writer",
     "open_output",
     "output_format",
+    "record_writer",
+    "rows_of",
     "write_matches",
     "write_table",
 ]
@@ -175,6 +177,22 @@ def group_writer(
         yield write
 
 
+@contextlib.contextmanager
+def record_writer(
+    target: Target,
+    form: str | None,
+    heads: Sequence[str],
+    empty: Callable[[], pa.Table],
+    *,
+    quote_formulas: bool = False,
+) -> Iterator[Callable[[Iterable[dict[str, Any]], Callable[[], pa.Table]], None]]:
+    """Yield a function that writes records, which JSON can hold, or in Parquet the table that its second argument
+    makes; it may be called more than once. ``heads`` are the columns in CSV, and ``empty`` makes a table without rows.
+    ``target``, ``form`` and ``quote_formulas`` are those of :func:`write_matches`."""
+    with _sink(target, form, [*heads], empty, None, quote_formulas) as sink:
+        yield sink.write
+
+
 def write_table(
     table: pa.Table,
     target: Target,
@@ -195,13 +213,18 @@ def write_table(
         )
         heads += [*parts]
         zoned |= {name for name, value_type in parts.items() if getattr(value_type, "tz", None) is not None}
-    rows = (row for batch in table.to_batches() for row in _rows_of(batch))
+    rows = rows_of(table)
     columns = None if flat is None else flat_columns(heads, {}, Layout((), frozenset()))
     with _sink(target, form, heads, lambda: table, columns, quote_formulas) as sink:
         sink.write(map(partial(_row_record, zoned=zoned, flat=flat is not None), rows), lambda: table)
 
 
-def _rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table as values of Python; times that Python does not reach are NumPy's."""
+    return (row for batch in table.to_batches() for row in _rows_of_batch(batch))
+
+
+def _rows_of_batch(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     try:
         return list(batch.to_pylist())
     except (OverflowError, ValueError):  # some times are NumPy's
@@ -319,7 +342,7 @@ def _cell(record: dict[str, Any], head: str) -> Any:
     part, dot, name = head.partition(".")
     value = record[part]
     value = value[name] if dot and value is not None else value
-    return json_text(value) if isinstance(value, dict) else value
+    return json_text(value) if isinstance(value, dict | list) else value
 
 
 @contextlib.contextmanager

@@ -71,7 +71,8 @@ class Job:
     (``None``: at once). ``late``: whether late events are rows of the result, which then has the columns kind and
     event. ``dynamic``: whether queries may be replaced by newer versions; all columns go to the workers then.
     ``duplicates``: what becomes of events that come twice (``None``: they are not looked for); it may change when a
-    stream is restarted. ``clause``: a MATCH_RECOGNIZE clause that runs in place of queries."""
+    stream is restarted. ``clause``: a MATCH_RECOGNIZE clause that runs in place of queries. ``has_rules``: rules run in
+    place of queries; they come with micro-batches, and are part of the state."""
 
     names: tuple[str, ...]
     queries: tuple[Query, ...]
@@ -96,11 +97,13 @@ class Job:
     dynamic: bool = False
     duplicates: str | None = None
     clause: JobClause | None = None
+    has_rules: bool = False
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """The plans of the queries, as they are at first; none of a clause. A worker process compiles them once."""
-        if self.clause is not None:
+        """The plans of the queries, as they are at first; none of a clause, or of rules. A worker process compiles
+        them once."""
+        if self.clause is not None or self.has_rules:
             return ()
         return _plans(self.queries, self.schema, self.attributes if self.dynamic else None, self.names)
 
@@ -189,6 +192,8 @@ class Job:
             parts += ("dynamic",)
         if self.clause is not None:
             parts += (self.clause.text,)
+        if self.has_rules:
+            parts += ("rules",)
         text = f"({', '.join(parts)})"
         return replace(self, fingerprint=hashlib.sha256(text.encode()).hexdigest())
 

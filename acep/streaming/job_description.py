@@ -44,6 +44,8 @@ def describe_job(job: Job) -> CallDescription:
         options |= {"policy": job.policy, "seed": job.seed}
     if job.clause is not None:
         queries = {"": job.clause.text}
+    elif job.has_rules:
+        queries = {"": "a folder of rules"}
     else:
         queries = dict(zip(job.names, map(canonical, job.queries), strict=True))
     kinds = {name: schema.kind(name) for name in job.columns}

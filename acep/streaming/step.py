@@ -213,6 +213,10 @@ def make_bucket(job: Job, number: int, data: bytes | None) -> Bucket:
     """Return a bucket of a job, as it begins or from its state. Raises :class:`SnapshotError` as
     :meth:`Bucket.loads` does."""
     kind, part = Bucket if job.clause is None else ClauseBucket, job.pass_of(number)
+    if job.has_rules:
+        from acep.streaming.rule_buckets import RuleBucket  # few streams have rules
+
+        kind = RuleBucket
     return kind(job, part) if data is None else kind.loads(job, part, data)
 
 

@@ -462,7 +462,7 @@ class TableStream:
             properties = {"keys": plan.keys, "returns": plan.return_names}
             properties |= {name: getattr(plan, name) for name in ("return_kinds", "return_scales", "return_times")}
             properties |= {"revised": self.revised is not None, "ops": self.lateness is not None}
-            properties |= {"layout": self._layout(number, plan), "rows": self.own_rows}
+            properties |= {"layout": self._layout(number, plan), "rows": self.own_rows, "query": plan.query}
         return Matches(matches, self.schema_of(number), report=report or self.report_of(number), **properties)
 
     def partial_matches(self, limit: int, *, apart: bool) -> Any:
