@@ -167,7 +167,7 @@ def test_lines_of_json_say_the_same_with_escapes(folder: Path) -> None:
 
 def test_commands_write_texts_through_one_place() -> None:
     """What people read is written by `show` and `say`, which escape it."""
-    others = {"terminal.py", "completion.py", "follow.py", "__init__.py"}  # a script; a line over the last one
+    others = {"terminal.py", "completion.py", "watch.py", "__init__.py"}  # a script; a line over the last one
     direct = set()
     for path in sorted((ROOT / "acep" / "cli").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -20,7 +20,7 @@ from acep.cli.inputs import (
 from acep.cli.keys import KeyPause
 from acep.cli.metrics import serve_metrics
 from acep.cli.progress import progress
-from acep.cli.terminal import say
+from acep.cli.terminal import say, show
 from acep.cli.watch import LiveView, line_view
 from acep.errors import DataError
 
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
             if live is not None:
                 live.finish()
         if args.count:
-            sys.stdout.write(f"{summary.matches}\n")
+            show(str(summary.matches))
         else:
             target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
             layout = summary.layout if args.flat else None
