@@ -85,6 +85,16 @@ def test_a_packed_environment_has_the_wheel_that_is_built() -> None:
     assert names == [f"dist/acep-{acep.__version__}-cp311-cp311-linux_x86_64.whl[spark]"]
 
 
+def test_the_commands_for_a_device_without_an_index_are_tried() -> None:
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\ntest-wheel:")[2].partition("\ndefine ")[0]
+    tried = [{*line.split()} for line in recipe.splitlines()]
+    shown = [{*words} for words in not_run(DEVICE) if {"download", "--no-index"} & {*words}]
+    assert len(shown) == 2
+    for words in shown:
+        options = {word for word in words if word.startswith("--") or word in ("download", "install", ":all:")}
+        assert any(options <= line for line in tried)
+
+
 def test_what_a_device_needs() -> None:
     # In a process of its own, as it measures the memory of this one.
     command = [sys.executable, "-m", "experiments.device", "--events", "1000"]
