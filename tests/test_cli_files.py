@@ -15,7 +15,7 @@ import pytest
 import acep
 from acep.cli import main
 from acep.events.files import survey, text_bytes
-from acep.events.tables import schema_of
+from acep.following.replayed_events import record_events, with_order
 from acep.native.compiled import why_not
 from acep.runtime.options import StreamOptions
 from acep.spark import chunks
@@ -164,15 +164,14 @@ def test_a_file_without_events_is_no_mistake(capsys: pytest.CaptureFixture[str],
 @pytest.mark.parametrize("name", ["empty.csv", "header.csv"])
 @pytest.mark.parametrize("within", ["5", "5 s", "5 EVENTS"])
 def test_a_file_without_events_is_replayed(name: str, within: str) -> None:
-    """Without Spark: the table that it reads has types that Spark has."""
-    replay = pytest.importorskip("acep.spark.replay")
     Path(name).write_text("" if name == "empty.csv" else "ts,type,x\n")
     query = acep.parse(f"PATTERN SEQ(a x, b y) WHERE x.v < y.w.z WITHIN {within}") if name == "empty.csv" else None
     query = query or acep.parse(f"PATTERN SEQ(a x, b y) WHERE x.x = y.x WITHIN {within}")
-    options = StreamOptions()
-    table = replay._table_of(name, query, options, reads_all=False)
-    schema = schema_of(table.schema, **options.columns)
-    assert chunks.with_order(chunks.for_spark(table), schema, sort=True).num_rows == 0
+    done = acep.replay(query, name)
+    assert (done.events, done.matches, done.table().num_rows) == (0, 0, 0)
+    # Without Spark: the table that is replayed there has types that Spark has.
+    recorded = record_events(query, name, StreamOptions(), chunk=None, watermark=None, latest=None, versions=None)
+    assert with_order(chunks.for_spark(recorded.table), recorded.schema, sort=True).num_rows == 0
 
 
 @pytest.mark.filterwarnings("always::acep.errors.DataWarning")

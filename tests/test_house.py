@@ -241,7 +241,6 @@ BEYOND_MAX_PARAMETERS = {
     "acep/explain/why.py:why": OPTIONS_OF_USERS,
     "acep/following/follow.py:follow": OPTIONS_OF_USERS,
     "acep/following/replay.py:replay": OPTIONS_OF_USERS,
-    "acep/matches/matches.py:Matches.__init__": "to be grouped, together with its call in acep/streaming",
     "acep/native/session.py:NativeSession.__init__": "to be grouped",
     "acep/pattern/automata.py:arc": OPTIONS_OF_USERS,
     "acep/spark/foreach/foreach_batch.py:ForEachBatch.__init__": "takes the options of acep.spark.for_each_batch",

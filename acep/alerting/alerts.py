@@ -97,7 +97,7 @@ def rule_table(rule: AlertRule, matches: Matches, schema: pa.Schema | None = Non
     """Return the matches of a rule as alerts, in their order, with the columns of :func:`alert_schema`."""
     table = matches_table(matches, fractional=True)
     schema = alert_schema([table.schema]) if schema is None else schema
-    zoned = matches.zoned_names()
+    zoned = matches.form.zoned_names()
     records = [alert_record(rule, match, zoned) for match in matches]
     columns = []
     for field in schema:
@@ -124,7 +124,7 @@ def group_table(rule: AlertRule, groups: Sequence[Any], like: Matches, schema: p
     :func:`group_schema`."""
     heads = schema.names[len(RULE_HEADS) :]
     table = groups_table(groups, like.schema, like.keys, heads)
-    zoned = like.zoned_names()
+    zoned = like.form.zoned_names()
     records = [group_alert_record(rule, group, zoned) for group in groups]
     columns: dict[str, Any] = {name: pa.array([r[name] for r in records], schema.field(name).type)
                                for name in RULE_HEADS if name != "key"}  # fmt: skip
@@ -157,7 +157,10 @@ def ordered_table(parts: Sequence[tuple[AlertRule, Matches]], schema: pa.Schema)
 
 def ordered_records(parts: Sequence[tuple[AlertRule, Matches]]) -> Iterator[dict[str, Any]]:
     """Yield the same as what JSON can hold."""
-    rows = [(rule, match, zoned) for rule, matches in parts for zoned in (matches.zoned_names(),) for match in matches]
+    rows: list[tuple[AlertRule, Match, frozenset[str]]] = []
+    for rule, matches in parts:
+        zoned = matches.form.zoned_names()
+        rows += [(rule, match, zoned) for match in matches]
     for row in _order([matches for _, matches in parts]).tolist():
         yield alert_record(*rows[row])
 

@@ -10,6 +10,7 @@ from acep.alerting.rule import AlertRule, read_rule
 from acep.errors import SnapshotError
 from acep.events.batch import Batch
 from acep.matches.flat import Layout
+from acep.matches.match_form import MatchForm
 from acep.matches.matches import Matches
 from acep.matches.records import Counts, Found
 from acep.pattern.printing import canonical
@@ -191,12 +192,4 @@ class RuleStreams:
 
 def matches_of_rule(plan: Plan, schema: Schema, matches: Sequence[Found]) -> Matches:
     """Return matches of a rule with this plan, over events of a schema, as a user sees them."""
-    names = ("return_kinds", "return_scales", "return_times")
-    return Matches(
-        matches,
-        schema=plan.schema if plan.sources else schema,
-        keys=plan.keys,
-        returns=plan.return_names,
-        layout=Layout.of_plans([plan]),
-        **{name: getattr(plan, name) for name in names},
-    )
+    return Matches(matches, MatchForm.of_plan(plan, schema, layout=Layout.of_plans([plan])))

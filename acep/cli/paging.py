@@ -93,7 +93,7 @@ def _read_around(events: EventStream, matches: Matches, chosen: list[Match], nam
         taken_names = events.schema.names
         number = "row" if "row" not in taken_names else "_".join(["row", *taken_names])  # a name that none has
         matches = copy(matches)
-        matches.schema = replace(matches.schema, id=number)
+        matches.form = replace(matches.form, schema=replace(matches.schema, id=number))
     step, spans = 1, _spans(chosen)
     parts: list[pa.Table] = []
     for table, times in number_rows(events, names["ts"], number):

@@ -153,7 +153,7 @@ def _groups(passing: RulePass, results: Iterator[Any], schema: pa.Schema) -> Ite
             if not len(groups):
                 continue
             like = passing.like_of(place)
-            records = (group_alert_record(rule, group, like.zoned_names()) for group in groups)
+            records = (group_alert_record(rule, group, like.form.zoned_names()) for group in groups)
             rows += [(tick, place, record) for tick, record in zip(groups.groups.first.tolist(), records, strict=True)]
             filled.append((rule, groups, like))
     order = sorted(range(len(rows)), key=lambda row: rows[row][:2])

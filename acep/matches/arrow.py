@@ -58,8 +58,9 @@ def matches_table(matches: Matches, *, fractional: bool | None = None) -> pa.Tab
     errors as float64, by default if one of them is not an integer.
 
     >>> record = Found(("A",), 1, 9, Fraction(1, 2), (("a", (0, 3)),), 9)
+    >>> from acep.matches.match_form import MatchForm
     >>> from acep.matches.matches import Matches
-    >>> table = matches_table(Matches([record], schema=Schema((("k", Kind.STRING),)), keys=("k",)))
+    >>> table = matches_table(Matches([record], MatchForm(Schema((("k", Kind.STRING),)), keys=("k",))))
     >>> print(table.schema)
     key: struct<k: string>
       child 0, k: string
@@ -140,10 +141,10 @@ def record_batch(records: Sequence[Found], matches: Matches, fractional: bool) -
         "bundle": _as_times(ticks["bundle"], ts_type, ts_tick),
     }
     if matches.returns:
-        return_kinds = matches.return_kinds or (None,) * len(matches.returns)
-        scales = matches.return_scales or (None,) * len(matches.returns)
+        return_kinds = matches.form.return_kinds or (None,) * len(matches.returns)
+        scales = matches.form.return_scales or (None,) * len(matches.returns)
         fields = [
-            _values_column(v, kind, matches.time_type(i) if scale is None else matches.decimal_type(i), tick)
+            _values_column(v, kind, matches.form.time_type(i) if scale is None else matches.form.decimal_type(i), tick)
             for i, (v, kind, scale) in enumerate(zip(values, return_kinds, scales, strict=True))
         ]
         columns["values"] = pa.StructArray.from_arrays(fields, names=list(matches.returns))
@@ -181,8 +182,9 @@ def without_maps(table: pa.Table) -> pa.Table:
     """Return the table with its column ``bindings`` as a list of structs, for readers without maps.
 
     >>> record = Found((), 1, 9, 0, (("a", (0, 3)),), 9)
+    >>> from acep.matches.match_form import MatchForm
     >>> from acep.matches.matches import Matches
-    >>> without_maps(matches_table(Matches([record], schema=Schema(())))).column("bindings").to_pylist()
+    >>> without_maps(matches_table(Matches([record], MatchForm(Schema(()))))).column("bindings").to_pylist()
     [[{'key': 'a', 'value': [0, 3]}]]
     """
     index = table.column_names.index("bindings")

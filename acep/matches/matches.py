@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, overload
 
 from acep.display import interactive_page
 from acep.errors import QueryError, check_installed
-from acep.events.decimals import decimal_of
-from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
-from acep.events.times import from_ticks, value_of
+from acep.events.tables import ticks_to_input
+from acep.events.times import value_of
 from acep.matches.answers import Bundle, Bundles, Count, Point, Points
 from acep.matches.found_columns import taken_back
 from acep.matches.grouping import group_matches, point_changes
 from acep.matches.match import Match, error_number
+from acep.matches.match_form import MatchForm
 from acep.matches.records import Found
 from acep.matches.rendering import matches_page, matches_text
 from acep.matches.report import Report
-from acep.matches.zoned_times import has_far_time, zoned_names
-from acep.plan.schema import Kind, Schema, TimeOf
+from acep.matches.zoned_times import has_far_time
+from acep.plan.schema import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,58 +39,63 @@ class Matches(Sequence[Match]):
 
     A read-only list of :class:`Match`; a slice is again ``Matches``. ``report`` says what the run did, and ``exact``
     whether nothing is missing; ``keys`` and ``returns`` name the partition attributes and the values of RETURN.
-    ``return_kinds``, ``return_scales`` and ``return_times`` are the plan's; they serve to give times, durations and
-    decimals among the values of RETURN back as such. ``report`` may be given as a function, which is called when it is
-    first read. ``revised``: some may be taken back later, or take back others; they have no bundles. ``ops``: tables of
-    them say so, by the columns ``op`` and ``id``. ``layout`` says which variables there are (``None``: those that are
-    bound). ``rows`` are hold of the events of :func:`acep.match`, for :meth:`events`, and ``query`` is the query; a
-    pickled copy has neither.
+    ``form`` is that of the matches of the query. ``report`` may be given as a function, which is called when it is
+    first read. ``rows`` are hold of the events of :func:`acep.match`, for :meth:`events`; a pickled copy has neither
+    them nor the query.
 
+    >>> from acep.plan.schema import Kind
     >>> record = Found(("AAPL",), 1, 9, 0, (("a", (0, 3)), ("b", (7,))), 9)
-    >>> Matches([record], Schema((("symbol", Kind.STRING),)), keys=("symbol",))[0]
+    >>> Matches([record], MatchForm(Schema((("symbol", Kind.STRING),)), keys=("symbol",)))[0]
     Match(key={'symbol': 'AAPL'}, start=1, end=9, error=0, bindings={'a': (0, 3), 'b': (7,)}, bundle=9, values={})
     """
 
     def __init__(
         self,
         found: Sequence[Found],
-        schema: Schema,
-        keys: tuple[str, ...] = (),
-        returns: tuple[str, ...] = (),
-        report: Report | Callable[[], Report] | None = None,
-        return_kinds: tuple[Kind, ...] = (),
-        return_scales: tuple[int | None, ...] = (),
-        return_times: tuple[TimeOf | None, ...] = (),
+        form: MatchForm,
         *,
-        revised: bool = False,
-        ops: bool = False,
-        layout: Layout | None = None,
+        report: Report | Callable[[], Report] | None = None,
         rows: OwnRows | None = None,
-        query: Query | None = None,
     ) -> None:
         self.found = found
-        self.schema = schema
-        self.keys = keys
-        self.returns = returns
+        self.form = form
         self._report = report or Report(matches=len(found))
-        self.return_kinds = return_kinds
-        self.return_scales = return_scales
-        self.return_times = return_times
-        self.revised = revised
-        self.ops = ops or revised
-        self.layout = layout
         self.rows = rows
-        self.query = query
-        self._given_keys = any(
-            schema.kind(k) is Kind.TIMESTAMP or schema.scale(k) is not None or schema.counts_ticks(k) for k in keys
-        )
-        computed = (
-            i
-            for i, origin in enumerate(return_times)
-            if origin is not None and (origin.duration or not origin.is_whole)
-        )
-        self._timed = {*computed, *(i for i, kind in enumerate(return_kinds) if kind is Kind.TIMESTAMP)}
-        self._given = bool(self._timed) or any(scale is not None for scale in return_scales)
+
+    @property
+    def schema(self) -> Schema:
+        """Return the columns of the events."""
+        return self.form.schema
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Return the names of the partition attributes."""
+        return self.form.keys
+
+    @property
+    def returns(self) -> tuple[str, ...]:
+        """Return the names of the values of RETURN."""
+        return self.form.returns
+
+    @property
+    def revised(self) -> bool:
+        """Return whether some matches may be taken back later, or take back others."""
+        return self.form.revised
+
+    @property
+    def ops(self) -> bool:
+        """Return whether tables of the matches have the columns ``op`` and ``id``."""
+        return self.form.ops or self.form.revised
+
+    @property
+    def layout(self) -> Layout | None:
+        """Return which variables there are; ``None``: those that are bound."""
+        return self.form.layout
+
+    @property
+    def query(self) -> Query | None:
+        """Return the query, if it is known."""
+        return self.form.query
 
     def __len__(self) -> int:
         return len(self.found)
@@ -117,7 +122,7 @@ class Matches(Sequence[Match]):
 
     def __getstate__(self) -> dict[str, Any]:
         # Events do not travel with their matches, and a query may have functions of the user.
-        return vars(self) | {"rows": None, "query": None}
+        return vars(self) | {"rows": None, "form": self.form.without_query()}
 
     @property
     def report(self) -> Report:
@@ -143,10 +148,7 @@ class Matches(Sequence[Match]):
         start, end, bundle = record.start, record.end, record.bundle
         if self.schema.instants:
             start, end, bundle = ticks_to_input((start, end, bundle), self.schema)
-        values = record.values
-        if self._given:
-            values = tuple(self.given(i, value) for i, value in enumerate(values))
-        key = self._key(record.key)
+        key, values = self.form.key_to_input(record.key), self.form.values_to_input(record.values)
         is_far = has_far_time((start, end, *key.values(), *values))
         return Match(
             key=key,
@@ -158,37 +160,8 @@ class Matches(Sequence[Match]):
             values=dict(zip(self.returns, values, strict=True)),
             op=record.op,
             _record=record,
-            _zoned=self.zoned_names() if is_far else frozenset(),
+            _zoned=self.form.zoned_names() if is_far else frozenset(),
         )
-
-    def zoned_names(self) -> frozenset[str]:
-        """Return the names of the times that have a zone (:func:`acep.matches.zoned_times.zoned_names`)."""
-        types = map(self.time_type, range(len(self.returns)))
-        return zoned_names(self.schema, self.keys, dict(zip(self.returns, types, strict=True)))
-
-    def _key(self, key: tuple[Any, ...]) -> dict[str, Any]:
-        return key_to_input(key, self.keys, self.schema) if self._given_keys else dict(zip(self.keys, key, strict=True))
-
-    def given(self, number: int, value: Any) -> Any:
-        """Return a value of RETURN, by its column number: times as they are in the input, durations as such, decimals
-        as decimals."""
-        if number in self._timed:
-            value_type = self.time_type(number)
-            return value if value_type is None else from_ticks([value], attribute_tick(self.schema), value_type)[0]
-        scale = self.return_scales[number] if self.return_scales else None
-        return value if scale is None else decimal_of(value, scale, self.decimal_type(number))
-
-    def decimal_type(self, number: int) -> pa.DataType:
-        """Return the Arrow type of a decimal value of RETURN, by its column number."""
-        origin = self.return_times[number] if self.return_times else None
-        return decimal_like(origin, self.return_scales[number] or 0, self.schema)
-
-    def time_type(self, number: int) -> pa.DataType | None:
-        """Return the Arrow type of a time or duration among the values of RETURN, by its column number; ``None``: it is
-        neither, or an integer."""
-        if number not in self._timed:
-            return None
-        return time_of(self.return_times[number] if self.return_times else None, self.schema)
 
     def count(self, value: Any = None) -> Count:  # type: ignore[override]
         """Return the number of matches (of those equal to ``value``, if one is given), with the report. A match that
@@ -201,7 +174,7 @@ class Matches(Sequence[Match]):
         """Return the match bundles in order of their first match point; ``counts``: with their number of matches.
 
         >>> ends = [Found((), 1, end, error, (("a", (end,)),), 5) for end, error in ((5, 1), (7, 0))]
-        >>> Matches(ends, Schema(())).bundles()
+        >>> Matches(ends, MatchForm(Schema(()))).bundles()
         1 match bundle
           match points 5..7  2 matches  best=0
         """
@@ -221,10 +194,10 @@ class Matches(Sequence[Match]):
         error of which the number of matches is not as before (:attr:`Point.change`).
 
         >>> ends = [Found((), 1, 5, error, (("a", (i,)),), 5) for i, error in enumerate((2, 1))]
-        >>> Matches(ends, Schema(())).points()
+        >>> Matches(ends, MatchForm(Schema(()))).points()
         1 match point
           match point 5  best=1
-        >>> Matches(ends, Schema(()), revised=True).points()
+        >>> Matches(ends, MatchForm(Schema(()), revised=True)).points()
         2 match points
           match point 5  best=2  change=+1
           match point 5  best=1  change=+1

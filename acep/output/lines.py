@@ -37,12 +37,13 @@ def lines_of(matches: Matches, form: str, zoned: Collection[str], *, quote_formu
     r"""Yield the lines of :func:`acep.output.writing.write_matches`, some thousands at a time; ``form`` is
     ``"jsonl"`` or ``"csv"`` (without the header line). ``quote_formulas``: no text in CSV begins as a formula does.
 
+    >>> from acep.matches.match_form import MatchForm
     >>> from acep.matches.matches import Matches
     >>> from acep.plan.schema import Schema
     >>> ones, trail = np.array([1]), {"offsets": np.array([0, 2]), "ids": np.array([7, 9])}
     >>> trail |= {"vars": np.array([0, 1], np.uint16), "variables": ("a", "b")}
     >>> records = FoundColumns(ones, ones, ones, ones, 1, (), **trail)
-    >>> "".join(lines_of(Matches(records, schema=Schema(())), "jsonl", ()))
+    >>> "".join(lines_of(Matches(records, MatchForm(Schema(()))), "jsonl", ()))
     '{"key": {}, "start": 1, "end": 1, "error": 1, "bindings": {"a": [7], "b": [9]}, "bundle": 1}\n'
     """
     cell = _quoted_cell if quote_formulas else _cell
@@ -123,7 +124,7 @@ def _texts(
 
 
 def _return_values(matches: Matches, number: int, values: list[Any]) -> list[Any]:
-    return [matches.given(number, value) for value in values]
+    return [matches.form.value_to_input(number, value) for value in values]
 
 
 def _key_texts(

@@ -106,7 +106,7 @@ def match_writer(
     ``to_arrow(flat=True)``, in all formats. ``quote_formulas`` is that of :func:`write_matches`."""
     heads = [*(f"key.{k}" for k in like.keys), "start", "end", "error", "bindings", "bundle"]
     heads += [f"values.{name}" for name in like.returns]
-    zoned = like.zoned_names()
+    zoned = like.form.zoned_names()
     layout = layout_of(like) if flat else Layout((), frozenset())
     names = ["key", "start", "end", "error", "bindings", "bundle", *(["values"] if like.returns else [])]
     columns = flat_columns(names, {"key": [*like.keys], "values": [*like.returns]}, layout) if flat else None

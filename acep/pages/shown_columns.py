@@ -92,7 +92,7 @@ def match_columns(matches: Matches, numbers: Sequence[int], total: int) -> Match
     begins, ends = ([moment(getattr(match, name)) for match in chosen] for name in ("start", "end"))
     is_calendar = any(calendar for calendar, _ in begins)
     ticks = np.array([[tick for _, tick in side] for side in (begins, ends)], np.int64).reshape(2, -1)
-    zone = bool(matches.zoned_names() & {"start"}) or any(getattr(match.start, "tzinfo", None) for match in chosen)
+    zone = bool(matches.form.zoned_names() & {"start"}) or any(getattr(match.start, "tzinfo", None) for match in chosen)
     first, last = (int(ticks[0].min()), int(ticks[1].max())) if chosen else (0, 0)
     axis = time_axis(first, last, calendar=is_calendar, zone=zone)
     start, end = (axis.positions(side) * (DAY_MS if axis.calendar else 1.0) for side in ticks)

@@ -16,12 +16,12 @@ from acep.matches.arrow import matches_table
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
 from acep.matches.grouping import group_matches, groups_of_counts, point_changes
+from acep.matches.match_form import MatchForm
 from acep.matches.matches import Matches
 from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
-from acep.plan.schema import Schema
 from acep.streaming.job import EXACT, Job
 
 __all__ = [
@@ -176,19 +176,10 @@ def _all_of(schemas: Sequence[pa.Schema], name: str) -> dict[str, pa.DataType]:
 
 
 def _table(job: Job, plan: Plan, matches: Sequence[Found]) -> pa.Table:
-    schema: Schema = plan.schema if plan.sources else job.schema
-    returns = plan.return_names
-    if not (matches.values if isinstance(matches, FoundColumns) else all(match.values for match in matches)):
-        returns = ()
-    options: dict[str, Any] = {}
-    if returns:
-        options = {
-            "return_kinds": plan.return_kinds,
-            "return_scales": plan.return_scales,
-            "return_times": plan.return_times,
-        }
-    options |= {"ops": job.revised, "revised": job.ahead != 0}
-    return matches_table(Matches(matches, schema=schema, keys=plan.keys, returns=returns, **options))
+    has_values = matches.values if isinstance(matches, FoundColumns) else all(match.values for match in matches)
+    without_values: dict[str, Any] = {"returns": (), "return_kinds": (), "return_scales": (), "return_times": ()}
+    properties = {"ops": job.revised, "revised": job.ahead != 0} | ({} if has_values else without_values)
+    return matches_table(Matches(matches, MatchForm.of_plan(plan, job.schema, **properties)))
 
 
 def _fit_columns(job: Job, query: int, table: pa.Table) -> pa.Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from acep.errors import naming_query
+from acep.matches.match_form import MatchForm
 from acep.matches.matches import Matches
 from acep.matches.partials.partial_columns import PartialColumns
 from acep.matches.partials.partial_matches import PartialMatches
@@ -27,6 +28,6 @@ def listed_partials(tables: TableStream, number: int, limit: int, *, apart: bool
     with naming_query(name):
         columns = source.partial_matches(number, limit, apart=apart)
     matches = tables.matches(number, [])
-    like = Matches((), matches.schema, keys=plan.keys, layout=matches.layout)
+    like = Matches((), MatchForm(matches.schema, keys=plan.keys, layout=matches.layout))
     span = None if plan.window.counted else plan.window.span
     return PartialMatches(columns, like, [state.name for state in plan.arcs.states], query=name, span=span)

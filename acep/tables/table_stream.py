@@ -29,6 +29,7 @@ from acep.events.tables import batch_of, schema_of, ticks_to_input
 from acep.events.user_rows import OwnRows
 from acep.matches.counted import Counted
 from acep.matches.flat import Layout
+from acep.matches.match_form import MatchForm
 from acep.matches.matches import Matches, Report
 from acep.matches.records import Counts, Found
 from acep.native.compiled import warn_if_missing
@@ -456,14 +457,19 @@ class TableStream:
 
     def matches(self, number: int, matches: Sequence[Found], report: Report | None = None) -> Matches:
         """Return matches of a query as a user sees them."""
-        properties: dict[str, Any] = {}
-        if self.plans:
-            plan = self.plans[number]
-            properties = {"keys": plan.keys, "returns": plan.return_names}
-            properties |= {name: getattr(plan, name) for name in ("return_kinds", "return_scales", "return_times")}
-            properties |= {"revised": self.revised is not None, "ops": self.lateness is not None}
-            properties |= {"layout": self._layout(number, plan), "rows": self.own_rows, "query": plan.query}
-        return Matches(matches, self.schema_of(number), report=report or self.report_of(number), **properties)
+        report_or_later = report or self.report_of(number)
+        if not self.plans:
+            return Matches(matches, MatchForm(self.schema_of(number)), report=report_or_later)
+        plan = self.plans[number]
+        form = MatchForm.of_plan(
+            plan,
+            self.schema_of(number),
+            revised=self.revised is not None,
+            ops=self.lateness is not None,
+            layout=self._layout(number, plan),
+            query=plan.query,
+        )
+        return Matches(matches, form, report=report_or_later, rows=self.own_rows)
 
     def partial_matches(self, limit: int, *, apart: bool) -> Any:
         """Return the live partial matches of the queries, in the form in which the queries were given."""

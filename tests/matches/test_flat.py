@@ -14,6 +14,7 @@ import pytest
 import acep
 from acep.matches.arrow import matches_table
 from acep.matches.flat import Layout, flat_table
+from acep.matches.match_form import MatchForm
 from acep.matches.matches import Matches
 from acep.matches.records import Found
 from acep.plan.schema import Schema
@@ -129,14 +130,14 @@ def test_matches_that_may_be_taken_back_and_queries_that_change() -> None:
 
 def test_matches_without_a_layout_have_the_variables_that_are_bound() -> None:
     found = [Found((), 1, 9, 0, (("a", (0, 3)), ("b", (7,))), 9), Found((), 2, 9, 1, (("c", (4,)),), 9)]
-    matches = Matches(found, Schema(()))
+    matches = Matches(found, MatchForm(Schema(())))
     names = ["start", "end", "error", "a_first", "a_last", "b_first", "b_last", "c_first", "c_last", "bundle"]
     assert matches.to_arrow(flat=True).column_names == names
     assert matches.to_arrow(explode=True)["event"].to_pylist() == [0, 3, 7, 4]
 
 
 def test_bindings_that_a_layout_does_not_fit_are_refused() -> None:
-    table = matches_table(Matches([Found((), 1, 9, 0, (("a", (0, 3)),), 9)], Schema(())))
+    table = matches_table(Matches([Found((), 1, 9, 0, (("a", (0, 3)),), 9)], MatchForm(Schema(()))))
     with pytest.raises(acep.DataError, match="`a` binds more than one event"):
         flat_table(table, Layout(("a",), frozenset()))
     with pytest.raises(acep.DataError, match="a variable that the query did not have"):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from acep.events.tables import attribute_tick, schema_of
 from acep.matches import arrow
 from acep.matches.found_columns import FoundColumns, concatenate, sort_matches
+from acep.matches.match_form import MatchForm
 from acep.matches.matches import Matches
 from acep.matches.records import Found, output_order
 from acep.native import compiled
@@ -103,7 +104,7 @@ def both(draw: st.DrawFn) -> tuple[Matches, Matches]:
         "returns": tuple(f"r{i}" for i in range(len(returns))),
         "return_kinds": returns,
     }
-    return Matches(found, **about), Matches(columns, **about)
+    return Matches(found, MatchForm(**about)), Matches(columns, MatchForm(**about))
 
 
 @given(both())
@@ -162,7 +163,7 @@ def test_files_are_the_same(pair: tuple[Matches, Matches], form: str) -> None:
 def test_pandas() -> None:
     pytest.importorskip("pandas")
     found = [Found((), 1, 2, 0, (("b", (0,)), ("ä", (1,))), 2, (), ((1, "ä"), (0, "b")))]
-    frame = Matches(columns_of(found, 1, VARIABLES, ()), schema=Schema(())).to_pandas()
+    frame = Matches(columns_of(found, 1, VARIABLES, ()), MatchForm(Schema(()))).to_pandas()
     assert frame["bindings"].tolist() == [{"b": (0,), "ä": (1,)}]
 
 

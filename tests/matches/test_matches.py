@@ -14,6 +14,7 @@ import pytest
 
 import acep
 from acep.events.tables import events_of, schema_of
+from acep.matches.match_form import MatchForm
 from acep.matches.matches import Bundle, Match, Matches, Point, Report
 from acep.matches.records import Counts, Found
 from acep.plan.schema import Kind, Schema
@@ -26,7 +27,7 @@ FOUND = [
     Found(("x",), 2, 9, 3, (("a", (8,)),), 4),
     Found(("x",), 20, 30, 1, (("a", (20,)),), 30),
 ]
-MATCHES = Matches(FOUND, schema=INTEGERS, keys=("k",))
+MATCHES = Matches(FOUND, MatchForm(INTEGERS, keys=("k",)))
 
 
 def times(held: pa.DataType, other: pa.DataType | None = None) -> Matches:
@@ -34,7 +35,7 @@ def times(held: pa.DataType, other: pa.DataType | None = None) -> Matches:
     schema = schema_of(pa.schema({"ts": held, "type": pa.string(), "day": other or pa.date32()}))
     second = int(10**9 / schema.tick_ns) if schema.tick_ns else 1
     found = Found((86400 * second,), 86400 * second, 86401 * second, Fraction(1, 2), (("a", (0, 1)),), 86401 * second)
-    return Matches([found], schema=schema, keys=("day",))
+    return Matches([found], MatchForm(schema, keys=("day",)))
 
 
 def test_a_list_of_matches() -> None:
@@ -49,7 +50,7 @@ def test_a_list_of_matches() -> None:
     assert MATCHES.index(MATCHES[3]) == 3
     with pytest.raises(IndexError):
         MATCHES[5]
-    assert not Matches([], schema=INTEGERS)
+    assert not Matches([], MatchForm(INTEGERS))
 
 
 def test_a_slice_is_matches_again() -> None:
@@ -78,7 +79,7 @@ def test_bundles_and_points() -> None:
         Point({"k": "x"}, 9, 3),
         Point({"k": "x"}, 30, 1),
     ]
-    assert Matches([], schema=INTEGERS).bundles() == []
+    assert Matches([], MatchForm(INTEGERS)).bundles() == []
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_a_time_as_key_beside_an_integer_ts(unit: str | None) -> None:
     table = pa.table({"ts": [1], "day": pa.array([dt.date(2024, 1, 2)])})
     schema = schema_of(table.schema, unit=unit)
     (day,) = events_of(table, schema, ("day",)).columns["day"]
-    matches = Matches([Found((day,), 1, 1, 0, (("a", (0,)),), 1)], schema=schema, keys=("day",))
+    matches = Matches([Found((day,), 1, 1, 0, (("a", (0,)),), 1)], MatchForm(schema, keys=("day",)))
     assert matches[0].key == {"day": dt.date(2024, 1, 2)}
     assert matches.to_arrow().to_pylist()[0]["key"] == {"day": dt.date(2024, 1, 2)}
     assert matches.to_arrow().schema.field("start").type == pa.int64()
@@ -147,7 +148,7 @@ def test_the_arrow_table() -> None:
 
 def test_fractional_errors_text_ids_and_no_key() -> None:
     schema = schema_of(pa.schema({"ts": pa.int64(), "name": pa.string()}), id="name")
-    matches = Matches([Found((), 1, 1, Fraction(1, 2), (("a", ("e1",)),), 1)], schema=schema)
+    matches = Matches([Found((), 1, 1, Fraction(1, 2), (("a", ("e1",)),), 1)], MatchForm(schema))
     table = matches.to_arrow()
     assert table.schema.field("error").type == pa.float64()
     assert table.schema.field("bindings").type == pa.map_(pa.string(), pa.list_(pa.string()))
@@ -159,11 +160,11 @@ def test_values_of_return() -> None:
     found = [Found((), 1, 2, 0, (("a", (i,)),), 2, (i, None, 5)) for i in range(2)]
     schema = schema_of(pa.schema({"ts": pa.timestamp("s")}))
     kinds = (Kind.FLOAT, Kind.STRING, Kind.TIMESTAMP)
-    matches = Matches(found, schema=schema, returns=("n", "s", "at"), return_kinds=kinds)
+    matches = Matches(found, MatchForm(schema, returns=("n", "s", "at"), return_kinds=kinds))
     assert matches[1].values == {"n": 1, "s": None, "at": dt.datetime(1970, 1, 1, 0, 0, 5)}
     held = matches.to_arrow().schema.field("values").type
     assert held == pa.struct({"n": pa.float64(), "s": pa.string(), "at": pa.timestamp("s")})
-    guessed = Matches(found, schema=schema, returns=("n", "s", "at"))
+    guessed = Matches(found, MatchForm(schema, returns=("n", "s", "at")))
     assert guessed[0].values["at"] == 5
     assert guessed.to_arrow().schema.field("values").type.field("n").type == pa.int64()
 
@@ -171,9 +172,9 @@ def test_values_of_return() -> None:
 def test_every_kind_of_key() -> None:
     columns = {"ts": pa.int64(), "b": pa.bool_(), "i": pa.int8(), "f": pa.float32(), "s": pa.large_string()}
     schema = schema_of(pa.schema(columns))
-    matches = Matches([Found((True, 1, 2.0, "x"), 1, 1, 0, (), 1)], schema=schema, keys=("b", "i", "f", "s"))
+    matches = Matches([Found((True, 1, 2.0, "x"), 1, 1, 0, (), 1)], MatchForm(schema, keys=("b", "i", "f", "s")))
     assert matches.to_arrow().column("key").to_pylist() == [{"b": True, "i": 1, "f": 2.0, "s": "x"}]
-    unknown = Matches([Found((7,), 1, 1, 0, (), 1)], schema=Schema(()), keys=("inner",))
+    unknown = Matches([Found((7,), 1, 1, 0, (), 1)], MatchForm(Schema(()), keys=("inner",)))
     assert unknown.to_arrow().column("key").to_pylist() == [{"inner": 7}]
 
 
@@ -183,7 +184,7 @@ def test_pandas() -> None:
     assert list(frame.columns) == ["key", "start", "end", "error", "bindings", "bundle"]
     assert frame["bindings"][0] == {"a": (0,), "b": (3, 4)}
     assert frame["key"][1] == {"k": "y"}
-    assert len(Matches([], schema=INTEGERS).to_pandas()) == 0
+    assert len(Matches([], MatchForm(INTEGERS)).to_pandas()) == 0
 
 
 def test_polars() -> None:
@@ -191,14 +192,14 @@ def test_polars() -> None:
     frame = MATCHES.to_polars()
     assert frame.columns == ["key", "start", "end", "error", "bindings", "bundle"]
     assert list(frame["bindings"][0]) == [{"key": "a", "value": [0]}, {"key": "b", "value": [3, 4]}]
-    assert Matches([], schema=INTEGERS).to_polars().columns[0] == "start"
+    assert Matches([], MatchForm(INTEGERS)).to_polars().columns[0] == "start"
 
 
 def test_the_text() -> None:
     assert repr(MATCHES[:2]) == "2 matches in 2 bundles\n  k=x  1..4  a=0 b=3,4\n  k=y  1..4  a=1  error=1"
     assert repr(MATCHES[:1]) == "1 match in 1 bundle\n  k=x  1..4  a=0 b=3,4"
     assert repr(MATCHES[:0]) == "no matches"
-    many = Matches(FOUND * 5, schema=INTEGERS, keys=("k",))
+    many = Matches(FOUND * 5, MatchForm(INTEGERS, keys=("k",)))
     assert repr(many).endswith("\n  ...")
     assert len(repr(many).splitlines()) == 12
 
@@ -207,13 +208,13 @@ def test_the_page_is_escaped() -> None:
     hostile = "<script>alert(1)</script>"
     found = [Found((hostile,), 1, 2, 0, ((hostile, (hostile,)),), 2, (hostile,))] * 12
     schema = Schema(((hostile, Kind.STRING),))
-    html = Matches(found, schema=schema, keys=(hostile,), returns=(hostile,))._repr_html_()
+    html = Matches(found, MatchForm(schema, keys=(hostile,), returns=(hostile,)))._repr_html_()
     assert "<script>" not in html
     assert html.count("&lt;script&gt;") == 2 + 10 * 4
     assert html.count("<tr>") == 11
     assert "... and 2 more" in html
     assert "exact: nothing was shed" in html
-    assert "no matches" in Matches([], schema=schema)._repr_html_()
+    assert "no matches" in Matches([], MatchForm(schema))._repr_html_()
 
 
 def test_the_report() -> None:

@@ -18,6 +18,7 @@ import acep
 from acep.display import bounded_repr, clip_text
 from acep.explain.closest_partial import Furthest
 from acep.learning.history.graph import History
+from acep.matches.match_form import MatchForm
 from acep.matches.matches import Matches
 from acep.matches.records import Found
 from acep.pattern.tree import Query
@@ -134,7 +135,7 @@ def test_a_million_matches_are_shown_by_the_first() -> None:
 
 def test_matches_that_are_taken_back_are_not_counted_one_by_one() -> None:
     found = a_million()
-    again = Matches(found.found, found.schema, found.keys, revised=True)
+    again = Matches(found.found, MatchForm(found.schema, keys=found.keys, revised=True))
     began = time.process_time()
     assert repr(again).startswith("1,000,000 matches, 0 taken back")
     assert time.process_time() - began < 2
@@ -145,19 +146,19 @@ def test_a_match_of_very_many_events_and_variables() -> None:
     names = [f"v{i}" for i in range(500)]
     bindings = (*((name, ids[:1]) for name in names), ("all", ids))
     one = Found(tuple(names), 1, 9, 0, bindings, 9, tuple(names))
-    matches = Matches([one], Schema(()), keys=tuple(names), returns=tuple(f"r{name}" for name in names))
+    matches = Matches([one], MatchForm(Schema(()), keys=tuple(names), returns=tuple(f"r{name}" for name in names)))
     for shown in (matches, matches[0]):
         html = checked(shown._repr_html_())
         assert "500" in html or "more" in html
         assert max(len(repr(shown)), len(str(shown))) < 10_000
-    few = Matches([Found((), 1, 9, 0, (("all", ids),), 9)], Schema(()))
+    few = Matches([Found((), 1, 9, 0, (("all", ids),), 9)], MatchForm(Schema(())))
     assert str(few[0]) == "1..9  all=0,1,2,3,4,...,99999 (100,000 events)"
     assert "<td>100,000</td>" in few[0]._repr_html_()
 
 
 def test_texts_that_could_be_something_else_are_quoted() -> None:
     found = [Found((key,), 1, 2, 0, (("a", (key,)),), 2) for key in ("x", "5", "x y", "None", "a=1", "", "x'")]
-    lines = repr(Matches(found, Schema((("k", Kind.STRING),)), keys=("k",))).splitlines()[1:]
+    lines = repr(Matches(found, MatchForm(Schema((("k", Kind.STRING),)), keys=("k",)))).splitlines()[1:]
     keys = [line.split("  1..2")[0].strip() for line in lines]
     assert keys == ["k=x", "k='5'", "k='x y'", "k='None'", "k='a=1'", "k=''", 'k="x\'"']
     assert len(set(lines)) == len(found)
@@ -183,7 +184,7 @@ def test_matches_and_their_parts_in_words() -> None:
     assert repr(found[0]) == (
         "Match(key={'k': 'x'}, start=1, end=4, error=0, bindings={'a': (0,), 'b': (1,)}, bundle=4, values={})"
     )
-    taken = Matches([Found((), 1, 4, 0, (("a", (0,)),), 4, op=-1)], Schema(()), revised=True)[0]
+    taken = Matches([Found((), 1, 4, 0, (("a", (0,)),), 4, op=-1)], MatchForm(Schema(()), revised=True))[0]
     assert repr(taken).endswith("bundle=None, values={}, op=-1)")
     assert str(taken) == "taken back:  1..4  a=0"
     assert "<td>taken back</td>" in taken._repr_html_()

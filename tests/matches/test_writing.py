@@ -14,6 +14,7 @@ import pytest
 
 from acep.errors import DataError
 from acep.events.tables import schema_of
+from acep.matches.match_form import MatchForm
 from acep.matches.matches import Match, Matches
 from acep.matches.records import Found
 from acep.output.json_records import json_line, match_record
@@ -28,8 +29,10 @@ INTEGERS = schema_of(pa.schema({"ts": pa.int64(), "type": pa.string(), "symbol":
 TIMES = schema_of(pa.schema({"ts": pa.timestamp("ms"), "type": pa.string()}))
 ONE = Found(("AAPL",), 1, 9, 0, (("a", (0, 3)), ("b", (7,))), 9)
 LINE = '{"key": {"symbol": "AAPL"}, "start": 1, "end": 9, "error": 0, "bindings": {"a": [0, 3], "b": [7]}, "bundle": 9}'
-KEYED = Matches([ONE], INTEGERS, ("symbol",))
-RETURNING = Matches([Found((), 0, 1500, Fraction(1, 2), (("a", (0,)),), 1500, (2, None))], TIMES, (), ("n", "m"))
+KEYED = Matches([ONE], MatchForm(INTEGERS, keys=("symbol",)))
+RETURNING = Matches(
+    [Found((), 0, 1500, Fraction(1, 2), (("a", (0,)),), 1500, (2, None))], MatchForm(TIMES, returns=("n", "m"))
+)
 
 
 def test_a_line_of_json(tmp_path: Path) -> None:
@@ -62,7 +65,7 @@ def test_values_come_last_and_the_query_first() -> None:
 def test_times_out(held: pa.DataType, ticks: int, text: Any) -> None:
     schema = schema_of(pa.schema({"ts": held}))
     out = io.StringIO()
-    write_matches(Matches([Found((), ticks, ticks, 0, (("a", (0,)),), ticks)], schema), out, "jsonl")
+    write_matches(Matches([Found((), ticks, ticks, 0, (("a", (0,)),), ticks)], MatchForm(schema)), out, "jsonl")
     assert json.loads(out.getvalue())["start"] == text
 
 
@@ -81,7 +84,7 @@ def test_csv(tmp_path: Path) -> None:
     )
     write_matches(RETURNING, tmp_path / "x.csv")
     assert (tmp_path / "x.csv").read_text().splitlines()[0] == "start,end,error,bindings,bundle,values.n,values.m"
-    write_matches(Matches([], INTEGERS, ("symbol",)), tmp_path / "x.csv")
+    write_matches(Matches([], MatchForm(INTEGERS, keys=("symbol",))), tmp_path / "x.csv")
     assert (tmp_path / "x.csv").read_text() == "key.symbol,start,end,error,bindings,bundle\n"
 
 
@@ -139,7 +142,7 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text("before")
     with pytest.raises(RuntimeError, match="midway"):
-        write_matches(Broken([ONE], INTEGERS, ("symbol",)), path)
+        write_matches(Broken([ONE], MatchForm(INTEGERS, keys=("symbol",))), path)
     assert (path.read_text(), names_in(tmp_path)) == ("before", ["x.jsonl"])
 
 

@@ -40,8 +40,7 @@ def matches_of(rows: pa.Table) -> list[dict[str, Any]]:
     return [row | {"bindings": dict(row["bindings"]), "key": row.get("key", {})} for row in rows.to_pylist()]
 
 
-@pytest.mark.parametrize("unit", ["ns", "us", "ms", "s"])
-@pytest.mark.parametrize("chunk", [1, 7, None])
+@pytest.mark.parametrize(("unit", "chunk"), [("ns", 1), ("us", 7), ("ms", 20), ("s", 7), ("us", None)])
 def test_a_replay_finds_what_match_finds(unit: str, chunk: int | None) -> None:
     table = random_events(60, 3, unit)
     exact = acep.match(table, QUERY)

@@ -124,7 +124,7 @@ class PartialMatches(Sequence[PartialMatch]):
             bindings=match.bindings,
             sequences=sequences,
             utility=utility,
-            _zoned=self._like.zoned_names() if has_far_time((until,)) else match._zoned,
+            _zoned=self._like.form.zoned_names() if has_far_time((until,)) else match._zoned,
         )
 
     def _ends_of_windows(self, begin: int, stop: int) -> list[int | None]:
