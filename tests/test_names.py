@@ -230,7 +230,6 @@ NO_PARTICIPLES = frozenset("need feed seed speed shed embed exceed proceed succe
 NAMED_ELSEWHERE = {
     "acep/arrivals/ordered_rows.py": {"chosen", "at"},  # as the native class
     "acep/errors.py": {"located"},
-    "acep/matches/matches.py": {"given"},
     "acep/matches/report.py": {"of"},
     "acep/native/lanes.py": {"windowed", "kept"},
     "acep/plan/lint/distribution.py": {"composed"},
