@@ -208,10 +208,13 @@ def _rule_of(name: str, values: Mapping[str, Any], text: str, begin: int, file: 
     try:
         query = _query_with_fields(query_text, fields, budget)
     except QueryError as error:
+        if error.message.endswith("has no value"):
+            error.hint = "write the value into the rule: it takes no parameters"
         if error.start is not None and error.text == query_text:
             error.text, error.start, error.end = text, error.start + begin, error.end and error.end + begin
         elif error.text is None or error.start is None:
-            _place_at_key(error, "fields" if fields else "errors", text)
+            places = ("weights" if error.message.startswith("weights") else "", "fields" if fields else "errors")
+            _place_at_key(error, next(key for key in places if key), text)
         raise
     return AlertRule(
         name=name,

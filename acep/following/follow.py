@@ -214,6 +214,8 @@ def _step_until_done(
             if tell is not None:
                 tell(progress)
         elif once or end or follower.ended:
+            if not batches:
+                follower.look_at_rules()
             return follower.sum_up(batches, time.monotonic() - began)
         else:
             time.sleep(poll)

@@ -186,6 +186,15 @@ class Follower:
             bucket_of(micro_batch, 0).replace(new_versions, micro_batch.since, micro_batch.final)
         return tuple(new_versions)
 
+    def look_at_rules(self) -> None:
+        """Report the problems of the rules, without taking changes in. Raise what :meth:`step` raises for them."""
+        if self._rules is None:
+            return
+        if self._versions is None:  # no event has come yet, so nothing says which columns there are
+            self._rules.find_unreadable()
+        else:
+            self._rules.find_changes(self._done.get("rules", {}), 0, self._job.schema, self._job.engine)
+
     def sum_up(self, batches: int, seconds: float) -> Followed:
         """Return the result after so many micro-batches and seconds."""
         report, reports = reports_in([self._done]) if self._done["told"] else (Report(), {})

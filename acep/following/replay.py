@@ -92,8 +92,9 @@ def replay(
 
     ``events``: a file (CSV, Parquet, JSON Lines) or a table, as :func:`acep.match` takes. They are taken in the order
     of time, with ``watermark`` (such as "10 minutes") in the order of the rows; events that arrive too late are counted
-    as late then. An event beyond the ``latest`` time (see :func:`acep.spark.match`) is also counted and not used. Row
-    numbers break ties and are the ids if no ``id`` is named.
+    as late then, where an earlier micro-batch says so: within one micro-batch none is late. An event beyond the
+    ``latest`` time (see :func:`acep.spark.match`) is also counted and not used. Row numbers break ties and are the ids
+    if no ``id`` is named.
 
     Without ``speed`` the replay is as fast as it can be, in micro-batches of ``chunk`` events (by default a twentieth
     of all, at least 2,000). With ``speed`` it takes as long as the clock of the events says, divided by ``speed``: an

@@ -8,7 +8,7 @@ from typing import Any
 
 from acep.display import rate_text
 from acep.matches.flat import Layout
-from acep.matches.report import Report
+from acep.matches.report import Report, count_text
 from acep.streaming.progress import Progress, length_text
 from acep.streaming.time_spent import Spent
 
@@ -56,13 +56,15 @@ class ReplaySummary:
         speed = f" ({rate} events/s)" if rate else ""
         late = f"; {self.report.refused}" if self.report.refused else ""
         late += f"; {self.report.duplicates:,} came twice" if self.report.duplicates else ""
+        batches, bundles = count_text(self.batches, "micro-batch", "micro-batches"), count_text(self.bundles, "bundle")
         text = (
-            f"{self.events:,} events in {self.batches} micro-batches, {self.seconds:.1f} s{speed}{late}\n"
-            f"{self.matches:,} matches in {self.bundles:,} bundles"
+            f"{count_text(self.events, 'event')} in {batches}, {self.seconds:.1f} s{speed}{late}\n"
+            f"{count_text(self.matches, 'match', 'matches')} in {bundles}"
         )
         if self.batches:
+            live = count_text(self.live, "live partial match", "live partial matches")
             text += (
-                f"\nat most {self.state / 1e6:,.2f} MB of state, {self.live:,} live partial matches and a lag of"
+                f"\nat most {self.state / 1e6:,.2f} MB of state, {live} and a lag of"
                 f" {length_text(self.lag)}\ntime of micro-batches: {self.spent}"
             )
         return f"{text}\n{self.report.effort}" if self.allowance else text

@@ -56,6 +56,12 @@ class RuleWatch:
         changes += [(rule.name, text_of_change(self._relative(rule.file), rule.text)) for rule in fitting.rules]
         return [NewVersion(number + 1 + n, *change) for n, change in enumerate(changes)]
 
+    def find_unreadable(self) -> None:
+        """Find the rules that cannot be read, whatever the columns are. Raise what :meth:`find_changes` raises."""
+        rules, warnings = read_rules(self.folder)
+        self.problems = tuple(rules.problems)
+        self._report(warnings)
+
     def _relative(self, file: str) -> str:
         return str(Path(file).relative_to(self.folder))
 

@@ -13,7 +13,7 @@ from acep.matches.rendering import report_page
 if TYPE_CHECKING:
     from acep.learning.estimation.recall import Tally
 
-__all__ = ["Report"]
+__all__ = ["Report", "count_text"]
 
 Interval = tuple[float, float]
 UNKNOWN: Interval = (0.0, 1.0)
@@ -193,17 +193,17 @@ class Report:
         return report_page(self)
 
     def __str__(self) -> str:
-        first = f"{_count(self.events, 'event')}, {self.given}"
+        first = f"{count_text(self.events, 'event')}, {self.given}"
         if self.seconds > 0:
             rate = rate_text(self.events, self.seconds)
             first += f" in {self.seconds:.2f} s" + (f" ({rate} events/s)" if rate else "")
         if self.threads > 1 or self.fewer_threads:
             reason = f" and not more: {self.fewer_threads}" if self.fewer_threads else ""
-            first += f", by {_count(self.threads, 'thread')}{reason}"
+            first += f", by {count_text(self.threads, 'thread')}{reason}"
         if self.refused:
             first += f"; {self.refused}"
         if self.duplicates:
-            first += f"; {_count(self.duplicates, 'duplicate')} left out"
+            first += f"; {count_text(self.duplicates, 'duplicate')} left out"
         return first if self.is_clause else f"{first}\n{self.effort}"
 
     @property
@@ -213,9 +213,9 @@ class Report:
         >>> Report(late=1, ahead=20).refused
         '1 event came too late, 20 events were too far ahead'
         """
-        texts = [f"{_count(self.late, 'event')} came too late"] if self.late else []
+        texts = [f"{count_text(self.late, 'event')} came too late"] if self.late else []
         if self.ahead:
-            texts.append(f"{_count(self.ahead, 'event')} {'was' if self.ahead == 1 else 'were'} too far ahead")
+            texts.append(f"{count_text(self.ahead, 'event')} {'was' if self.ahead == 1 else 'were'} too far ahead")
         return ", ".join(texts)
 
     @property
@@ -226,13 +226,13 @@ class Report:
         ('8 match points', '2 match bundles, at least 5 matches')
         """
         prefix = "" if self.exact or not self.at_least else "at least "
-        texts = [] if self.points is None else [prefix + _count(self.points, "match point")]
+        texts = [] if self.points is None else [prefix + count_text(self.points, "match point")]
         if self.bundles is not None:  # one may have split into several: not "at least"
-            texts.append(_count(self.bundles, "match bundle"))
+            texts.append(count_text(self.bundles, "match bundle"))
         if self.is_clause:
-            texts.append(f"{_count(self.matches or 0, 'row')} of the result")
+            texts.append(f"{count_text(self.matches or 0, 'row')} of the result")
         elif self.matches is not None:
-            texts.append(prefix + _count(self.matches, "match", "matches"))
+            texts.append(prefix + count_text(self.matches, "match", "matches"))
         if self.retracted:
             texts.append(f"{self.retracted:,} taken back")
         return ", ".join(texts) or "matches were not counted"
@@ -243,12 +243,12 @@ class Report:
 
     @property
     def _withheld(self) -> str:
-        return f"of {_count(self.withheld, 'match point')} not all matches were given"
+        return f"of {count_text(self.withheld, 'match point')} not all matches were given"
 
     @property
     def effort(self) -> str:
         """Return partial matches, work, what was shed and what that may have cost, in words, as one to three lines."""
-        text = f"{_count(self.made, 'node')} made, {_count(self.work, 'touch', 'touches')}"
+        text = f"{count_text(self.made, 'node')} made, {count_text(self.work, 'touch', 'touches')}"
         if self.shed:
             text += f" ({self.deciding:,} of them to decide)"
         if self.memory:
@@ -261,10 +261,9 @@ class Report:
             return f"{text}; {'exact: ' if self.exact else ''}nothing was shed{ending}"
         text += f"; {self.shed:,} shed\n"
         if self.recovered or self.unrecovered:
-            bundles = _count(self.recovered, "bundle")
-            text += (
-                f"{bundles} recovered with {_count(self.recovering, 'touch', 'touches')}, {self.unrecovered:,} not\n"
-            )
+            bundles = count_text(self.recovered, "bundle")
+            touches = count_text(self.recovering, "touch", "touches")
+            text += f"{bundles} recovered with {touches}, {self.unrecovered:,} not\n"
         ending = f"; {self._withheld}" if self.withheld else ""
         if self.interval == UNKNOWN:
             return f"{text}not exact: {self._lost}{ending}"
@@ -303,5 +302,10 @@ def _sum(first: float | None, second: float | None) -> float | None:
     return None if first is None or second is None else first + second
 
 
-def _count(number: int, singular: str, plural: str | None = None) -> str:
+def count_text(number: int, singular: str, plural: str | None = None) -> str:
+    """Return a number with its noun.
+
+    >>> count_text(1, "match", "matches"), count_text(1200, "bundle")
+    ('1 match', '1,200 bundles')
+    """
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

@@ -188,6 +188,26 @@ def test_a_folder_that_lost_its_rules_stops_the_stream(place: Path) -> None:
     assert follow(place, end=True).report.matches == 2
 
 
+@pytest.mark.parametrize("has_events", [False, True])
+@pytest.mark.filterwarnings("always::acep.errors.DataWarning")
+def test_a_run_without_new_files_looks_at_the_rules(place: Path, has_events: bool) -> None:
+    rule = place / "rules" / "p.rule"
+    rule.write_text(rule_text("p", QUERIES[0]))
+    if has_events:
+        (place / "in" / "1.csv").write_text(HEAD + "1,a,k,7\n2,c,k,0\n")
+        follow(place, once=True)
+    (place / "rules" / "bad.rule").write_text(rule_text("bad", "PATTERN SEQ("))
+    with pytest.warns(acep.DataWarning, match="bad"):
+        assert [problem.rule for problem in follow(place, once=True).problems] == ["bad"]
+    with pytest.raises(acep.QueryError):
+        follow(place, once=True, strict=True)
+    (place / "rules" / "bad.rule").unlink()
+    assert not follow(place, once=True).problems
+    rule.unlink()
+    with pytest.raises(acep.DataError, match="rule"):
+        follow(place, once=True)
+
+
 def test_a_state_of_rules_is_of_rules_alone(place: Path) -> None:
     (place / "rules" / "p.rule").write_text(rule_text("p", "PATTERN a x"))
     (place / "in" / "1.csv").write_text(HEAD + "1,a,k,7\n")

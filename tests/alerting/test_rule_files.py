@@ -57,6 +57,7 @@ MISTAKES = {
     f'---\nname = "x"\nerrors = true\n---\n{QUERY}': (3, "`errors` is no number"),
     f'---\nname = "x"\nerrors = -1\n---\n{QUERY}': (3, ""),
     f'---\nname = "x"\nweights = {{x = 2}}\n---\n{QUERY}': (3, "`weights` says what errors cost"),
+    f'---\nname = "x"\nerrors = 1\nweights = {{zz = 2}}\n---\n{QUERY}': (4, "unknown variable `zz`"),
     f'---\nname = "x"\n\nfields = ["z.n"]\n---\n{QUERY}': (4, "field `z.n`: unknown variable `z`"),
     f'---\nname = "x"\nfields = ["x.n, y.n"]\n---\n{QUERY}': (3, "field `x.n, y.n` is no value"),
     f'---\nname = "x"\nfields = ["x.n --"]\n---\n{QUERY}': (3, "field `x.n --` is no value"),
@@ -83,6 +84,12 @@ def test_a_mistake_has_its_file_and_line(text: str) -> None:
     assert len(problem.summary.splitlines()) == 1
     if 'name = "x"\n' in text and "header" not in problem.error.message:
         assert (problem.rule, problem.error.message[:9]) == ("x", "rule `x` ")
+
+
+def test_a_rule_takes_no_parameters() -> None:
+    problem = read_rule('---\nname = "x"\n---\nPATTERN SEQ(a x, b y) WHERE x.n > :p WITHIN 5', "some.rule")
+    assert isinstance(problem, RuleProblem)
+    assert problem.error.hint == "write the value into the rule: it takes no parameters"
 
 
 def test_ends_of_lines_and_a_mark_of_windows(tmp_path: Path) -> None:
