@@ -105,6 +105,13 @@ def test_a_page_has_near_misses_with_the_condition_that_failed() -> None:
     assert acep.match(every_event, QUERY).page().data.misses_note == "there are none"
 
 
+def test_events_without_a_key_were_looked_at() -> None:
+    events = {"ts": [1, 2, 3, 4], "type": list("aaab"), "user": [None, None, 8, 8], "x": [1, 2, 5, 4]}
+    page = acep.match(events, QUERY).page()
+    assert page.data.misses[0][0].startswith("user=8: event 3 is no q")
+    assert page.data.misses_note == ""
+
+
 def test_a_page_says_what_a_budget_gave_up() -> None:
     events = {"ts": list(range(400)), "type": ["a", "b"] * 200, "x": [n % 17 for n in range(400)]}
     query = "PATTERN SEQ(a p, b q, a r) WHERE skip_till_any_match(p, q, r) { q.x > p.x } WITHIN 99"
