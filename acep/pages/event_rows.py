@@ -169,8 +169,8 @@ def _columns(table: pa.Table, first: Sequence[str], places: Ints, id: str | None
         values = [value_of(value) for value in column]
         texts = ["null" if value is None else _text(value, column.type) for value in values]
         numbers: list[Any] = column.cast(pa.float64(), safe=False).to_pylist() if is_numeric(column.type) else [*texts]
-        columns.append(replace(column_of_values(name, numbers, texts), ranks=None))  # these rows are not sorted
-    return columns
+        columns.append(column_of_values(name, numbers, texts))
+    return [replace(column, ranks=None) for column in columns]  # these rows are not sorted
 
 
 def _text(value: Any, dtype: pa.DataType) -> str:

@@ -253,3 +253,20 @@ def test_options_that_do_not_fit(options: list[str], message: str, capsys: pytes
 def test_a_run_without_matches_has_a_page() -> None:
     assert main(["match", QUERY.replace("WITHIN 9", "WITHIN 0"), "e.csv", "--page", "p.html"]) == 0
     assert data_of_file("p.html")["title"] == "no matches"
+
+
+@pytest.mark.usefixtures("folder")
+def test_columns_that_cannot_be_read_are_left_out_if_the_query_does_not_use_them(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    Path("twice.csv").write_text("ts,type,user,x,n,n\n1,a,u,1,1,2\n2,b,u,2,1,2\n")
+    assert main(["match", QUERY, "twice.csv", "--output", "m.jsonl"]) == 0
+    assert main(["match", QUERY, "twice.csv", "--page", "p.html", "--output", "m.jsonl"]) == 0
+    assert "only the columns that the query names are read: two columns" in capfd.readouterr().err
+    assert data_of_file("p.html")["title"] == "1 match"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_page_of_a_limited_run_says_so() -> None:
+    assert main(["match", QUERY, "e.csv", "--page", "p.html", "--output", "m.jsonl", "--limit", "1"]) == 0
+    assert re.fullmatch(r"1 of [\d,]+ matches", data_of_file("p.html")["title"])
