@@ -22,7 +22,7 @@ from acep.cli.inputs import (
 )
 from acep.cli.progress import progress
 from acep.cli.terminal import say, show
-from acep.errors import QueryError
+from acep.errors import DataError, DataWarning, QueryError, warn_caller
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from acep.alerting.rules import Rules
     from acep.cli.paging import MatchPage
     from acep.cli.plotting import MatchPlot
+    from acep.events.files.options import Options
     from acep.events.files.stream import EventStream
     from acep.matching.batch_stream import Passing
     from acep.pattern.tree import Query
@@ -46,11 +47,11 @@ def run(args: argparse.Namespace) -> int:
     options = reading_options(args, queries, args.plot_value, every=args.page is not None)
     who = budget_options(args)
     options = dataclasses.replace(options, drop_duplicates=args.duplicates == "drop", in_threads=args.threads != 1)
-    from acep.events.files.stream import ROW, open_events
+    from acep.events.files.stream import ROW
 
     with contextlib.ExitStack() as stack:
         with progress(args, f"reading {files_text(args.events)}"):
-            events = stack.enter_context(open_events(args.events, options))
+            events = _open(stack, args, queries, options)
         names = column_names(args)
         if events.sorted_on_disk:
             say(f"acep: row {events.back:,} is older than one before it: the events are sorted on disk")
@@ -70,6 +71,23 @@ def run(args: argparse.Namespace) -> int:
         _sum_up(passing, events, who["budget"])
     n_left_out = 0 if rules is None else len(rules) - len(passing.tables.plans) + len(rules.problems)
     return int(args.fail_on_match and n_matches > 0) + (LEFT_OUT if n_left_out else 0)
+
+
+def _open(
+    stack: contextlib.ExitStack, args: argparse.Namespace, queries: Sequence[Query], options: Options
+) -> EventStream:
+    """Open the events. A page shows all columns; where these cannot be read, those that the query reads are enough."""
+    from acep.events.files.stream import open_events
+
+    try:
+        return stack.enter_context(open_events(args.events, options))
+    except DataError as wrong:
+        if options.columns is not None or "-" in args.events:  # standard input can be read once
+            raise
+        used = reading_options(args, queries, args.plot_value).columns
+        events = stack.enter_context(open_events(args.events, dataclasses.replace(options, columns=used)))
+        warn_caller(f"only the columns that the query names are read: {wrong.message}", DataWarning)
+        return events
 
 
 def _load_rules(args: argparse.Namespace) -> Rules | None:

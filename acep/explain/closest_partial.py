@@ -189,7 +189,7 @@ def nearest_key(plan: Plan, batch: Batch) -> tuple[Key | None, int]:
     no event was near one), and the number of events that were looked at."""
     recorder = MissRecorder(plan, Wanted(None))
     keys, matched = nearest_keys(recorder, batch)
-    return (keys[0] if keys else next(iter(matched), None)), recorder.n_seen
+    return (keys[0] if keys else next(iter(matched), None)), recorder.n_looked_at(len(batch))
 
 
 def nearest_keys(recorder: MissRecorder, batch: Batch) -> tuple[list[Key], set[Key]]:

@@ -55,7 +55,7 @@ def near_misses(table: pa.Table, query: Query, limit: int, schema: Schema) -> Ne
     batch = next(iter(batch.parts(MOST_EVENTS)))
     recorder = MissRecorder(plan, Wanted(None), MOST_LOOKS)
     keys, _ = nearest_keys(recorder, batch)
-    n_seen = recorder.n_seen
+    n_seen = recorder.n_looked_at(len(batch))
     if n_seen < len(batch):
         batch = next(iter(batch.parts(max(1, n_seen))))
     furthest_of_keys = [(key, furthest(plan, batch, key)) for key in keys[:limit]]

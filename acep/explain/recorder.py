@@ -177,6 +177,10 @@ class MissRecorder(ReferenceRuntime):
         self._having = having_parts(plan)
         self._open: dict[int, tuple[Key, MatchNode]] = {}  # runs that wait for a negation at their end
 
+    def n_looked_at(self, n_rows: int) -> int:
+        """Return how many of the events of a stream of ``n_rows`` were looked at; those without a key need no look."""
+        return n_rows if self.n_seen == self.n_events else self.n_seen
+
     @property
     def end_text(self) -> str:
         """Return in words where the events end that were looked at."""

@@ -16,7 +16,7 @@ function rowsOfMatch() {
   if (state.chosen === null || !rows.counts.length) return [];
   const shown = [];
   for (let i = rows.offsets[state.chosen]; i < rows.offsets[state.chosen + 1]; i++) {
-    shown.push({ row: rows.rows[i], variable: rows.variables[i], step: rows.steps[i] });
+    shown.push({ row: rows.rows[i], variable: rows.variables[i], step: rows.steps[i], gap: rows.gaps[i] });
   }
   return shown;
 }
@@ -72,11 +72,30 @@ function fillValues() {
   byId("series").hidden = !options.length;
 }
 
+// Break a line where rows are left out that lie between two of its own.
+function breakLine(line, all, withBetween) {
+  const shown = all.filter((one) => withBetween || one.variable >= 0);
+  const [numberOf, breaks] = [new Map(), []];
+  let number = 0;
+  shown.forEach((one, place) => {
+    const previous = shown[place - 1];
+    if (previous && (withBetween ? one.gap : one.step - previous.step > 1)) number += 1;
+    numberOf.set(rows.table[0].texts[one.row], number);
+  });
+  for (let place = 1; place < line.row.length; place++) {
+    if (numberOf.get(line.row[place]) !== numberOf.get(line.row[place - 1])) breaks.push(place);
+  }
+  for (const place of breaks.reverse()) {
+    for (const name of Object.keys(line)) line[name].splice(place, 0, name === "x" || name === "y" ? NaN : "");
+  }
+}
+
 function fillSeries() {
   if (!series.model || byId("value").value === "") return;
   const column = rows.table[Number(byId("value").value)];
   const texts = (name) => rows.table.find((one) => one.name === name);
-  const known = rowsOfMatch().filter((one) => column.numbers[one.row] !== null);
+  const all = rowsOfMatch();
+  const known = all.filter((one) => column.numbers[one.row] !== null);
   const columnsOf = (part) => ({
     x: part.map((one) => rows.times[one.row]),
     y: part.map((one) => column.numbers[one.row]),
@@ -88,11 +107,13 @@ function fillSeries() {
   });
   const { document: figure } = series.model;
   const { colour, ...line } = columnsOf(byId("between").checked ? known : known.filter((one) => one.variable >= 0));
+  breakLine(line, all, byId("between").checked);
   figure.get_model_by_name("line").data = line;
   figure.get_model_by_name("marks").data = columnsOf(known.filter((one) => one.variable >= 0));
   for (const [name, values] of [["series-x", line.x], ["series-y", line.y]]) {
     if (!values.length) continue;
-    const [low, high] = [Math.min(...values), Math.max(...values)];
+    const there = values.filter((value) => !Number.isNaN(value));
+    const [low, high] = [Math.min(...there), Math.max(...there)];
     const free = 0.06 * (high - low) || Math.abs(low) * 0.06 || 1;
     figure.get_model_by_name(name).setv({ start: low - free, end: high + free });
   }
@@ -117,7 +138,10 @@ function showStep() {
   byId("next-step").disabled = state.chosen === null || state.step >= last - 1;
   if (state.chosen === null) byId("step").textContent = "choose a match to walk it";
   else if (state.step < 0) byId("step").textContent = `start, of ${last} steps`;
-  else byId("step").textContent = `step ${state.step + 1} of ${last}${variable ? `: ${variable}` : ""}`;
+  else {
+    const place = variable ? `: ${variable}` : (rows.counts.length ? ": its row is not shown" : "");
+    byId("step").textContent = `step ${state.step + 1} of ${last}${place}`;
+  }
   const drawing = byId("automaton").shadowRoot;
   for (const lit of drawing.querySelectorAll(".lit, .passed")) lit.classList.remove("lit", "passed");
   const light = (selector, name) => drawing.querySelector(selector)?.classList.add(name);

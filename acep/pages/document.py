@@ -21,7 +21,7 @@ from acep.plots.canvas import COLOURS
 __all__ = ["document"]
 
 FOLDER = Path(__file__).parent
-SCRIPTS = ("table.js", "time_line.js", "details.js", "page.js")
+SCRIPTS = ("compare.js", "table.js", "time_line.js", "details.js", "page.js")
 SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,9 @@ from acep.events.times import value_of, value_text
 from acep.events.user_rows import column_names, narrow, take_rows
 from acep.matches.bound_events import places_of_bound_events
 from acep.matches.matches import Matches
-from acep.pages.shown_columns import DAY_MS, ShownColumn, column_of_values
+from acep.pages.exact_values import PageAxis, exact_moments
+from acep.pages.shown_columns import ShownColumn, column_of_values
 from acep.plots.around_match import is_numeric
-from acep.plots.time_axis import TimeAxis, moments
 
 __all__ = ["MOST_COLUMNS", "ROWS_OF_MATCH", "EventRows", "event_rows"]
 
@@ -37,9 +37,10 @@ class EventRows:
     """The rows of n matches: ``table`` has each row once, ``times`` are its places on the axis of time.
 
     The rows of match i are ``offsets[i]`` to ``offsets[i + 1]`` of ``rows`` (places in the table, in stream order) and
-    ``variables`` (places in ``names``, -1: a row in between), and ``steps`` (the number of a bound row among those of
-    the match, -1: a row in between). ``counts`` are the numbers of all rows of each match, and ``n_bound`` of those
-    that are bound; ``n_columns`` is the number of columns that the events have.
+    ``variables`` (places in ``names``, -1: a row in between), ``steps`` (the number of a bound row among those of the
+    match, -1: a row in between) and ``gaps`` (1: rows before it are left out, else 0). ``counts`` are the numbers of
+    all rows of each match, and ``n_bound`` of those that are bound; ``n_columns`` is the number of columns that the
+    events have.
     """
 
     table: tuple[ShownColumn, ...] = ()
@@ -49,22 +50,23 @@ class EventRows:
     rows: tuple[int, ...] = ()
     variables: tuple[int, ...] = ()
     steps: tuple[int, ...] = ()
+    gaps: tuple[int, ...] = ()
     counts: tuple[int, ...] = ()
     n_bound: tuple[int, ...] = ()
     n_columns: int = 0
 
 
-def event_rows(matches: Matches, rows: Any, axis: TimeAxis, limit: int, first_columns: Sequence[str] = ()) -> EventRows:
+def event_rows(matches: Matches, rows: Any, axis: PageAxis, limit: int, first_columns: Sequence[str] = ()) -> EventRows:
     """Return the rows of matches and those in between, at most ``limit`` in all, of each match as many as there is room
     for. ``rows`` are the events, of which ``first_columns`` are shown first.
 
     Raises :class:`DataError` if the rows are not the events that were matched.
 
     >>> import acep
-    >>> from acep.plots.time_axis import time_axis
+    >>> from acep.pages.exact_values import page_axis
     >>> events = {"ts": [1, 2, 3, 4], "type": list("axbb"), "user": [7, 7, 8, 7]}
     >>> matches = acep.match(events, acep.regex("ab", within=5, by="user"))
-    >>> found = event_rows(matches, acep.events.tables.to_table(events), time_axis(1, 4, calendar=False), 100)
+    >>> found = event_rows(matches, acep.events.tables.to_table(events), page_axis(1, 4, calendar=False), 100)
     >>> found.table[0].texts, found.rows, found.variables
     (('0', '1', '3'), (0, 1, 2), (0, -1, 1))
     """
@@ -87,6 +89,8 @@ def event_rows(matches: Matches, rows: Any, axis: TimeAxis, limit: int, first_co
     offsets = np.cumsum([0, *map(len, parts)])
     shown_ranks = np.concatenate(parts)
     distinct, numbers = np.unique(shown_ranks, return_inverse=True)
+    is_after_gap = np.diff(shown_ranks, prepend=shown_ranks[:1]) > 1
+    is_after_gap[offsets[:-1]] = False
     variables, steps = np.full(len(shown_ranks), -1), np.full(len(shown_ranks), -1)
     for number, (begin, stop) in enumerate(zip(begins.tolist(), stops.tolist(), strict=True)):
         part = slice(int(offsets[number]), int(offsets[number + 1]))
@@ -97,17 +101,17 @@ def event_rows(matches: Matches, rows: Any, axis: TimeAxis, limit: int, first_co
         variables[part] = np.where(is_bound, bound.codes[begin:stop][by_rank][places_in], -1)
         steps[part] = np.where(is_bound, places_in, -1)
     table = to_table(take_rows(rows, order.place[distinct], {}))
-    _, times = moments(schema.ts, named_column(table, schema.ts))
-    positions = axis.positions(times) * (DAY_MS if axis.calendar else 1.0)
+    _, times = exact_moments(schema.ts, named_column(table, schema.ts))
     names = [schema.id, schema.ts, schema.type, *matches.keys, *first_columns]
     return EventRows(
         tuple(_columns(table, [name for name in names if name], order.place[distinct], schema.id)),
-        tuple(positions.tolist()),
+        axis.positions(times),
         bound.variables,
         tuple(offsets.tolist()),
         tuple(numbers.tolist()),
         tuple(variables.tolist()),
         tuple(steps.tolist()),
+        tuple(is_after_gap.astype(int).tolist()),
         tuple(counts.tolist()),
         tuple((stops - begins).tolist()),
         len(column_names(rows)),
@@ -166,7 +170,7 @@ def _columns(table: pa.Table, first: Sequence[str], places: Ints, id: str | None
         texts = ["null" if value is None else _text(value, column.type) for value in values]
         numbers: list[Any] = column.cast(pa.float64(), safe=False).to_pylist() if is_numeric(column.type) else [*texts]
         columns.append(column_of_values(name, numbers, texts))
-    return columns
+    return [replace(column, ranks=None) for column in columns]  # these rows are not sorted
 
 
 def _text(value: Any, dtype: pa.DataType) -> str:

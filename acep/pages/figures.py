@@ -103,6 +103,7 @@ def series_figure(data: PageData) -> Any:
     from bokeh.models import ColumnDataSource, HoverTool, Range1d
 
     figure = _figure(data.matches.calendar, 240, name="series")
+    figure.xaxis[0].axis_label = " ".join(filter(None, ("clock", data.matches.axis.note)))
     figure.x_range, figure.y_range = (Range1d(start=0, end=1, name=f"series-{side}") for side in "xy")
     names = ("x", "y", "variable", "row", "time", "value")
     line = ColumnDataSource({name: [] for name in names}, name="line")

@@ -113,8 +113,7 @@ def _bounded_data(source: PageSource, n_matches: int, n_rows: int) -> PageData:
     elif source.no_rows:
         notes.append(f"no rows: {source.no_rows}")
     walks, start = _walks(source.query, matches)
-    number = "no" if not total else f"{total:,}"
-    title = f"{number} match{'' if total == 1 else 'es'}" + ("" if report.exact else f"; not exact: {report.missing()}")
+    title = _count_of_matches(total, report) + ("" if report.exact else f"; not exact: {report.missing()}")
     return PageData(
         printable(title),
         clipped_lines(source.query.text, 20_000),
@@ -132,6 +131,14 @@ def _bounded_data(source: PageSource, n_matches: int, n_rows: int) -> PageData:
     )
 
 
+def _count_of_matches(total: int, report: Report) -> str:
+    """Return the number of matches, and of how many in the run, where these are not all."""
+    number, in_run = "no" if not total else f"{total:,}", report.matches
+    if in_run is not None and total < in_run:
+        return f"{number} of {'at least ' * report.limited}{in_run:,} matches"
+    return f"{number} match{'' if total == 1 else 'es'}"
+
+
 def _first_value(rows: EventRows, source: PageSource) -> str:
     """Return the first column of numbers that the query reads, other than times and keys; "" if there is none."""
     schema = source.matches.schema
@@ -144,7 +151,8 @@ def _notes_on_rows(rows: EventRows) -> list[str]:
     notes = []
     shown = [stop - begin for begin, stop in zip(rows.offsets, rows.offsets[1:], strict=False)]
     if n_cut := sum(count > number for count, number in zip(rows.counts, shown, strict=True)):
-        notes.append(f"at most {max(shown):,} rows of each match are shown, and {n_cut:,} matches have more")
+        have = "1 match has" if n_cut == 1 else f"{n_cut:,} matches have"
+        notes.append(f"at most {max(shown):,} rows of each match are shown, and {have} more")
     n_columns = sum(column.name != "row" for column in rows.table)
     if n_columns < rows.n_columns and rows.table and len(rows.table) == MOST_COLUMNS:
         notes.append(f"{n_columns:,} of {rows.n_columns:,} columns of the events are shown")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,26 +13,36 @@ from acep.display import clip_text
 from acep.events.times import value_text
 from acep.matches.matches import Match, Matches
 from acep.matches.zoned_times import zoned_text
-from acep.plots.time_axis import TimeAxis, moment, time_axis
+from acep.pages.exact_values import (
+    PageAxis,
+    exact_moment,
+    kind_of_values,
+    nanoseconds_of,
+    page_axis,
+    ranks_of_values,
+)
 
 __all__ = ["LONGEST", "PARTS", "MatchColumns", "ShownColumn", "choose_matches", "column_of_values", "match_columns"]
 
 LONGEST = 200  # characters of a text
 PARTS = 20  # key attributes, and values of RETURN
 SUB_LANES = 6  # bars of one key that overlap, side by side
-DAY_MS = 86_400_000.0
-# The units of lengths of time, in microseconds.
-UNITS = ((8.64e10, "d"), (3.6e9, "h"), (6e7, "min"), (1e6, "s"), (1e3, "ms"), (1.0, "µs"))
+SECOND = 10**9  # in nanoseconds, as are the units of lengths of time
+UNITS = {"d": 86_400 * SECOND, "h": 3600 * SECOND, "min": 60 * SECOND, "s": SECOND, "ms": 10**6, "µs": 10**3, "ns": 1}
 
 
 @dataclass(frozen=True)
 class ShownColumn:
-    """A column of a table on a page: its ``name``, a text for each row, and the numbers by which rows are sorted and
-    compared (``None``: by their texts; a row without a number has ``None``)."""
+    """A column of a table on a page: its ``name``, a text for each row, and its ``kind``: "text", "number", "time" or
+    "duration". ``numbers`` are those to draw, and durations in the unit of the time line (``None``: there are none; a
+    row without a finite number has ``None``). ``ranks`` are the exact order of the rows (``None``: that of their
+    texts; a row without a value has ``None``)."""
 
     name: str
     texts: tuple[str, ...]
     numbers: tuple[float | None, ...] | None = None
+    kind: str = "text"
+    ranks: tuple[int | None, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,7 @@ class MatchColumns:
     numbers: tuple[int, ...]
     table: tuple[ShownColumn, ...]
     calendar: bool
-    axis: TimeAxis
+    axis: PageAxis
     start: tuple[float, ...]
     end: tuple[float, ...]
     lengths: tuple[float, ...]
@@ -89,26 +99,25 @@ def match_columns(matches: Matches, numbers: Sequence[int], total: int) -> Match
     [('match', ('0', '1')), ('user', ('8', '7'))]
     """
     chosen = list(matches)
-    begins, ends = ([moment(getattr(match, name)) for match in chosen] for name in ("start", "end"))
+    begins, ends = ([exact_moment(getattr(match, name)) for match in chosen] for name in ("start", "end"))
     is_calendar = any(calendar for calendar, _ in begins)
-    ticks = np.array([[tick for _, tick in side] for side in (begins, ends)], np.int64).reshape(2, -1)
     zone = bool(matches.form.zoned_names() & {"start"}) or any(getattr(match.start, "tzinfo", None) for match in chosen)
-    first, last = (int(ticks[0].min()), int(ticks[1].max())) if chosen else (0, 0)
-    axis = time_axis(first, last, calendar=is_calendar, zone=zone)
-    start, end = (axis.positions(side) * (DAY_MS if axis.calendar else 1.0) for side in ticks)
-    lengths, unit = _lengths(ticks[1] - ticks[0], calendar=is_calendar)
-    keys = [clip_text(", ".join(map(value_text, match.key.values())), LONGEST) for match in chosen]
-    lanes = tuple(dict.fromkeys(keys[place] for place in np.argsort(start, kind="stable").tolist()))
-    lane = tuple(map({key: number for number, key in enumerate(lanes)}.__getitem__, keys))
+    first, last = min((time for _, time in begins), default=0), max((time for _, time in ends), default=0)
+    axis = page_axis(first, last, calendar=is_calendar, zone=zone)
+    start, end = (axis.positions(time for _, time in side) for side in (begins, ends))
+    spans = [end_time - start_time for (_, start_time), (_, end_time) in zip(begins, ends, strict=True)]
+    unit = _unit_of_lengths(spans) if is_calendar else ""
+    lengths = tuple(span / UNITS.get(unit, 1) for span in spans)
+    lanes, lane = _lanes(chosen, sorted(range(len(chosen)), key=[time for _, time in begins].__getitem__))
     sub_lane, depths = _sub_lanes(start, end, lane, len(lanes))
     return MatchColumns(
         total,
         tuple(numbers),
-        tuple(_table(matches, chosen, numbers, start, end, lengths)),
+        tuple(_named_apart(matches, _table(matches, chosen, numbers, spans, unit))),
         axis.calendar,
         axis,
-        tuple(start.tolist()),
-        tuple(end.tolist()),
+        start,
+        end,
         lengths,
         unit,
         lanes,
@@ -120,48 +129,66 @@ def match_columns(matches: Matches, numbers: Sequence[int], total: int) -> Match
     )
 
 
-def column_of_values(name: str, values: Iterable[Any], texts: Iterable[str] | None = None) -> ShownColumn:
-    """Return a column of values, with numbers if all that are there are numbers.
+def column_of_values(
+    name: str, values: Iterable[Any], texts: Iterable[str] | None = None, unit: str = "s"
+) -> ShownColumn:
+    """Return a column of values, with ranks if all that are there are numbers, times or durations; numbers of durations
+    are in ``unit``.
 
     >>> column_of_values("x", [1, None, 2.5])
-    ShownColumn(name='x', texts=('1', 'null', '2.5'), numbers=(1.0, None, 2.5))
-    >>> column_of_values("x", ["1", "<b>"]).numbers is None
-    True
+    ShownColumn(name='x', texts=('1', 'null', '2.5'), numbers=(1.0, None, 2.5), kind='number', ranks=(0, None, 1))
+    >>> column_of_values("x", ["1", "<b>"]).kind
+    'text'
     """
     values = list(values)
     if texts is None:
         texts = ["null" if value is None else value_text(value) for value in values]
-    is_numeric = any(value is not None for value in values) and all(
-        value is None or _is_number(value) for value in values
-    )
-    numbers = tuple(None if value is None else _number(value) for value in values) if is_numeric else None
-    return ShownColumn(clip_text(name), tuple(clip_text(text, LONGEST) for text in texts), numbers)
+    kind = kind_of_values(values)
+    numbers = tuple(_number(value, kind, unit) for value in values) if kind in ("number", "duration") else None
+    ranks = ranks_of_values(values, kind)
+    return ShownColumn(clip_text(name), tuple(clip_text(text, LONGEST) for text in texts), numbers, kind, ranks)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool | np.timedelta64)
-
-
-def _number(value: Any) -> float | None:
+def _number(value: Any, kind: str, unit: str) -> float | None:
     """Return a value as a number that JSON has."""
+    if value is None:
+        return None
     try:
-        number = float(value)
+        number = nanoseconds_of(value) / UNITS[unit] if kind == "duration" else float(value)
     except OverflowError:
         return None
     return number if np.isfinite(number) else None
 
 
-def _lengths(ticks: np.ndarray[Any, np.dtype[np.int64]], *, calendar: bool) -> tuple[tuple[float, ...], str]:
-    """Return durations in the unit that suits the longest, and the unit; without a calendar they are ticks."""
-    numbers = ticks.astype(np.float64)
-    if not calendar:
-        return tuple(numbers.tolist()), ""
-    longest = float(numbers.max()) if len(numbers) else 0.0
-    size, unit = next(((size, unit) for size, unit in UNITS if longest >= 2 * size), UNITS[-1])
-    return tuple((numbers / size).tolist()), unit
+def _unit_of_lengths(spans: Sequence[int]) -> str:
+    """Return the unit that suits the longest of some lengths of time.
+
+    >>> _unit_of_lengths([90 * SECOND, 200 * SECOND]), _unit_of_lengths([700])
+    ('min', 'ns')
+    """
+    longest = max(spans, default=0)
+    return next((unit for unit, size in UNITS.items() if longest >= 2 * size), "ns")
 
 
-def _sub_lanes(start: Any, end: Any, lane: Sequence[int], n_lanes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _lanes(chosen: Sequence[Match], order: Sequence[int]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the texts of the keys of matches in an order, no two of them equal, and the place of each match's key."""
+    keys = [tuple(None if value != value else value for value in match.key.values()) for match in chosen]
+    place_of = {key: place for place, key in enumerate(dict.fromkeys(keys[number] for number in order))}
+    match_of = dict(zip(keys, chosen, strict=True))
+    texts: dict[str, None] = {}
+    for key in place_of:
+        text = clip_text(", ".join(map(value_text, match_of[key].key.values())), LONGEST)
+        number, distinct = 1, text
+        while distinct in texts:
+            number += 1
+            distinct = f"{text} (key {number})"
+        texts[distinct] = None
+    return tuple(texts), tuple(place_of[key] for key in keys)
+
+
+def _sub_lanes(
+    start: Sequence[float], end: Sequence[float], lane: Sequence[int], n_lanes: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return for each bar the first place in its lane where it overlaps with none, and the number of places by lane."""
     ends: list[list[float]] = [[] for _ in range(n_lanes)]
     places = [0] * len(lane)
@@ -176,23 +203,45 @@ def _sub_lanes(start: Any, end: Any, lane: Sequence[int], n_lanes: int) -> tuple
 
 
 def _table(
-    matches: Matches, chosen: list[Match], numbers: Sequence[int], start: Any, end: Any, lengths: Sequence[float]
+    matches: Matches, chosen: list[Match], numbers: Sequence[int], spans: Sequence[int], unit: str
 ) -> Iterable[ShownColumn]:
-    """Yield the columns of the table of matches."""
+    """Yield the columns of the table of matches, whose ``spans`` are nanoseconds, or ticks where there is no unit."""
     yield column_of_values("match", numbers)
     for name in matches.keys[:PARTS]:
         values = [match.key[name] for match in chosen]
-        yield column_of_values(name, values, [zoned_text(m.key[name], f"key.{name}", m._zoned) for m in chosen])
-    for name, positions in (("start", start), ("end", end)):
-        texts = (zoned_text(getattr(match, name), "start", match._zoned) for match in chosen)
-        yield ShownColumn(name, tuple(clip_text(text, LONGEST) for text in texts), tuple(positions.tolist()))
-    yield ShownColumn("duration", tuple(_duration_text(match) for match in chosen), tuple(lengths))
+        texts = [zoned_text(m.key[name], f"key.{name}", m._zoned) for m in chosen]
+        yield column_of_values(name, values, texts, unit or "s")
+    for name in ("start", "end"):
+        times = [getattr(match, name) for match in chosen]
+        yield column_of_values(name, times, [zoned_text(getattr(m, name), "start", m._zoned) for m in chosen])
+    if unit:
+        yield column_of_values("duration", [_duration(span) for span in spans], unit=unit)
+    else:
+        yield column_of_values("duration", spans)
     yield column_of_values("error", [match.error for match in chosen])
     for name in matches.returns[:PARTS]:
         values = [match.values[name] for match in chosen]
-        yield column_of_values(name, values, [_value_text(match, name) for match in chosen])
+        yield column_of_values(name, values, [_value_text(match, name) for match in chosen], unit or "s")
     if matches.ops:
         yield column_of_values("op", [match.op for match in chosen])
+
+
+def _named_apart(matches: Matches, columns: Iterable[ShownColumn]) -> Iterable[ShownColumn]:
+    """Yield columns of the table with distinct names: a key or a value that has the name of another column says what it
+    is, as in ``key_error``."""
+    columns = list(columns)
+    n_keys, n_returns = min(len(matches.keys), PARTS), min(len(matches.returns), PARTS)
+    first_return = 1 + n_keys + 4
+    keys, returns = range(1, 1 + n_keys), range(first_return, first_return + n_returns)
+    names = [column.name for place, column in enumerate(columns) if place not in keys and place not in returns]
+    for places, word in ((keys, "key"), (returns, "value")):
+        for place in places:
+            name = columns[place].name
+            while name in names:
+                name = f"{word}_{name}"
+            names.append(name)
+            columns[place] = replace(columns[place], name=name)
+    yield from columns
 
 
 def _value_text(match: Match, name: str) -> str:
@@ -200,6 +249,5 @@ def _value_text(match: Match, name: str) -> str:
     return "null" if value is None else zoned_text(value, f"values.{name}", match._zoned)
 
 
-def _duration_text(match: Match) -> str:
-    (calendar, start), (_, end) = moment(match.start), moment(match.end)
-    return value_text(dt.timedelta(microseconds=end - start)) if calendar else str(end - start)
+def _duration(span: int) -> dt.timedelta | np.timedelta64:
+    return np.timedelta64(span, "ns") if span % 1000 else dt.timedelta(microseconds=span // 1000)

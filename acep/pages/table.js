@@ -12,8 +12,8 @@ function element(name, text, className) {
   return made;
 }
 
-// Numbers stand on the right; times have numbers too, and are texts to read.
-const alignment = (column) => (column.numbers && column.texts.every((text) => text === "null" || !Number.isNaN(Number(text))) ? "number" : "");
+// Numbers stand on the right; times and durations are texts to read.
+const alignment = (column) => (column.kind === "number" ? "number" : "");
 
 // The match that is chosen, the order and the part of the rows that are shown. Listeners are called after each change.
 const state = { chosen: null, step: -1, order: matches.numbers.map((_, row) => row), listeners: [] };
@@ -77,8 +77,8 @@ function sortBy(column, head) {
     button.textContent = sort ? `${name} ${sort === "ascending" ? "▲" : "▼"}` : name;
   }
   const compare = (a, b) => {
-    if (!column.numbers) return column.texts[a] < column.texts[b] ? -1 : Number(column.texts[a] > column.texts[b]);
-    const [x, y] = [column.numbers[a], column.numbers[b]];
+    if (!column.ranks) return compareTexts(column.texts[a], column.texts[b]);
+    const [x, y] = [column.ranks[a], column.ranks[b]];
     return (x === null) - (y === null) || x - y;
   };
   const sign = descending ? -1 : 1;
@@ -87,10 +87,10 @@ function sortBy(column, head) {
   readOrder();
 }
 
-const COMPARISON = /^(.+?)(<=|>=|!=|=|<|>)(.*)$/;
+const COMPARISON = /^(.+?)(<=|>=|!=|<>|==|=|<|>)(.*)$/;
 const HOLDS = {
-  "=": (a, b) => a === b, "!=": (a, b) => a !== b,
-  "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b,
+  "=": (order) => order === 0, "==": (order) => order === 0, "!=": (order) => order !== 0, "<>": (order) => order !== 0,
+  "<": (order) => order < 0, "<=": (order) => order <= 0, ">": (order) => order > 0, ">=": (order) => order >= 0,
 };
 
 // Return a function that says whether a row passes one word of the filter, or a text that says what is wrong.
@@ -102,14 +102,19 @@ function testOf(word) {
     const wanted = word.toLowerCase();
     return (row) => matches.table.some((one) => one.texts[row].toLowerCase().includes(wanted));
   }
-  const holds = HOLDS[parts[2]];
-  const number = parts[3].trim() === "" ? NaN : Number(parts[3]);
-  if (column.numbers && !Number.isNaN(number)) return (row) => column.numbers[row] !== null && holds(column.numbers[row], number);
-  return (row) => holds(column.texts[row], parts[3]);
+  const compare = comparisonWith(column, parts[3].trim(), matches.unit || "s");
+  if (typeof compare === "string") return compare;
+  return (row) => {
+    const order = compare(row);
+    return order !== null && HOLDS[parts[2]](order);
+  };
 }
 
-// Words are parted by blanks; a part in double quotes may have some.
-const wordsOf = (text) => (text.match(/(?:[^\s"]|"[^"]*"?)+/g) || []).map((word) => word.replaceAll('"', ""));
+// Words are parted by blanks, other than those around a comparison; a part in double quotes may have some.
+function wordsOf(text) {
+  const joined = text.replace(/"[^"]*"?|\s*(<=|>=|!=|<>|==|=|<|>)\s*/g, (part, sign) => sign || part);
+  return (joined.match(/(?:[^\s"]|"[^"]*"?)+/g) || []).map((word) => word.replaceAll('"', ""));
+}
 
 function filter() {
   const tests = wordsOf(byId("filter").value).map(testOf);

@@ -314,3 +314,35 @@ def test_the_picture_of_the_documentation_is_made_by_its_code(tmp_path: Path, mo
     with Image.open(tmp_path / "page.png") as made, Image.open(ROOT / "docs/howto/pages/page.png") as shown:
         assert made.width == shown.width == page_picture.WIDTH
     assert "pages/page.png" in page_picture.PAGE.read_text()
+
+
+@pytest.mark.parametrize(
+    ("comparison", "expected"),
+    [
+        ("start>=2024", [1, 2]),
+        ("start = 2024-05-01T10", [1]),
+        ("start<2024-05", [0]),
+        ("n > 9007199254740992", [2]),
+        ("n == 9007199254740992", [1]),
+        ("n <> 9007199254740992", [0, 2]),
+        ("x>5", [1, 2]),
+        ("x=inf", [2]),
+        ("x<0", [0]),
+    ],
+)
+def test_the_filter_compares_exactly(browser: Any, tmp_path: Path, comparison: str, expected: list[int]) -> None:
+    import datetime as dt
+
+    starts = [dt.datetime(2023, 1, 1), dt.datetime(2024, 5, 1, 10), dt.datetime(2025, 1, 1)]
+    events = {
+        "ts": [start + dt.timedelta(seconds=n) for start in starts for n in (0, 1)],
+        "type": list("ababab"),
+        "n": [n for n in (5, 2**53, 2**53 + 1) for _ in "ab"],
+        "x": [x for x in (float("-inf"), 7.5, float("inf")) for _ in "ab"],
+    }
+    query = "PATTERN SEQ(a p, b q) WITHIN 1 minute RETURN q.n AS n, q.x AS x"
+    acep.match(events, query).page(tmp_path / "page.html")
+    shown = Shown(browser, tmp_path / "page.html")
+    shown.find("#filter").send_keys(comparison)
+    assert shown.column("match") == [str(number) for number in expected]
+    assert shown.complaints() == []

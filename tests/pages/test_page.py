@@ -105,6 +105,13 @@ def test_a_page_has_near_misses_with_the_condition_that_failed() -> None:
     assert acep.match(every_event, QUERY).page().data.misses_note == "there are none"
 
 
+def test_events_without_a_key_were_looked_at() -> None:
+    events = {"ts": [1, 2, 3, 4], "type": list("aaab"), "user": [None, None, 8, 8], "x": [1, 2, 5, 4]}
+    page = acep.match(events, QUERY).page()
+    assert page.data.misses[0][0].startswith("user=8: event 3 is no q")
+    assert page.data.misses_note == ""
+
+
 def test_a_page_says_what_a_budget_gave_up() -> None:
     events = {"ts": list(range(400)), "type": ["a", "b"] * 200, "x": [n % 17 for n in range(400)]}
     query = "PATTERN SEQ(a p, b q, a r) WHERE skip_till_any_match(p, q, r) { q.x > p.x } WITHIN 99"
@@ -246,3 +253,19 @@ def test_options_that_do_not_fit(options: list[str], message: str, capsys: pytes
 def test_a_run_without_matches_has_a_page() -> None:
     assert main(["match", QUERY.replace("WITHIN 9", "WITHIN 0"), "e.csv", "--page", "p.html"]) == 0
     assert data_of_file("p.html")["title"] == "no matches"
+
+
+@pytest.mark.usefixtures("folder")
+def test_columns_that_cannot_be_read_are_left_out_if_the_query_does_not_use_them() -> None:
+    Path("twice.csv").write_text("ts,type,user,x,n,n\n1,a,u,1,1,2\n2,b,u,2,1,2\n")
+    assert main(["match", QUERY, "twice.csv", "--output", "m.jsonl"]) == 0
+    command = [sys.executable, "-m", "acep", "match", QUERY, "twice.csv", "--page", "p.html", "--output", "m.jsonl"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "only the columns that the query names are read: two columns" in run.stderr
+    assert data_of_file("p.html")["title"] == "1 match"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_page_of_a_limited_run_says_so() -> None:
+    assert main(["match", QUERY, "e.csv", "--page", "p.html", "--output", "m.jsonl", "--limit", "1"]) == 0
+    assert re.fullmatch(r"1 of [\d,]+ matches", data_of_file("p.html")["title"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -11,10 +13,10 @@ import pytest
 
 import acep
 from acep.pages.event_rows import MOST_COLUMNS, ROWS_OF_MATCH, event_rows
+from acep.pages.exact_values import page_axis
 from acep.pages.page_data import MOST_BYTES, MOST_MATCHES, MOST_ROWS, PageData, PageSource, as_json, page_data
-from acep.pages.shown_columns import choose_matches, match_columns
+from acep.pages.shown_columns import ShownColumn, choose_matches, column_of_values, match_columns
 from acep.pages.walks import find_walk, steps_of_query
-from acep.plots.time_axis import time_axis
 from tests.case_counts import CaseCounts
 
 QUERIES = [
@@ -89,7 +91,7 @@ def check_match(data: PageData, place: int, match: acep.Match, events: dict[str,
 def test_rows_of_a_stream_that_is_out_of_order_and_has_ids() -> None:
     events = {"ts": [3, 1, 2, 1], "n": [0, 1, 0, 0], "type": list("bxxa"), "name": ["p", "q", "r", "s"]}
     matches = acep.match(events, "PATTERN SEQ(a first, b last) WITHIN 9", seq="n", id="name")
-    rows = event_rows(matches, matches.rows.frame(), time_axis(1, 3, calendar=False), 100)
+    rows = event_rows(matches, matches.rows.frame(), page_axis(1, 3, calendar=False), 100)
     assert [rows.table[0].texts[row] for row in rows.rows] == ["s", "q", "r", "p"]
     assert rows.variables == (0, -1, -1, 1)
     assert rows.times == (3.0, 1.0, 2.0, 1.0) or [rows.times[row] for row in rows.rows] == [1.0, 1.0, 2.0, 3.0]
@@ -103,7 +105,7 @@ def test_a_long_match_shows_its_ends_and_says_how_much_is_left_out() -> None:
     assert len(data.rows.rows) == ROWS_OF_MATCH
     assert data.rows.table[0].texts[0] == "0"
     assert data.rows.table[0].texts[-1] == str(n_events - 1)
-    assert data.notes == (f"at most {ROWS_OF_MATCH} rows of each match are shown, and 1 matches have more",)
+    assert data.notes == (f"at most {ROWS_OF_MATCH} rows of each match are shown, and 1 match has more",)
 
 
 def test_more_bound_rows_than_are_shown() -> None:
@@ -198,3 +200,63 @@ def test_json_has_no_character_that_begins_or_ends_a_tag() -> None:
     text = as_json(data)
     assert not set("<>&\u2028\u2029") & set(text)
     assert json.loads(text)["rows"]["table"][-1]["texts"] == ["</script><script>alert(1)</script>", "\\u2028<!--&amp;"]
+
+
+def column_of(data: PageData, name: str) -> ShownColumn:
+    return next(column for column in data.matches.table if column.name == name)
+
+
+def test_times_of_nanoseconds_stay_exact() -> None:
+    begin = 1_700_000_000_000_000_000
+    times = pa.array([begin, begin + 1, begin + 5, begin + 8], pa.timestamp("ns"))
+    data, _ = data_of(pa.table({"ts": times, "type": list("abab")}), "PATTERN SEQ(a p, b q) WITHIN 3 ns")
+    assert column_of(data, "duration").texts == ("1 ns", "3 ns")
+    assert column_of(data, "start").ranks == (0, 1)
+    assert (data.matches.unit, data.matches.start, data.matches.end) == ("ns", (0.0, 5.0), (1.0, 8.0))
+    assert data.matches.axis.note.startswith("(ns from 2023-11-14T22:13:20")
+    assert data.rows.times == (0.0, 1.0, 5.0, 8.0)
+
+
+def test_values_have_exact_ranks_and_kinds() -> None:
+    values = [2**53 + 1, 2**53, None, -(2**53)]
+    assert column_of_values("x", values).ranks == (2, 1, None, 0)
+    assert column_of_values("x", [float("inf"), 1.0, float("-inf")]).ranks == (2, 1, 0)
+    assert column_of_values("x", [Decimal("10.0"), Decimal(9)]).ranks == (1, 0)
+    spans = column_of_values("x", [timedelta(minutes=90), timedelta(minutes=2)], unit="min")
+    assert (spans.kind, spans.numbers, spans.ranks) == ("duration", (90.0, 2.0), (1, 0))
+    moments = [datetime(2024, 5, 1, 0, 0, 0, 500_000, tzinfo=UTC), datetime(2024, 5, 1, tzinfo=UTC)]
+    assert column_of_values("x", moments).ranks == (1, 0)
+
+
+def test_keys_with_equal_texts_have_lanes_of_their_own() -> None:
+    events = {
+        "ts": [1, 2, 3, 4],
+        "type": list("abab"),
+        "x": ["u, v", "u, v", "u", "u"],
+        "y": ["w", "w", "v, w", "v, w"],
+    }
+    data, _ = data_of(events, acep.regex("ab", within=1, by=["x", "y"]))
+    assert data.matches.lane == (0, 1)
+    assert data.matches.lanes == ("u, v, w", "u, v, w (key 2)")
+
+
+def test_columns_have_distinct_names() -> None:
+    events = {"ts": [1, 2], "type": list("ab"), "error": ["u", "u"]}
+    data, _ = data_of(events, "PATTERN SEQ(a p, b q) WHERE [error] WITHIN 5 RETURN q.error AS duration, q.ts AS error")
+    names = [column.name for column in data.matches.table]
+    assert names == ["match", "key_error", "start", "end", "duration", "error", "value_duration", "value_error"]
+
+
+def test_the_title_says_that_matches_were_limited() -> None:
+    events = {"ts": [1, 2, 3, 4], "type": list("abab")}
+    data, _ = data_of(events, acep.regex("ab", within=1), limit=1)
+    assert data.title == "1 match; not exact: no more were asked for"
+    assert acep.match(events, acep.regex("ab", within=1))[:1].page().data.title == "1 of 2 matches"
+
+
+def test_rows_that_are_left_out_leave_gaps() -> None:
+    n_events = 5_000
+    events = {"ts": list(range(n_events)), "type": ["a", *"x" * (n_events - 2), "b"]}
+    data, _ = data_of(events, "PATTERN SEQ(a p, b q) WITHIN 9999")
+    assert sum(data.rows.gaps) > 100
+    assert data_of({"ts": [1, 2, 3], "type": list("axb")}, "PATTERN SEQ(a p, b q) WITHIN 9")[0].rows.gaps == (0, 0, 0)
