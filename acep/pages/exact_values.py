@@ -66,7 +66,7 @@ def page_axis(first: int, last: int, *, calendar: bool, zone: bool = False) -> P
     span = last - first
     axis = time_axis(first // 1000, last // 1000, calendar=True, zone=zone)
     if not 0 < span < SECOND_NS:
-        return PageAxis(True, 0, 10**6, f"({'UTC'})" if zone else "")
+        return PageAxis(True, 0, 10**6, "(UTC)" if zone else "")
     unit, _, name = next(entry for entry in SHORT_UNITS if span >= entry[1])
     begin = f"{np.datetime64(first // 1000, 'us')}{f'{first % 1000:03}' if first % 1000 else ''}"
     return PageAxis(False, first, unit, f"({name} from {begin}{'Z' if zone else ''})")
