@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 LEFT_OUT = 4
-"""What is added to the exit status if a rule was left out, or could not be read."""
+"""The number that the exit status gets more if a rule was left out, or could not be read."""
 
 LETTERS = "re:"
 TOML = ".toml"

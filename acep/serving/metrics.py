@@ -84,8 +84,8 @@ class Metrics:
     """The figures of a stream on ``http://HOST:PORT/metrics``, as a context manager; :meth:`tell` takes the progress of
     each micro-batch, as ``tell=`` of :func:`acep.follow` and :func:`acep.replay` gives it.
 
-    ``port`` 0 is any free one; ``host`` is this machine alone unless another address is named. Whoever reaches the
-    address reads the figures, which have no texts of events or queries.
+    ``port`` 0 is any free one; ``host`` is this machine alone unless another address is named. The figures can be read
+    from every place that reaches the address. They have no texts of events or queries.
 
     Raises :class:`EngineError` if the client library of Prometheus is not installed, and :class:`DataError` if the port
     cannot be used.
