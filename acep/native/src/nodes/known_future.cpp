@@ -317,31 +317,26 @@ void KnownFuture::enter_rows(const Batch& batch, size_t from, size_t end) {
     const size_t arcs = bindings_.size();
     ends_.assign((limit_ - from) * arcs, FAR);
     std::vector<std::pair<uint32_t, int64_t>> bound;  // arcs that may bind the row, with the earliest ends
-    uint32_t pattern[block_rows];
-    for (size_t stop = end; stop > from;) {
-        const size_t n = std::min(block_rows, stop - from), at = stop - n;
-        classifier_.classify(batch, at, n, pattern);
-        for (size_t row = stop; row-- > at;) {
-            if (pattern[row - at] == 0) continue;
-            bool null = false;
-            for (const uint32_t c : keys_) null = null || batch.columns[c].null(row);
-            if (null) continue;
-            bound.clear();
-            for (uint32_t a = 0; a < arcs; ++a) {
-                if (!classifier_.has(pattern[row - at], bindings_[a].event_class)) continue;
-                const int64_t ends = earliest_end(batch, bindings_[a], static_cast<uint32_t>(row));
-                if (ends == FAR || ends > end_of(batch.ts[row])) continue;
-                if (row < limit_) ends_[(row - from) * arcs + a] = ends;
-                bound.emplace_back(a, ends);
-            }
-            for (const auto& [a, ends] : bound) {
-                for (const uint32_t k : bindings_[a].entered) {
-                    rows_ahead_[k].add(batch, keys_, static_cast<uint32_t>(row), ends);
-                    ++entered_;
-                }
+    const uint32_t* pattern = classifier_.classify_ahead(batch, from, end);
+    for (size_t row = end; row-- > from;) {
+        if (pattern[row] == 0) continue;
+        bool null = false;
+        for (const uint32_t c : keys_) null = null || batch.columns[c].null(row);
+        if (null) continue;
+        bound.clear();
+        for (uint32_t a = 0; a < arcs; ++a) {
+            if (!classifier_.has(pattern[row], bindings_[a].event_class)) continue;
+            const int64_t ends = earliest_end(batch, bindings_[a], static_cast<uint32_t>(row));
+            if (ends == FAR || ends > end_of(batch.ts[row])) continue;
+            if (row < limit_) ends_[(row - from) * arcs + a] = ends;
+            bound.emplace_back(a, ends);
+        }
+        for (const auto& [a, ends] : bound) {
+            for (const uint32_t k : bindings_[a].entered) {
+                rows_ahead_[k].add(batch, keys_, static_cast<uint32_t>(row), ends);
+                ++entered_;
             }
         }
-        stop = at;
     }
 }
 

@@ -44,6 +44,7 @@ public:
         by_words_.clear();
         for (auto* known : {&masks_, &bits_}) known->clear();
         few_.clear();
+        forget_ahead();
         std::vector<uint64_t> none(words_, 0);
         of_any_.assign(words_, 0);
         for (size_t c = 0; c < classes_.size(); ++c) {
@@ -81,6 +82,48 @@ public:
 
     // Write the patterns of the rows [from, from + n), n <= block_rows.
     void classify(const Batch& batch, size_t from, size_t n, uint32_t* pattern) {
+        if (has_ahead(from, n)) {
+            std::copy_n(ahead_.data() + from, n, pattern);
+            return;
+        }
+        classify_now(batch, from, n, pattern);
+    }
+    // Return the patterns by row of a batch, in which those of the rows [from, to) are right. They stay so until
+    // `forget_ahead` is called. However many engines look ahead, each row is classified once.
+    const uint32_t* classify_ahead(const Batch& batch, size_t from, size_t to) {
+        if (ahead_.size() < batch.size) ahead_.resize(batch.size);
+        ahead_blocks_.resize(std::max(ahead_blocks_.size(), batch.size / block_rows + 1), 0);
+        for (size_t block = from / block_rows; block * block_rows < to; ++block) {
+            if (ahead_blocks_[block] != 0) continue;
+            const size_t first = block * block_rows;
+            classify_now(batch, first, std::min(block_rows, batch.size - first), ahead_.data() + first);
+            ahead_blocks_[block] = 1;
+        }
+        return ahead_.data();
+    }
+    // Forget the patterns of rows ahead: another batch comes.
+    void forget_ahead() { ahead_blocks_.clear(); }
+    // Return the bytes of the patterns of rows ahead.
+    int64_t ahead_bytes() const { return heap_bytes(ahead_, ahead_blocks_); }
+
+private:
+    // With so few classes 16 bits suffice, and every vector has its entry in a table.
+    static constexpr size_t few_classes = 12;
+    static constexpr size_t most_types = size_t{1} << 27;
+    using Few = uint16_t;
+
+    // Return whether the rows [from, from + n) were classified ahead.
+    bool has_ahead(size_t from, size_t n) const {
+        if (ahead_blocks_.empty() || n == 0) return false;
+        const size_t last = (from + n - 1) / block_rows;
+        if (last >= ahead_blocks_.size()) return false;
+        for (size_t block = from / block_rows; block <= last; ++block) {
+            if (ahead_blocks_[block] == 0) return false;
+        }
+        return true;
+    }
+    // Do what `classify` does, by the values of the rows.
+    void classify_now(const Batch& batch, size_t from, size_t n, uint32_t* pattern) {
         if (classes_.size() <= few_classes) return classify_few(batch, from, n, pattern);
         bits_of_.assign(n * words_, 0);
         seen_.assign(words_, 0);
@@ -115,12 +158,6 @@ public:
             pattern[i] = last;
         }
     }
-
-private:
-    // With so few classes 16 bits suffice, and every vector has its entry in a table.
-    static constexpr size_t few_classes = 12;
-    static constexpr size_t most_types = size_t{1} << 27;
-    using Few = uint16_t;
 
     // Do what `classify` does, for at most `few_classes` classes.
     void classify_few(const Batch& batch, size_t from, size_t n, uint32_t* pattern) {
@@ -242,6 +279,8 @@ private:
     std::unordered_map<std::vector<uint64_t>, uint32_t, WordsHash> by_words_;
     std::vector<uint64_t> bits_of_, seen_;
     std::vector<uint32_t> few_;    // patterns by bits, NIL: not computed yet
+    std::vector<uint32_t> ahead_;  // patterns by row of the batch
+    std::vector<uint8_t> ahead_blocks_;  // by block of rows: whether they are there
     std::vector<Leaf> leaves_;
     std::vector<int64_t> ones_;
     uint8_t pass_[block_rows];

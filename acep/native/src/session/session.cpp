@@ -110,6 +110,7 @@ size_t Session::push(const TakenRows& rows, size_t from, size_t to, const Pushin
     if (!how.hold && from < to && rows.ts[from] < loaded_) {
         throw std::invalid_argument("push: an event is older than the state that was loaded");
     }
+    classifier_.forget_ahead();
     // Blocks end at the same events however the stream is split into batches and lanes, and idle partitions are
     // forgotten only there: the engines' counts of work must not depend on the batches.
     size_t first = rows.first_from(from);
