@@ -128,7 +128,10 @@ def test_texts_ids_and_keys_are_forgotten(case: tuple[str, str, str, str], monke
     *query, ids = case
     sizes = list(kept_after(query_of(*query), ids, 4 * ROWS, STEP))
     twice, four_times = (Kept.most(sizes[n * ROWS // STEP // 2 : n * ROWS // STEP]) for n in (2, 4))
-    assert (four_times.ids == 0) == (ids != "text")
+    if ids != "text" or four_times.bytes == 0:  # the ordered engine may need no event that has come
+        assert four_times.ids == 0
+    else:
+        assert four_times.ids > 0
     if not is_flat(*query[:2]):  # such a key may go on whenever another event of it comes
         assert four_times.keys > ROWS // 2
         return

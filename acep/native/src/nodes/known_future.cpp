@@ -22,15 +22,14 @@ constexpr size_t sampled_rows = 32;  // of which the cost is estimated before th
 
 // Rows ahead -------------------------------------------------------------------------------------
 
-void RowsAhead::clear(size_t first, size_t rows) {
-    first_ = static_cast<uint32_t>(first);
+void RowsAhead::clear(size_t rows) {
     later_.assign(rows, NIL);
     ends_.assign(rows, FAR);
     heads_.assign(64, Head());
     keys_ = 0;
 }
 
-uint64_t RowsAhead::hash(const Batch& batch, std::span<const uint32_t> keys, uint32_t row) const {
+uint64_t RowsAhead::hash(const Batch& batch, std::span<const uint32_t> keys, size_t row) const {
     uint64_t hash = 0;
     for (const uint32_t c : keys) {
         hash = mixed(hash + static_cast<uint64_t>(batch.columns[c].values[row]) + golden_step);
@@ -41,38 +40,38 @@ uint64_t RowsAhead::hash(const Batch& batch, std::span<const uint32_t> keys, uin
 
 RowsAhead::Head& RowsAhead::head(uint64_t hash) {
     size_t at = hash & (heads_.size() - 1);
-    while (heads_[at].row != NIL && heads_[at].hash != hash) at = (at + 1) & (heads_.size() - 1);
+    while (heads_[at].place != NIL && heads_[at].hash != hash) at = (at + 1) & (heads_.size() - 1);
     return heads_[at];
 }
 
-void RowsAhead::add(const Batch& batch, std::span<const uint32_t> keys, uint32_t row, int64_t end) {
+void RowsAhead::add(const Batch& batch, std::span<const uint32_t> keys, PlacedRow added, int64_t end) {
     cells_.clear();
     for (const auto& part : parts_) {
         const Column& c = batch.columns[part.column];
-        if (c.null(row)) return;  // equal to nothing
-        cells_.push_back(part.cell(c.values[row]));
+        if (c.null(added.row)) return;  // equal to nothing
+        cells_.push_back(part.cell(c.values[added.row]));
     }
     if (2 * (keys_ + 1) > heads_.size()) {
         std::vector<Head> before(heads_.size() * 2);
         before.swap(heads_);
         for (const Head& head : before) {
-            if (head.row != NIL) this->head(head.hash) = head;
+            if (head.place != NIL) this->head(head.hash) = head;
         }
     }
-    const uint64_t own = hash(batch, keys, row);
+    const uint64_t own = hash(batch, keys, added.row);
     Head& first = head(own);
-    if (first.row == NIL) ++keys_;
-    later_[row - first_] = first.row;
-    ends_[row - first_] = first.row == NIL ? end : std::min(end, ends_[first.row - first_]);
-    first = {own, row};
+    if (first.place == NIL) ++keys_;
+    later_[added.place] = first.place;
+    ends_[added.place] = first.place == NIL ? end : std::min(end, ends_[first.place]);
+    first = {own, added.place};
 }
 
-int64_t RowsAhead::earliest_end(const Batch& batch, std::span<const uint32_t> keys, uint32_t now,
+int64_t RowsAhead::earliest_end(const Batch& batch, std::span<const uint32_t> keys, PlacedRow now,
                                 const int64_t* words) {
     cells_.resize(parts_.size());
     // All combinations of the cells of bands.
     const auto walk = [&](auto&& self, size_t k) -> int64_t {
-        if (k == parts_.size()) return earliest_end_of(head(hash(batch, keys, now)).row, now);
+        if (k == parts_.size()) return earliest_end_of(head(hash(batch, keys, now.row)).place, now.place);
         const RegisterKey::Cells cells = parts_[k].cells(words[k]);
         if (cells.is_wide()) return NEVER;
         int64_t end = FAR;
@@ -85,9 +84,9 @@ int64_t RowsAhead::earliest_end(const Batch& batch, std::span<const uint32_t> ke
     return walk(walk, 0);
 }
 
-int64_t RowsAhead::earliest_end_of(uint32_t& row, uint32_t now) {
-    while (row <= now) row = later_[row - first_] == NIL ? passed : later_[row - first_];
-    return row >= passed ? FAR : ends_[row - first_];
+int64_t RowsAhead::earliest_end_of(uint32_t& first, uint32_t now) {
+    while (first <= now) first = later_[first] == NIL ? passed : later_[first];
+    return first >= passed ? FAR : ends_[first];
 }
 
 // Known future -----------------------------------------------------------------------------------
@@ -311,37 +310,53 @@ void KnownFuture::prepare(const Batch& batch, size_t from, int64_t stream_row, b
     enter_rows(batch, from, end);
 }
 
+void KnownFuture::place_rows(const Batch& batch, size_t from, size_t end) {
+    rows_.clear();
+    place_ = 0;
+    const uint32_t* pattern = classifier_.classify_ahead(batch, from, end);
+    while (concerns_.size() < classifier_.patterns()) {
+        const auto next = static_cast<uint32_t>(concerns_.size());
+        concerns_.push_back(std::ranges::any_of(bindings_, [&](const Binding& binding) {
+            return classifier_.has(next, binding.event_class);
+        }));
+    }
+    for (size_t row = from; row < end; ++row) {
+        if (concerns_[pattern[row]] == 0) continue;
+        const bool null = std::ranges::any_of(keys_, [&](uint32_t c) { return batch.columns[c].null(row); });
+        if (!null) rows_.push_back(static_cast<uint32_t>(row));
+    }
+}
+
 void KnownFuture::enter_rows(const Batch& batch, size_t from, size_t end) {
     horizon_ = batch.ts[end - 1];
-    for (RowsAhead& rows : rows_ahead_) rows.clear(from, end - from);
+    place_rows(batch, from, end);
+    for (RowsAhead& rows : rows_ahead_) rows.clear(rows_.size());
     const size_t arcs = bindings_.size();
-    ends_.assign((limit_ - from) * arcs, FAR);
+    const auto within = static_cast<size_t>(std::ranges::lower_bound(rows_, limit_) - rows_.begin());
+    ends_.assign(within * arcs, FAR);
     std::vector<std::pair<uint32_t, int64_t>> bound;  // arcs that may bind the row, with the earliest ends
     const uint32_t* pattern = classifier_.classify_ahead(batch, from, end);
-    for (size_t row = end; row-- > from;) {
-        if (pattern[row] == 0) continue;
-        bool null = false;
-        for (const uint32_t c : keys_) null = null || batch.columns[c].null(row);
-        if (null) continue;
+    for (size_t place = rows_.size(); place-- > 0;) {
+        const PlacedRow placed{rows_[place], static_cast<uint32_t>(place)};
         bound.clear();
         for (uint32_t a = 0; a < arcs; ++a) {
-            if (!classifier_.has(pattern[row], bindings_[a].event_class)) continue;
-            const int64_t ends = earliest_end(batch, bindings_[a], static_cast<uint32_t>(row));
-            if (ends == FAR || ends > end_of(batch.ts[row])) continue;
-            if (row < limit_) ends_[(row - from) * arcs + a] = ends;
+            if (!classifier_.has(pattern[placed.row], bindings_[a].event_class)) continue;
+            const int64_t ends = earliest_end(batch, bindings_[a], placed);
+            if (ends == FAR || ends > end_of(batch.ts[placed.row])) continue;
+            if (place < within) ends_[place * arcs + a] = ends;
             bound.emplace_back(a, ends);
         }
         for (const auto& [a, ends] : bound) {
             for (const uint32_t k : bindings_[a].entered) {
-                rows_ahead_[k].add(batch, keys_, static_cast<uint32_t>(row), ends);
+                rows_ahead_[k].add(batch, keys_, placed, ends);
                 ++entered_;
             }
         }
     }
 }
 
-int64_t KnownFuture::earliest_end(const Batch& batch, const Binding& binding, uint32_t row) {
-    if (binding.ends) return batch.ts[row];
+int64_t KnownFuture::earliest_end(const Batch& batch, const Binding& binding, PlacedRow placed) {
+    if (binding.ends) return batch.ts[placed.row];
     int64_t latest = NEVER;
     for (const Cut& cut : binding.cuts) {
         if (!cut.asks_rows) continue;
@@ -350,12 +365,12 @@ int64_t KnownFuture::earliest_end(const Batch& batch, const Binding& binding, ui
             key_words_.clear();
             bool null = false;
             for (const Setting& setting : follower.of_row) {
-                null = null || batch.columns[setting.from].null(row);
-                key_words_.push_back(batch.columns[setting.from].word(row));
+                null = null || batch.columns[setting.from].null(placed.row);
+                key_words_.push_back(batch.columns[setting.from].word(placed.row));
             }
             if (null) continue;
             ++entered_;
-            end = std::min(end, rows_ahead_[follower.by_row].earliest_end(batch, keys_, row, key_words_.data()));
+            end = std::min(end, rows_ahead_[follower.by_row].earliest_end(batch, keys_, placed, key_words_.data()));
         }
         latest = std::max(latest, end);
         if (latest == FAR) break;
@@ -386,15 +401,16 @@ bool KnownFuture::may_be_followed(const Arc& arc, NodeList& list, uint32_t slots
 bool KnownFuture::may_pass(const Cut& cut, NodeList& list, uint32_t slots, uint32_t from, const Event& event,
                            int64_t latest, int64_t error) {
     const Batch& batch = *event.batch;
-    const auto now = static_cast<uint32_t>(event.row);
+    const PlacedRow now{event.row, place_of(event.row)};
+    if (now.place == NIL) return false;
     for (const Follower& follower : cut.followers) {
         if (error + follower.least > tables_.budget) continue;
         key_words_.clear();
         bool null_value = false;
         for (const Setting& setting : follower.of_node) {
             if (setting.kind == Setting::read) {
-                null_value = null_value || batch.columns[setting.from].null(now);
-                key_words_.push_back(batch.columns[setting.from].word(now));
+                null_value = null_value || batch.columns[setting.from].null(now.row);
+                key_words_.push_back(batch.columns[setting.from].word(now.row));
             } else {
                 const uint8_t tag = list.plain ? uint8_t{value} : list.tags(setting.from, slots)[from];
                 if (tag == unbound) return true;  // the comparison is dropped
@@ -437,7 +453,7 @@ void KnownFuture::fields(Writer& out) const { fields(*this, out); }
 void KnownFuture::fields(Reader& in) { fields(*this, in); }
 
 int64_t KnownFuture::bytes() const {
-    int64_t total = heap_bytes(ends_, key_words_, rows_ahead_);
+    int64_t total = heap_bytes(ends_, rows_, concerns_, key_words_, rows_ahead_);
     for (const RowsAhead& rows : rows_ahead_) total += rows.bytes();
     return total;
 }

@@ -7,6 +7,7 @@
 // at any time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -24,8 +25,14 @@
 
 namespace acep {
 
-// The rows that an arc may bind, by partition and by attributes that must be equal to registers. Rows of one key are
-// linked in the order of the batch.
+// A row of a batch, and its place among those rows ahead that concern the plan.
+struct PlacedRow {
+    size_t row;
+    uint32_t place;
+};
+
+// The rows that an arc may bind, by partition and by attributes that must be equal to registers. They are numbered by
+// their places. Rows of one key are linked in the order of the batch.
 class RowsAhead {
 public:
     // Begin without rows. `parts`: what must be equal; only their columns matter.
@@ -39,13 +46,13 @@ public:
         return arc == of_arc && parts_ == parts;
     }
 
-    // Forget all rows, and make room for `rows` ones from `first` on.
-    void clear(size_t first, size_t rows);
+    // Forget all rows, and make room for `rows` ones.
+    void clear(size_t rows);
     // Enter a row before all that were entered, with the earliest time at which a run may end that binds it.
-    void add(const Batch& batch, std::span<const uint32_t> keys, uint32_t row, int64_t end);
+    void add(const Batch& batch, std::span<const uint32_t> keys, PlacedRow added, int64_t end);
     // Return the earliest end by one of the rows after `now` that have the keys of row `now` and these words; FAR if
     // there is none. Rows up to `now` are forgotten.
-    int64_t earliest_end(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* words);
+    int64_t earliest_end(const Batch& batch, std::span<const uint32_t> keys, PlacedRow now, const int64_t* words);
     // Return the bytes of its buffers.
     int64_t bytes() const { return heap_bytes(heads_, later_, ends_, parts_, cells_); }
     // Later than any end.
@@ -55,22 +62,21 @@ private:
     // A key and its first row.
     struct Head {
         uint64_t hash = 0;
-        uint32_t row = NIL;
+        uint32_t place = NIL;
     };
     // Return the hash of `cells_` and of the partition of a row. Rows of another key with the same hash are taken for
     // its own: then more partial matches are made than need be.
-    uint64_t hash(const Batch& batch, std::span<const uint32_t> keys, uint32_t row) const;
+    uint64_t hash(const Batch& batch, std::span<const uint32_t> keys, size_t row) const;
     // Return the place of a hash in the table, or the free place for it.
     Head& head(uint64_t hash);
-    // Return the earliest end by the first row of a key after `now`, and make it the first one.
-    int64_t earliest_end_of(uint32_t& row, uint32_t now);
+    // Return the earliest end by the first row of a key after the place `now`, and make it the first one.
+    int64_t earliest_end_of(uint32_t& first, uint32_t now);
 
     std::vector<RegisterKey::Part> parts_;
     std::vector<Head> heads_;  // hash table (open addressing): the first row of each key
-    std::vector<uint32_t> later_;  // by row: the next one of its key
-    std::vector<int64_t> ends_;  // by row: the earliest end by it or by a later one of its key
+    std::vector<uint32_t> later_;  // by place: that of the next row of its key
+    std::vector<int64_t> ends_;  // by place: the earliest end by its row or by a later one of its key
     std::vector<int64_t> cells_;  // of the key that is looked for or added
-    uint32_t first_ = 0;  // row of later_[0]
     size_t keys_ = 0;  // number of them
 };
 
@@ -94,8 +100,10 @@ public:
     bool knows(const Event& event) const { return event.batch == batch_ && event.row >= from_ && event.row < limit_; }
     // Return the least start of a run that may end within its window after the arc has bound a row; FAR if there is
     // none.
-    int64_t least_start(size_t row, const Arc& arc) const {
-        const int64_t end = ends_[(row - from_) * bindings_.size() + arc.number];
+    int64_t least_start(size_t row, const Arc& arc) {
+        const uint32_t place = place_of(row);
+        if (place == NIL) return FAR;
+        const int64_t end = ends_[place * bindings_.size() + arc.number];
         int64_t start;
         if (end == FAR) return FAR;
         return tables_.span < 0 || __builtin_sub_overflow(end, tables_.span, &start) ? NEVER : start;
@@ -171,8 +179,18 @@ private:
                   int64_t error);
     // Return the number of the rows ahead for an arc and parts of its key, which are added if need be.
     uint32_t add_rows_ahead(uint32_t arc, std::vector<RegisterKey::Part> parts);
-    // Enter the rows [from, end) from the last one backwards.
+    // Find the rows of [from, end) that an arc may bind.
+    void place_rows(const Batch& batch, size_t from, size_t end);
+    // Enter the rows of [from, end) that an arc may bind, from the last one backwards.
     void enter_rows(const Batch& batch, size_t from, size_t end);
+    // Return the place of a row of the stretch; NIL if no arc may bind it. Rows are mostly asked for in their order.
+    uint32_t place_of(size_t row) {
+        while (place_ < rows_.size() && rows_[place_] < row) ++place_;
+        if (place_ > 0 && rows_[place_ - 1] >= row) [[unlikely]] {
+            place_ = static_cast<size_t>(std::ranges::lower_bound(rows_, row) - rows_.begin());
+        }
+        return place_ < rows_.size() && rows_[place_] == row ? static_cast<uint32_t>(place_) : NIL;
+    }
     // Return the last time in a window that begins at `start`.
     int64_t end_of(int64_t start) const {
         int64_t end;
@@ -181,7 +199,7 @@ private:
                    : end;
     }
     // Return the earliest end of a run after an arc has bound a row, as far as the row tells.
-    int64_t earliest_end(const Batch& batch, const Binding& binding, uint32_t row);
+    int64_t earliest_end(const Batch& batch, const Binding& binding, PlacedRow placed);
     // Classify some rows, to estimate what it costs to enter rows.
     void sample_rows(const Batch& batch, size_t from);
     // Return what it costs to enter a row: as in the last stretch, or at most as for the rows that were sampled.
@@ -194,7 +212,10 @@ private:
     std::vector<uint32_t> keys_;  // columns of the partition key
     std::vector<Binding> bindings_;  // by number of the arc
     std::vector<RowsAhead> rows_ahead_;  // by number
-    std::vector<int64_t> ends_;  // by row and arc: the earliest end of a run after the arc has bound the row
+    std::vector<uint8_t> concerns_;  // by pattern: whether an arc may bind its events
+    std::vector<uint32_t> rows_;  // that an arc may bind, by place, up to the end of the last window
+    size_t place_ = 0;  // of the row that was asked for last
+    std::vector<int64_t> ends_;  // by place and arc: the earliest end of a run after the arc has bound the row
     std::vector<int64_t> key_words_;  // of the key that is looked for
     const Batch* batch_ = nullptr;  // of the current push
     size_t from_ = 0, limit_ = 0;  // its rows whose future is known
