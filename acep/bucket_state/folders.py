@@ -83,10 +83,11 @@ def _usable(shown: str) -> Iterator[None]:
 
 
 class LocalFolder:
-    """A folder on a local disk or a mounted file system."""
+    """A folder on a local disk or a mounted file system. One that is not ``durable`` need not outlive the process, and
+    is not synced."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, *, durable: bool = True) -> None:
+        self.root, self.durable = root, durable
         self.shown = str(root)
 
     def names(self, path: str) -> list[str]:
@@ -106,7 +107,7 @@ class LocalFolder:
                 return None
 
     def write(self, path: str, data: bytes, *, replace: bool = False, parents: int = 0) -> None:
-        """Write a whole file, and sync it, its folder and ``parents`` folders above.
+        """Write a whole file, and if it is to be durable, sync it, its folder and ``parents`` folders above.
 
         The folders above are synced first, so that a visible file is always in durable folders.
         """
@@ -115,20 +116,22 @@ class LocalFolder:
         temporary = folder / temporary_name()
         with _usable(self.shown):
             folder.mkdir(parents=True, exist_ok=True)
-            for above in folder.parents[:parents]:
+            for above in folder.parents[: parents if self.durable else 0]:
                 _sync(above)
             try:
                 with temporary.open("xb") as file:
                     file.write(data)
                     file.flush()
-                    os.fsync(file.fileno())
+                    if self.durable:
+                        os.fsync(file.fileno())
                 if replace:
                     temporary.replace(final)
                 else:
                     give_name(temporary, final)
             finally:
                 temporary.unlink(missing_ok=True)
-            _sync(folder)
+            if self.durable:
+                _sync(folder)
 
     def remove(self, path: str) -> None:
         """Remove a subfolder and its files. A file that is being written now stays until the next call."""

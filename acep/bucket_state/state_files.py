@@ -16,7 +16,7 @@ from acep.bucket_state.call_description import (
     write_description,
 )
 from acep.bucket_state.file_names import NUMBER, OF_ALL, Damage, StateFile, pack_state, state_files_among, unpack_state
-from acep.bucket_state.folders import folder_of
+from acep.bucket_state.folders import Folder, folder_of
 from acep.bucket_state.runs import UUID, Runs
 from acep.errors import DataError, SnapshotError
 
@@ -32,7 +32,7 @@ class StateFiles:
 
     def __init__(
         self,
-        folder: str,
+        folder: str | Folder,
         *,
         query: str,
         call: str,
@@ -41,7 +41,7 @@ class StateFiles:
         keep: int,
         describe: Callable[[], CallDescription] | None = None,
     ) -> None:
-        """Open the state files of a call below ``folder``, an absolute path or a URI of Arrow's file systems.
+        """Open the state files of a call below ``folder``, as a text an absolute path or a URI of Arrow's file systems.
 
         ``query`` and ``run`` are Spark's ids of the query and of its run, ``call`` is hexadecimal. There are
         ``buckets`` buckets, and a stream can restart at each of the last ``keep`` micro-batches. ``describe`` returns
@@ -56,7 +56,7 @@ class StateFiles:
             raise DataError("state needs at least one bucket, and one micro-batch that is kept", code="option_invalid")
         self.buckets = buckets
         self.keep = keep
-        self._folder = folder_of(folder)
+        self._folder = folder_of(folder) if isinstance(folder, str) else folder
         self._call = f"{query}/{call}"
         self._runs = Runs(self._folder, self._call, run)
         self._describe = describe

@@ -73,7 +73,7 @@ class Follower:
         self.bad, self._newer, self._rules = BadLines(), newer, rules
         self.journal = Journal(folder)
         self._job_of = job_of
-        self._state = folder.root
+        self._folder, self._state = folder, folder.root
         self._run = str(uuid4())
         self._versions: StateFiles | None = None
         self._recent: RecentIds | None = None
@@ -280,7 +280,7 @@ class Follower:
                 raise self._unfit_error(f"was made with {difference}", hint)
         self._schema, self._job, self._delay_ms = schema, job, delay_ms
         self._versions = StateFiles(
-            str(self._state / "versions"),
+            LocalFolder(self._state / "versions", durable=self._folder.durable),
             query=QUERY,
             call=job.fingerprint[:32],
             run=self._run,

@@ -34,8 +34,9 @@ class Outbox:
     file with a greater number is of another state.
     """
 
-    def __init__(self, folder: Path, form: str, *, quote_formulas: bool = False) -> None:
-        """Create the folder if necessary. ``quote_formulas``: no text in CSV begins as a formula does.
+    def __init__(self, folder: Path, form: str, *, quote_formulas: bool = False, durable: bool = True) -> None:
+        """Create the folder if necessary. ``quote_formulas``: no text in CSV begins as a formula does. ``durable``:
+        files are synced, so that they outlive a crash of the machine.
 
         Raises :class:`DataError` if the format is unknown, or the folder cannot be used.
         """
@@ -44,7 +45,7 @@ class Outbox:
                 f"there is no format {form!r} of results", hint=f"one of {', '.join(FORMATS)}", code="option_invalid"
             )
         check_quoting(quote_formulas, form)
-        self.folder, self.form, self.quote_formulas = folder, form, quote_formulas
+        self.folder, self.form, self.quote_formulas, self.durable = folder, form, quote_formulas, durable
         self.flat: Layout | None = None  # results have plain columns only, for matches of this layout
         self.has_alerts = False  # results are those of rules
         self.last = -1
@@ -88,7 +89,7 @@ class Outbox:
             )
 
     def write(self, batch: int, rows: pa.Table, *, is_retry: bool = False, exact: bool = True) -> None:
-        """Write the results of a micro-batch durably. ``is_retry``: an earlier attempt may have written them already,
+        """Write the results of a micro-batch. ``is_retry``: an earlier attempt may have written them already,
         with the same rows (unless they are not ``exact``, as what is shed may depend on the time it took).
 
         Raises :class:`SnapshotError` if another follower writes to the folder, and :class:`DataError` if it cannot be
@@ -108,16 +109,14 @@ class Outbox:
                     self._write_rows(rows, text)
                     text.detach()
                 stream.flush()
-                os.fsync(stream.fileno())
+                if self.durable:
+                    os.fsync(stream.fileno())
             if is_retry and not exact:
                 draft.replace(final)
             elif not give_name(draft, final) and not (is_retry and _has_same_rows(draft, final, self.form)):
                 raise self._other_writer_error(final)
-            descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            if self.durable:
+                self._sync_folder()
         except FileNotFoundError as error:
             if not self.folder.is_dir():
                 raise self._unusable_error(error) from None
@@ -128,6 +127,13 @@ class Outbox:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
         self.last = batch
+
+    def _sync_folder(self) -> None:
+        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
     def _write_rows(self, rows: pa.Table, stream: IO[Any]) -> None:
         if self.has_alerts:

@@ -142,7 +142,9 @@ def replay(
             flat=False,
             dynamic=versions is not None,
         )
-        return _run(root, queries, newer, chunks, Layout.of_plans([recorded.plan]), pace, tell)
+        return _run(
+            root, queries, newer, chunks, Layout.of_plans([recorded.plan]), pace, tell, durable=checkpoint is not None
+        )
     finally:
         if checkpoint is None:
             shutil.rmtree(root, ignore_errors=True)
@@ -263,14 +265,16 @@ def _run(
     layout: Layout,
     pace: ReplayPace | None,
     tell: Callable[[Progress], None] | None,
+    *,
+    durable: bool,
 ) -> Replayed:
-    """Take all micro-batches that were not done yet, and sum up."""
+    """Take all micro-batches that were not done yet, and sum up. ``durable``: what is written outlives a crash."""
     began, progresses, behind = time.monotonic(), list[Progress](), 0.0
     folder = root / "events"
     folder.mkdir(exist_ok=True)
     inbox = Inbox(folder, queries.reading, 1, end_marker=False)
-    outbox = Outbox(root / "results", "parquet")
-    follower = Follower(inbox, queries.job_over, LocalFolder(root / "state"), outbox, newer)
+    outbox = Outbox(root / "results", "parquet", durable=durable)
+    follower = Follower(inbox, queries.job_over, LocalFolder(root / "state", durable=durable), outbox, newer)
     first = follower.journal.next
     for path in folder.glob("*.parquet"):
         if int(path.stem) < first:

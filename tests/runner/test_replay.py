@@ -246,6 +246,16 @@ def test_a_replay_is_taken_up_again(
     assert not list((folder / "events").iterdir())
 
 
+def test_a_replay_syncs_files_only_for_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncs, fsync = list[int](), os.fsync
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (syncs.append(descriptor), fsync(descriptor)))
+    events = random_events(60, 3)
+    without = acep.replay(QUERY, events, chunk=20)
+    assert not syncs
+    assert acep.replay(QUERY, events, chunk=20, checkpoint=tmp_path / "checkpoint").table().equals(without.table())
+    assert syncs
+
+
 @pytest.mark.parametrize("change", ["query", "events", "chunk", "speed", "errors"])
 def test_a_checkpoint_is_of_one_replay(tmp_path: Path, change: str) -> None:
     table = random_events(20, 8)

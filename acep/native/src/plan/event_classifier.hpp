@@ -25,6 +25,35 @@ struct EventClass {
     std::vector<Check> checks;   // they read columns of the event only
 };
 
+// The rows of a block by their types, each as a list from the last row to the first.
+class RowsOfTypes {
+public:
+    // Forget all rows.
+    void clear() {
+        for (const size_t type : types_) heads_[type] = none;
+        types_.clear();
+    }
+    // Add a row of the block, after those before it. `type`: any small number.
+    void add(size_t type, uint16_t row) {
+        if (type >= heads_.size()) heads_.resize(type + 1, none);
+        if (heads_[type] == none) types_.push_back(type);
+        earlier_[row] = heads_[type];
+        heads_[type] = row;
+    }
+    // Call fn(row) for the rows of a type.
+    template <class Fn>
+    void each(size_t type, Fn&& fn) const {
+        if (type >= heads_.size()) return;
+        for (uint16_t row = heads_[type]; row != none; row = earlier_[row]) fn(row);
+    }
+
+private:
+    static constexpr uint16_t none = 0xffff;
+    std::vector<uint16_t> heads_;  // by type: its last row
+    std::vector<size_t> types_;    // that have rows
+    uint16_t earlier_[block_rows];  // by row: the one before it of its type
+};
+
 // Numbers the event patterns of a stream, the sets of classes that events have, and finds the pattern of each
 // event.
 class EventClassifier {
@@ -109,6 +138,7 @@ public:
 private:
     // With so few classes 16 bits suffice, and every vector has its entry in a table.
     static constexpr size_t few_classes = 12;
+    static constexpr size_t part_of_few = 4;  // of a block: a class of fewer rows is tested for these alone
     static constexpr size_t most_types = size_t{1} << 27;
     using Few = uint16_t;
 
@@ -127,11 +157,13 @@ private:
         if (classes_.size() <= few_classes) return classify_few(batch, from, n, pattern);
         bits_of_.assign(n * words_, 0);
         seen_.assign(words_, 0);
+        rows_of_type_.clear();
         with_codes(batch, from, [&](auto code) {
             for (size_t i = 0; i < n; ++i) {
                 const size_t place = mask_place(code(i));
                 if (place >= masks_.size() / words_) [[unlikely]]
                     grow_masks(place);
+                rows_of_type_.add(place, static_cast<uint16_t>(i));
                 const uint64_t* mask = masks_.data() + place * words_;
                 for (size_t w = 0; w < words_; ++w) {
                     bits_of_[i * words_ + w] = mask[w];
@@ -141,11 +173,19 @@ private:
         });
         for (size_t c = 0; c < classes_.size(); ++c) {
             uint64_t bit = uint64_t{1} << (c % 64);
-            if ((seen_[c / 64] & bit) == 0) continue;
+            if ((seen_[c / 64] & bit) == 0 || classes_[c].checks.empty()) continue;
+            uint64_t* bits = bits_of_.data() + c / 64;
+            unsigned shift = c % 64;
+            const bool has_few = find_rows(classes_[c], n);
             for (const Check& check : classes_[c].checks) {
+                if (has_few) {
+                    test_rows(check, batch, from);
+                    for (size_t k = 0; k < rows_.size(); ++k) {
+                        bits[rows_[k] * words_] &= ~(static_cast<uint64_t>(pass_[k] ^ 1u) << shift);
+                    }
+                    continue;
+                }
                 test(check, batch, from, n);
-                uint64_t* bits = bits_of_.data() + c / 64;
-                unsigned shift = c % 64;
                 for (size_t i = 0; i < n; ++i) {
                     bits[i * words_] &= ~(static_cast<uint64_t>(pass_[i] ^ 1u) << shift);
                 }
@@ -235,6 +275,36 @@ private:
             std::copy(mask.begin(), mask.end(), masks_.begin() + static_cast<std::ptrdiff_t>(at * words_));
         }
     }
+    // Find the rows of the block that have a type of a class. Return false if they may be many: `rows_` is not set then.
+    bool find_rows(const EventClass& event_class, size_t n) {
+        if (event_class.any) return false;
+        rows_.clear();
+        for (const int64_t type : event_class.types) {
+            rows_of_type_.each(mask_place(type), [&](uint16_t row) { rows_.push_back(row); });
+            if (rows_.size() > n / part_of_few) return false;
+        }
+        return true;
+    }
+    // Set `pass_` for the rows of `rows_`, which count from row `from`: whether a check of a class holds.
+    void test_rows(const Check& check, const Batch& batch, size_t from) {
+        leaves_.clear();
+        values_.resize(check.sources.size() * rows_.size());
+        valid_.resize(check.sources.size() * rows_.size());
+        for (const Source& s : check.sources) {
+            const size_t first = leaves_.size() * rows_.size();
+            const bool reads = s.from == From::event;
+            const Column* column = s.a < 0 ? nullptr : &batch.columns[static_cast<size_t>(s.a)];
+            for (size_t k = 0; k < rows_.size(); ++k) {
+                const size_t row = from + rows_[k];
+                const bool null = column != nullptr && column->null(row);
+                values_[first + k] = reads ? column->values[row] : null ? 0 : 1;
+                valid_[first + k] = reads && null ? 0 : 1;
+            }
+            const bool has_nulls = reads && column->valid != nullptr;
+            leaves_.push_back({values_.data() + first, has_nulls ? valid_.data() + first : nullptr, 1});
+        }
+        if (!rows_.empty()) programs_[check.program].test(leaves_.data(), rows_.size(), texts, scratch_, pass_);
+    }
     // Set `pass_` for n rows from row `from` on: whether a check of a class holds.
     void test(const Check& check, const Batch& batch, size_t from, size_t n) {
         leaves_.clear();
@@ -283,6 +353,10 @@ private:
     std::vector<uint8_t> ahead_blocks_;  // by block of rows: whether they are there
     std::vector<Leaf> leaves_;
     std::vector<int64_t> ones_;
+    RowsOfTypes rows_of_type_;     // of the block, by the places of types among the masks
+    std::vector<uint16_t> rows_;   // of the block, for a class of few rows
+    std::vector<int64_t> values_;  // of these rows, by input of a check
+    std::vector<uint8_t> valid_;
     uint8_t pass_[block_rows];
     Scratch scratch_;
 };
