@@ -23,7 +23,9 @@ from tests.spark.test_schedules import QUERIES
 
 pytestmark = pytest.mark.long
 
-SCHEDULES = 50
+PARTS = (range(5), *(range(first, first + 9) for first in range(5, 50, 9)))
+"""The seeds of 50 schedules, of which the first ones have all routes. A part takes some minutes."""
+
 SECONDS = 25.0
 """A driver lives so long at most before it is killed; it takes some ten seconds to begin."""
 
@@ -66,11 +68,10 @@ def take_schedules(folder: Path, kills: int, rng: random.Random, errors: Path) -
     raise AssertionError("the last driver is not killed")
 
 
+@pytest.mark.parametrize("seeds", [PARTS[0], *(pytest.param(part, marks=pytest.mark.whole) for part in PARTS[1:])])
 def test_each_run_gives_what_is_certain_whatever_is_killed(
-    tmp_path: Path, cases: Callable[[int], int], record_property: Callable[[str, object], None]
+    tmp_path: Path, seeds: range, record_property: Callable[[str, object], None]
 ) -> None:
-    # The first ones have all routes, and so do all others in turn.
-    seeds = range(cases(SCHEDULES))
     prepared = {seed: prepare(tmp_path / "schedules" / f"{seed:03}", seed) for seed in seeds}
     began = time.monotonic()
     killed = take_schedules(tmp_path / "schedules", len(seeds), random.Random(), tmp_path / "errors")
