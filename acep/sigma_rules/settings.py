@@ -9,8 +9,9 @@ from typing import Any
 
 from acep.errors import QueryError, printable
 from acep.pattern import expressions as ex
+from acep.pattern.printing import canonical
 from acep.pattern.text.sase import parse
-from acep.pattern.tree import Component
+from acep.pattern.tree import Component, Query
 from acep.pattern.walk import children, with_children
 from acep.sigma_rules.refusals import excerpt, refusal
 
@@ -93,8 +94,7 @@ def _log_source(entry: Mapping[str, Any]) -> LogSource:
         query = parse(f"PATTERN ANY {EVENT}\nWHERE {entry['where']}")
     except QueryError as error:
         raise _settings_error(f"`where` of [[logsource]]: {error.message}") from None
-    bare = query.pattern == Component(EVENT, ()) and not (query.ties or query.within or query.having or query.returns)
-    if not bare or "skip_till" in entry["where"]:
+    if canonical(query) != canonical(Query("", Component(EVENT, ()), where=query.where)):
         raise _settings_error("`where` of [[logsource]] is more than conditions on one event `e`")
     return LogSource(parts, query.where)
 
