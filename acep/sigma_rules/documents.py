@@ -91,9 +91,10 @@ def _read(values: Any, file: str) -> Document:
     try:
         if not isinstance(values, dict) or not {"detection", "correlation", "filter", "action"} & values.keys():
             raise QueryError("it is no Sigma rule: it has neither detection nor correlation", code="query_syntax")
-        title = values["title"] if isinstance(values.get("title"), str) else None
+        # Rules that only others refer to may have no title (Sigma's specification of correlations).
+        title = next((values[key] for key in ("title", "name") if isinstance(values.get(key), str)), None)
         names = tuple(str(values[key]) for key in ("id", "name") if isinstance(values.get(key), str))
-        return Document(file, title, names, _rule(values))
+        return Document(file, title, names, _rule(values if "title" in values else {"title": title, **values}))
     except AcepError as error:
         return Document(file, title, names, None, error)
 
