@@ -256,7 +256,7 @@ def _command_parser(commands: Any, name: str, summary: str) -> argparse.Argument
 
 def _add_rule_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("rules")
-    text = "a folder of rules, files that end in .rule (of Sigma: .yml, .yaml), in place of QUERY; all are matched in one pass"
+    text = "a folder of rules, files that end in .rule (of Sigma: .yml), in place of QUERY; all are matched in one pass"
     group.add_argument("--rules", metavar="FOLDER", help=text)
     text = "stop at a rule that cannot run; without it the others run, and the exit status says so"
     group.add_argument("--strict", action="store_true", help=text)

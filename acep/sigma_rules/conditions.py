@@ -15,7 +15,7 @@ from sigma.rule.detection import SigmaDetection, SigmaDetectionItem
 from acep.pattern import expressions as ex
 from acep.sigma_rules.refusals import excerpt, refusal
 from acep.sigma_rules.settings import PARTS, SigmaSettings
-from acep.sigma_rules.values import joined, value_condition
+from acep.sigma_rules.values import join_conditions, value_condition
 
 __all__ = ["event_conditions"]
 
@@ -65,11 +65,11 @@ def _count_values(detection: SigmaDetection | SigmaDetectionItem) -> int:
 def _condition(tree: object, variable: str, settings: SigmaSettings) -> ex.Expr:
     match tree:
         case ConditionAND(args=args):
-            return joined("and", [_condition(part, variable, settings) for part in args])
+            return join_conditions("and", [_condition(part, variable, settings) for part in args])
         case ConditionOR(args=args):
-            return joined("or", [_condition(part, variable, settings) for part in args])
+            return join_conditions("or", [_condition(part, variable, settings) for part in args])
         case ConditionNOT(args=[part]):
-            return _negated(_condition(part, variable, settings))
+            return _negate(_condition(part, variable, settings))
         case ConditionFieldEqualsValueExpression(field=field, value=value):
             return value_condition(field, value, variable, settings)
         case ConditionValueExpression(value=value):
@@ -80,7 +80,7 @@ def _condition(tree: object, variable: str, settings: SigmaSettings) -> ex.Expr:
     raise refusal("the condition has a part that says nothing")
 
 
-def _negated(condition: ex.Expr) -> ex.Expr:
+def _negate(condition: ex.Expr) -> ex.Expr:
     """Return the condition that another one is not true: a field that is null fulfils it."""
     if isinstance(condition, ex.IsNull):
         return ex.IsNull(condition.operand, not condition.negated)

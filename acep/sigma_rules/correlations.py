@@ -24,7 +24,7 @@ from acep.sigma_rules.conditions import event_conditions
 from acep.sigma_rules.overlaps import are_disjoint, ways_to_share
 from acep.sigma_rules.refusals import excerpt, refusal
 from acep.sigma_rules.settings import SigmaSettings
-from acep.sigma_rules.values import field_attribute, joined
+from acep.sigma_rules.values import field_attribute, join_conditions
 
 __all__ = ["QueryText", "correlation_query", "event_query"]
 
@@ -47,7 +47,7 @@ class QueryText:
 
 
 @dataclass(frozen=True)
-class Group:
+class CorrelationGroup:
     """What events of a group share: the ``columns`` that are the key for all rules, and the columns that are one for
     each of the rules (``aliases``, by their numbers)."""
 
@@ -92,7 +92,7 @@ def correlation_query(
 def _event_count(
     correlation: SigmaCorrelationRule,
     rules: Mapping[str, SigmaRule],
-    group: Group,
+    group: CorrelationGroup,
     window: str,
     settings: SigmaSettings,
 ) -> QueryText:
@@ -109,7 +109,7 @@ def _event_count(
 def _value_count(
     correlation: SigmaCorrelationRule,
     rules: Mapping[str, SigmaRule],
-    group: Group,
+    group: CorrelationGroup,
     window: str,
     settings: SigmaSettings,
 ) -> QueryText:
@@ -130,7 +130,7 @@ def _value_count(
 
 
 def _temporal_ordered(
-    rules: Mapping[str, SigmaRule], group: Group, window: str, settings: SigmaSettings
+    rules: Mapping[str, SigmaRule], group: CorrelationGroup, window: str, settings: SigmaSettings
 ) -> QueryText:
     variables = variable_names([rule.name or f"event{number}" for number, rule in enumerate(rules.values(), 1)])
     conditions = list[ex.Expr]()
@@ -144,8 +144,10 @@ def _temporal_ordered(
     return QueryText(text, tuple(variables), _alias_fields(group, members))
 
 
-def _temporal(rules: Mapping[str, SigmaRule], group: Group, window: str, settings: SigmaSettings) -> QueryText:
-    """Return the query of events in any order. One event may fulfil several rules: each way to share is an alternative."""
+def _temporal(
+    rules: Mapping[str, SigmaRule], group: CorrelationGroup, window: str, settings: SigmaSettings
+) -> QueryText:
+    """Return the query of events in any order. One event may fulfil several rules: each way is an alternative."""
     of_each = [event_conditions(rule, _EACH, settings) for rule in rules.values()]
     may_share = [
         (first, second)
@@ -156,7 +158,11 @@ def _temporal(rules: Mapping[str, SigmaRule], group: Group, window: str, setting
     names = [rule.name or f"event{number}" for number, rule in enumerate(rules.values(), 1)]
     shared = [*dict.fromkeys(numbers for way in ways for numbers in way)]
     variables = dict(
-        zip(shared, variable_names(["_and_".join(names[number] for number in numbers) for numbers in shared]), strict=True)
+        zip(
+            shared,
+            variable_names(["_and_".join(names[number] for number in numbers) for numbers in shared]),
+            strict=True,
+        )
     )
     conditions = list[ex.Expr]()
     for numbers, variable in variables.items():
@@ -194,7 +200,11 @@ def _query(
 def _any_of(rules: Mapping[str, SigmaRule], variable: str, settings: SigmaSettings) -> list[ex.Expr]:
     """Return the conditions that an event fulfils one of several rules."""
     of_each = [event_conditions(rule, variable, settings) for rule in rules.values()]
-    return of_each[0] if len(of_each) == 1 else [joined("or", [joined("and", conditions) for conditions in of_each])]
+    return (
+        of_each[0]
+        if len(of_each) == 1
+        else [join_conditions("or", [join_conditions("and", conditions) for conditions in of_each])]
+    )
 
 
 def _window(correlation: SigmaCorrelationRule) -> str:
@@ -213,16 +223,16 @@ def _count_condition(correlation: SigmaCorrelationRule) -> SigmaCorrelationCondi
     return correlation.condition
 
 
-def _least_count(condition: SigmaCorrelationCondition, most: int) -> int:
+def _least_count(condition: SigmaCorrelationCondition, limit: int) -> int:
     """Return how many a condition asks for at least. Raises :class:`QueryError` if it asks for a few, or for exactly
     so many: that asks for events that do not come."""
-    least = {SigmaCorrelationConditionOperator.GTE: 0, SigmaCorrelationConditionOperator.GT: 1}.get(condition.op)
+    offset = {SigmaCorrelationConditionOperator.GTE: 0, SigmaCorrelationConditionOperator.GT: 1}.get(condition.op)
     name = condition.op.name.lower()
-    if least is None:
+    if offset is None:
         raise refusal(f"`{name}` asks for what does not come; a count may be `gte` or `gt`")
-    if not isinstance(condition.count, int) or not 1 <= condition.count + least <= most:
-        raise refusal(f"`{name}: {condition.count}` is not a whole number from 1 to {most:,} here")
-    return condition.count + least
+    if not isinstance(condition.count, int) or not 1 <= condition.count + offset <= limit:
+        raise refusal(f"`{name}: {condition.count}` is not a whole number from 1 to {limit:,} here")
+    return condition.count + offset
 
 
 def _check_all_rules(correlation: SigmaCorrelationRule, rules: Mapping[str, SigmaRule]) -> None:
@@ -240,7 +250,7 @@ def _check_all_rules(correlation: SigmaCorrelationRule, rules: Mapping[str, Sigm
         raise refusal(f"the condition `{asked}` does not ask for all {len(rules)} rules")
 
 
-def _check_one_key(group: Group, kind: str) -> None:
+def _check_one_key(group: CorrelationGroup, kind: str) -> None:
     if group.aliases:
         raise refusal(f"an alias that is another column for each rule has no counterpart in `{kind}`")
 
@@ -266,7 +276,9 @@ def variable_names(names: Sequence[str]) -> list[str]:
 # Groups ------------------------------------------------------------------------------------------
 
 
-def _group(correlation: SigmaCorrelationRule, rules: Mapping[str, SigmaRule], settings: SigmaSettings) -> Group:
+def _group(
+    correlation: SigmaCorrelationRule, rules: Mapping[str, SigmaRule], settings: SigmaSettings
+) -> CorrelationGroup:
     columns, aliases = list[str](), list[tuple[str, ...]]()
     for field in correlation.group_by or ():
         of_rules = _columns(correlation, field, rules, settings)
@@ -274,7 +286,7 @@ def _group(correlation: SigmaCorrelationRule, rules: Mapping[str, SigmaRule], se
             columns.append(of_rules[0])
         else:
             aliases.append(of_rules)
-    return Group(tuple(dict.fromkeys(columns)), tuple(dict.fromkeys(aliases)))
+    return CorrelationGroup(tuple(dict.fromkeys(columns)), tuple(dict.fromkeys(aliases)))
 
 
 def _columns(
@@ -302,15 +314,17 @@ def _aliased_column(
     return columns.pop()
 
 
-def _alias_conditions(group: Group, members: Sequence[tuple[tuple[int, ...], str]]) -> list[ex.Expr]:
+def _alias_conditions(group: CorrelationGroup, members: Sequence[tuple[tuple[int, ...], str]]) -> list[ex.Expr]:
     """Return the equalities of the events of a group: within one that fulfils several rules, and of two."""
     conditions = list[ex.Expr]()
     for columns in group.aliases:
         for numbers, variable in members:
             first = ex.Attribute(variable, None, columns[numbers[0]])
-            others = dict.fromkeys(columns[number] for number in numbers[1:])
+            further_columns = dict.fromkeys(columns[number] for number in numbers[1:])
             conditions += [
-                ex.Binary("=", first, ex.Attribute(variable, None, other)) for other in others if other != first.name
+                ex.Binary("=", first, ex.Attribute(variable, None, other))
+                for other in further_columns
+                if other != first.name
             ]
         for (numbers, variable), (other_numbers, other_variable) in combinations(members, 2):
             if not {*numbers} & {*other_numbers}:
@@ -320,7 +334,7 @@ def _alias_conditions(group: Group, members: Sequence[tuple[tuple[int, ...], str
     return conditions
 
 
-def _alias_fields(group: Group, members: Sequence[tuple[tuple[int, ...], str]]) -> tuple[str, ...]:
+def _alias_fields(group: CorrelationGroup, members: Sequence[tuple[tuple[int, ...], str]]) -> tuple[str, ...]:
     if not group.aliases:
         return ()
     return tuple(

@@ -24,7 +24,15 @@ __all__ = ["Document", "read_documents"]
 MOST_DOCUMENTS = 2_000
 CORRELATION_KEYS = ("type", "rules", "group-by", "timespan", "condition", "aliases", "generate")
 # Files may hold any YAML, and neither PyYAML nor pySigma promises which errors that raises.
-_UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError)
+_UNFORESEEN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    RecursionError,
+    TypeError,
+)
 
 
 class SilentRegexEngine(RE2RegexEngine):
@@ -55,9 +63,9 @@ class Document:
 
 
 def read_documents(text: str, file: str) -> list[Document]:
-    """Return the documents of a file.
+    r"""Return the documents of a file.
 
-    >>> text = "title: a\\nlogsource: {product: x}\\ndetection: {s: {f: 1}, condition: s}\\n---\\ntitle: b"
+    >>> text = "title: a\nlogsource: {product: x}\ndetection: {s: {f: 1}, condition: s}\n---\ntitle: b"
     >>> [(document.title, document.error is None) for document in read_documents(text, "x.yml")]
     [('a', True), ('b', False)]
     """
@@ -79,7 +87,9 @@ def _documents(text: str) -> Iterator[Any]:
     except (ValueError, *_UNFORESEEN) as error:
         raise QueryError(f"it is no YAML: {printable(str(error))[:200]}", code="query_syntax") from None
     if not documents:
-        raise QueryError("there is no Sigma rule", hint="a rule has title, logsource and detection", code="query_syntax")
+        raise QueryError(
+            "there is no Sigma rule", hint="a rule has title, logsource and detection", code="query_syntax"
+        )
     if len(documents) > MOST_DOCUMENTS:
         raise QueryError(f"it has more than {MOST_DOCUMENTS:,} documents", code="query_size")
     yield from documents

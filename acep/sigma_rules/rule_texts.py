@@ -35,14 +35,14 @@ class SigmaRuleText:
 
 
 def sigma_rule_texts(files: Mapping[str, str], settings_text: str | None = None) -> list[SigmaRuleText]:
-    """Return the rules in the texts of Sigma files, by their paths, which may refer to each other. ``settings_text``
+    r"""Return the rules in the texts of Sigma files, by their paths, which may refer to each other. ``settings_text``
     is the text of ``sigma.toml``.
 
     A rule that a correlation refers to gives no alerts of its own, unless the correlation says ``generate``.
 
     Raises :class:`QueryError` for a mistake in the settings.
 
-    >>> text = "title: Root\\nlogsource: {product: linux}\\ndetection: {s: {User: root}, condition: s}\\nlevel: low"
+    >>> text = "title: Root\nlogsource: {product: linux}\ndetection: {s: {User: root}, condition: s}\nlevel: low"
     >>> print(sigma_rule_texts({"root.yml": text})[0].text)
     ---
     name = "Root"
@@ -65,9 +65,7 @@ def _texts(files: tuple[tuple[str, str], ...], settings_text: str | None) -> tup
         for name in dict.fromkeys(document.names):
             by_name.setdefault(name, []).append(document)
     silent = {id(rule) for rule in _rules_without_alerts(documents, by_name)}
-    return tuple(
-        _rule_text(document, by_name, settings) for document in documents if id(document.rule) not in silent
-    )
+    return tuple(_rule_text(document, by_name, settings) for document in documents if id(document.rule) not in silent)
 
 
 def _rules_without_alerts(documents: Sequence[Document], by_name: Mapping[str, list[Document]]) -> Iterator[Rule]:
@@ -104,15 +102,15 @@ def _text(rule: Rule, by_name: Mapping[str, list[Document]], settings: SigmaSett
     if isinstance(rule, SigmaRule):
         query = event_query(rule, settings)
     else:
-        rules = {reference: _referenced(reference, by_name) for reference in _references(rule)}
+        rules = {reference: _find_rule(reference, by_name) for reference in _references(rule)}
         for alias in rule.aliases.aliases.values():
             for reference in alias.mapping:
-                reference.rule = _referenced(reference.reference, by_name)
+                reference.rule = _find_rule(reference.reference, by_name)
         query = correlation_query(rule, rules, settings)
     return f"{_header(rule, query, settings)}\n{query.text}\n"
 
 
-def _referenced(reference: str, by_name: Mapping[str, list[Document]]) -> SigmaRule:
+def _find_rule(reference: str, by_name: Mapping[str, list[Document]]) -> SigmaRule:
     """Return the rule to which a correlation refers. Raises :class:`QueryError` if there is not exactly one."""
     documents = by_name.get(str(reference), [])
     if len(documents) != 1:
@@ -123,7 +121,7 @@ def _referenced(reference: str, by_name: Mapping[str, list[Document]]) -> SigmaR
         raise refusal(f"it refers to `{excerpt(reference)}`, which cannot be read")
     if isinstance(rule, SigmaCorrelationRule):
         raise refusal(
-            f"it refers to the correlation `{excerpt(reference)}`, and a correlation of correlations has no counterpart",
+            f"it refers to the correlation `{excerpt(reference)}`: chains of correlations have no counterpart",
             "write a query of acep with FROM",
         )
     return rule

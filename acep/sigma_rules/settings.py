@@ -20,7 +20,7 @@ __all__ = ["PARTS", "SETTINGS_FILE", "LogSource", "SigmaSettings", "read_setting
 SETTINGS_FILE = "sigma.toml"
 PARTS = ("product", "category", "service")
 EVENT = "e"
-EXAMPLE = "[[logsource]], product = \"windows\", where = \"e.type = 'Windows'\""
+EXAMPLE = '[[logsource]], product = "windows", where = "e.type = \'Windows\'"'
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class SigmaSettings:
         """
         entries = [entry for entry in self.log_sources if entry.parts.items() <= parts.items()]
         said = {part for entry in entries for part in entry.parts}
-        conditions = [_renamed(condition, variable) for entry in entries for condition in entry.conditions]
+        conditions = [_rename(condition, variable) for entry in entries for condition in entry.conditions]
         for part in PARTS:
             if part in parts and part not in said:
                 column = ex.Attribute(variable, None, self.fields.get(part, part))
@@ -55,11 +55,11 @@ class SigmaSettings:
 
 
 def read_settings(text: str | None) -> SigmaSettings:
-    """Return the settings in the text of a file ``sigma.toml``, or those of a folder without one.
+    r"""Return the settings in the text of a file ``sigma.toml``, or those of a folder without one.
 
     Raises :class:`QueryError` for a mistake in it.
 
-    >>> settings = read_settings('[[logsource]]\\nproduct = "aws"\\nwhere = "e.type = \\'Cloud\\'"')
+    >>> settings = read_settings('[[logsource]]\nproduct = "aws"\nwhere = "e.type = \'Cloud\'"')
     >>> from acep.pattern.spelling import expression_text
     >>> [expression_text(part) for part in settings.source_conditions({"product": "aws", "service": "s3"}, "a")]
     ["a.type = 'Cloud'", "a.service = 's3'"]
@@ -103,8 +103,8 @@ def _settings_error(message: str) -> QueryError:
     return refusal(f"`{SETTINGS_FILE}`: {message}", f"an entry is {EXAMPLE}")
 
 
-def _renamed(condition: ex.Expr, variable: str) -> ex.Expr:
+def _rename(condition: ex.Expr, variable: str) -> ex.Expr:
     """Return a condition on the event ``e`` as one on a variable."""
     if isinstance(condition, ex.Attribute):
         return ex.Attribute(variable, None, condition.name)
-    return with_children(condition, [_renamed(part, variable) for part in children(condition)])
+    return with_children(condition, [_rename(part, variable) for part in children(condition)])

@@ -26,7 +26,7 @@ from acep.regular_expressions import check_pattern
 from acep.sigma_rules.refusals import checked_text, excerpt, refusal
 from acep.sigma_rules.settings import SigmaSettings
 
-__all__ = ["field_attribute", "joined", "value_condition"]
+__all__ = ["field_attribute", "join_conditions", "value_condition"]
 
 _COMPARISONS = {
     CompareOperators.LT: "<",
@@ -44,13 +44,13 @@ _FIRST_INEXACT = 1 << 53
 """The first integer from which on a double, which pySigma makes of a number, no longer holds each one."""
 
 
-def joined(operator: str, conditions: list[ex.Expr]) -> ex.Expr:
-    """Return conditions joined by ``and`` or ``or``. Several equalities of one operand become an IN."""
+def join_conditions(operator: str, conditions: list[ex.Expr]) -> ex.Expr:
+    """Return conditions join_conditions by ``and`` or ``or``. Several equalities of one operand become an IN."""
     if operator == "or":
         conditions = _with_lists(conditions)
     while len(conditions) > 1:  # in pairs, so that the tree of a long list is not deep
         pairs = [conditions[start : start + 2] for start in range(0, len(conditions), 2)]
-        conditions = [ex.Binary(operator, *pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        conditions = [ex.Binary(operator, pair[0], pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
     return conditions[0]
 
 
@@ -91,7 +91,7 @@ def value_condition(field: str, value: SigmaType, variable: str, settings: Sigma
     attribute = field_attribute(field, variable, settings)
     match value:
         case SigmaExpansion(values=values):
-            return joined("or", [value_condition(field, part, variable, settings) for part in values])
+            return join_conditions("or", [value_condition(field, part, variable, settings) for part in values])
         case SigmaNull():
             return ex.IsNull(attribute)
         case SigmaExists(exists=exists):
@@ -120,7 +120,7 @@ def value_condition(field: str, value: SigmaType, variable: str, settings: Sigma
     raise refusal(f"the value of `{excerpt(field)}` is of a kind that acep does not know: {type(value).__name__}")
 
 
-def _number(field: str, number: int | float) -> ex.Literal:
+def _number(field: str, number: float) -> ex.Literal:
     if abs(number) >= _FIRST_INEXACT:
         raise refusal(f"the number of `{excerpt(field)}` has more digits than pySigma holds exactly")
     return ex.Literal(number)
@@ -136,7 +136,7 @@ def _pattern(field: str, value: SigmaRegularExpression) -> str:
 
 
 def _text_condition(field: str, attribute: ex.Attribute, value: SigmaString) -> ex.Expr:
-    """Return the condition that a field has a text, which may have wildcards. Case is ignored unless it is ``cased``."""
+    """Return the condition that a field has a text, which may have wildcards. Case counts if it is ``cased``."""
     if value.contains_placeholder():
         raise _placeholder_refusal(field)
     operand: ex.Expr = attribute
@@ -148,7 +148,7 @@ def _text_condition(field: str, attribute: ex.Attribute, value: SigmaString) -> 
         checked_text(part if isinstance(part, str) else "", f"the value of `{excerpt(field)}`")
     if not any(isinstance(part, SpecialChars) for part in parts):
         return ex.Binary("=", operand, ex.Literal("".join(part for part in parts if isinstance(part, str))))
-    return ex.Like(operand, "".join(_escaped(part) if isinstance(part, str) else _WILDCARDS[part] for part in parts))
+    return ex.Like(operand, "".join(_escape(part) if isinstance(part, str) else _WILDCARDS[part] for part in parts))
 
 
 def _lower(field: str, text: str) -> str:
@@ -161,7 +161,7 @@ def _lower(field: str, text: str) -> str:
     return text.lower()
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,10 @@ def spans_of_alerts(folder: Path, events: list[Event]) -> list[tuple[dict[str, A
     table = {name: [event[name] for event in events] for name in ("ts", *COLUMNS)} | {"type": ["e"] * len(events)}
     matches = acep.rules(folder).match(table, unit="s")["found"]
     return [
-        (match.key, sorted(((var, place) for var, places in match.bindings.items() for place in places), key=lambda b: b[1]))
+        (
+            match.key,
+            sorted(((var, place) for var, places in match.bindings.items() for place in places), key=lambda b: b[1]),
+        )
         for match in matches
     ]
 
@@ -117,10 +120,16 @@ def test_event_count(tmp_path: Path, cases: CaseCounts, key: str | None) -> None
         by = f"  group-by: [{key}]\n" if key else ""
         write_rule(
             tmp_path,
-            f"  type: event_count\n  rules: [{', '.join(rules)}]\n{by}  timespan: {within}s\n  condition: {{{condition}}}\n",
+            f"  type: event_count\n  rules: [{', '.join(rules)}]\n{by}  timespan: {within}s\n"
+            f"  condition: {{{condition}}}\n",
         )
         n_true += check_alerts(
-            tmp_path, draw_events(rng, 40), key, within, rules, lambda w, rules=rules, n=count: len(matched(w, rules)) >= n
+            tmp_path,
+            draw_events(rng, 40),
+            key,
+            within,
+            rules,
+            lambda w, rules=rules, n=count: len(matched(w, rules)) >= n,
         )
     cases.expect({"true windows": n_true}, "true windows")
 
@@ -151,7 +160,7 @@ def has_all(window: list[Event], rules: list[str]) -> bool:
 
 def has_in_order(window: list[Event], rules: list[str]) -> bool:
     places = [[place for place, event in enumerate(window) if BASES[rule][1](event)] for rule in rules]
-    return any(all(a < b for a, b in zip(way, way[1:], strict=False)) for way in product(*places))
+    return any(all(a < b for a, b in pairwise(way)) for way in product(*places))
 
 
 @pytest.mark.parametrize("key", ["g", None])
@@ -188,7 +197,7 @@ def test_temporal_with_aliases(tmp_path: Path, cases: CaseCounts, kind: str) -> 
         for way in product(*([e for e in events if BASES[rule][1](e) and e[columns[rule]]] for rule in rules)):
             values = {event[columns[rule]] for rule, event in zip(rules, way, strict=True)}
             places = [event["place"] for event in way]
-            ordered = kind == "temporal" or all(a < b for a, b in zip(places, places[1:], strict=False))
+            ordered = kind == "temporal" or all(a < b for a, b in pairwise(places))
             times = [event["ts"] for event in way]
             if len(values) == 1 and ordered and max(times) - min(times) <= within:
                 choices[tuple(sorted({*places}))] = values.pop()

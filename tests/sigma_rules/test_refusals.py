@@ -173,7 +173,7 @@ def test_a_folder_that_is_read_again_says_the_same() -> None:
 
 
 def test_rules_of_one_name_are_not_told_apart() -> None:
-    again = BASES + BASES.split("---\n")[0].replace("title: a", "title: d") + "---\n"
+    again = BASES + BASES.split("---\n", maxsplit=1)[0].replace("title: a", "title: d") + "---\n"
     (first, second) = problems(f"{again}title: t\ncorrelation: {{type: temporal, rules: [ra, rb], timespan: 1m}}\n")
     assert "it refers to `ra`, and 2 rules have this name or id" in first
     assert "it refers to `ra`, and 2 rules have" in second
@@ -181,7 +181,7 @@ def test_rules_of_one_name_are_not_told_apart() -> None:
 
 def test_the_rules_of_a_correlation_give_alerts_if_it_says_so() -> None:
     correlation = "title: t\ncorrelation: {type: temporal, rules: [ra, rb], timespan: 1m, generate: %s}\n"
-    bases = BASES.split("title: c")[0]
+    bases = BASES.split("title: c", maxsplit=1)[0]
     for generate, names in (("false", ["t"]), ("true", ["a", "b", "t"])):
         readings = read_sigma_rules({"x.yml": bases + correlation % generate}, None)
         assert [reading.name for reading in readings if not isinstance(reading, RuleProblem)] == names

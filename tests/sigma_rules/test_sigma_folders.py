@@ -11,8 +11,13 @@ import acep
 from acep.alerting.rule_folder import MOST_BYTES, read_rules
 from acep.cli import main
 
-BASE = "title: failed\nname: failed\nlogsource: {product: linux, category: auth}\ndetection: {s: {User: Root}, condition: s}\n"
-BURST = "title: burst\nlevel: high\ncorrelation: {type: event_count, rules: [failed], timespan: 9s, condition: {gte: 2}}\n"
+BASE = (
+    "title: failed\nname: failed\nlogsource: {product: linux, category: auth}\n"
+    "detection: {s: {User: Root}, condition: s}\n"
+)
+BURST = (
+    "title: burst\nlevel: high\ncorrelation: {type: event_count, rules: [failed], timespan: 9s, condition: {gte: 2}}\n"
+)
 SETTINGS = """\
 [fields]
 User = "user"
