@@ -246,8 +246,8 @@ def _check_all_rules(correlation: SigmaCorrelationRule, rules: Mapping[str, Sigm
         return
     number = {"gte": len(rules), "eq": len(rules), "gt": len(rules) - 1}.get(condition.op.name.lower())
     if number is None or condition.count != number or condition.fieldref is not None:
-        asked = f"{condition.op.name.lower()}: {condition.count}"
-        raise refusal(f"the condition `{asked}` does not ask for all {len(rules)} rules")
+        criterion = f"{condition.op.name.lower()}: {condition.count}"
+        raise refusal(f"the condition `{criterion}` does not ask for all {len(rules)} rules")
 
 
 def _check_one_key(group: CorrelationGroup, kind: str) -> None:

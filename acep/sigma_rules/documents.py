@@ -99,10 +99,10 @@ def _read(values: Any, file: str) -> Document:
     title: str | None = None
     names: tuple[str, ...] = ()
     try:
+        if isinstance(values, dict):  # a rule that only others refer to may have no title, but a name
+            title = next((values[key] for key in ("title", "name") if isinstance(values.get(key), str)), None)
         if not isinstance(values, dict) or not {"detection", "correlation", "filter", "action"} & values.keys():
             raise QueryError("it is no Sigma rule: it has neither detection nor correlation", code="query_syntax")
-        # Rules that only others refer to may have no title (Sigma's specification of correlations).
-        title = next((values[key] for key in ("title", "name") if isinstance(values.get(key), str)), None)
         names = tuple(str(values[key]) for key in ("id", "name") if isinstance(values.get(key), str))
         return Document(file, title, names, _rule(values if "title" in values else {"title": title, **values}))
     except AcepError as error:

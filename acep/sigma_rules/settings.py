@@ -45,10 +45,10 @@ class SigmaSettings:
         All entries hold whose parts the log source has. A part that no such entry says is the value of a column.
         """
         entries = [entry for entry in self.log_sources if entry.parts.items() <= parts.items()]
-        said = {part for entry in entries for part in entry.parts}
+        parts_of_entries = {part for entry in entries for part in entry.parts}
         conditions = [_rename(condition, variable) for entry in entries for condition in entry.conditions]
         for part in PARTS:
-            if part in parts and part not in said:
+            if part in parts and part not in parts_of_entries:
                 column = ex.Attribute(variable, None, self.fields.get(part, part))
                 conditions.append(ex.Binary("=", column, ex.Literal(parts[part])))
         return [*dict.fromkeys(conditions)]
