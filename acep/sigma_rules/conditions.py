@@ -13,6 +13,7 @@ from sigma.rule import SigmaRule
 from sigma.rule.detection import SigmaDetection, SigmaDetectionItem
 
 from acep.pattern import expressions as ex
+from acep.pattern.walk import attributes
 from acep.sigma_rules.refusals import excerpt, refusal
 from acep.sigma_rules.settings import PARTS, SigmaSettings
 from acep.sigma_rules.values import join_conditions, value_condition
@@ -35,8 +36,14 @@ def event_conditions(rule: SigmaRule, variable: str, settings: SigmaSettings) ->
     if source.custom_attributes:
         raise refusal(f"logsource has `{excerpt(next(iter(source.custom_attributes)))}`, which acep does not know")
     parts = {part: value for part in PARTS if (value := getattr(source, part)) is not None}
-    conditions = settings.source_conditions(parts, variable)
-    conditions += _conjuncts(_condition(_parsed_condition(rule), variable, settings))
+    detection = _condition(_parsed_condition(rule), variable, settings)
+    for column in settings.source_columns(parts).values():
+        if column in attributes(detection):
+            raise refusal(
+                f"the detection asks for `{excerpt(column)}` itself, so that this column does not say the log source",
+                "say in [[logsource]] of sigma.toml which events the log source has",
+            )
+    conditions = [*settings.source_conditions(parts, variable), *_conjuncts(detection)]
     return [*dict.fromkeys(conditions)]
 
 

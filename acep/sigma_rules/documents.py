@@ -17,11 +17,13 @@ from sigma.policy.regex_engine import RE2RegexEngine, RegexPattern
 from sigma.rule import SigmaRule
 
 from acep.errors import AcepError, QueryError, printable
-from acep.sigma_rules.refusals import excerpt, refusal
+from acep.sigma_rules.refusals import checked_text, excerpt, refusal
 
 __all__ = ["Document", "read_documents"]
 
 MOST_DOCUMENTS = 2_000
+KEYS = ("title", "name", "description", "fields", "level", "logsource", "detection", "correlation")
+"""What pySigma is given of a document. What people write besides, such as dates and references, decides nothing."""
 CORRELATION_KEYS = ("type", "rules", "group-by", "timespan", "condition", "aliases", "generate")
 # Files may hold any YAML, and neither PyYAML nor pySigma promises which errors that raises.
 _UNFORESEEN = (
@@ -60,6 +62,7 @@ class Document:
     names: tuple[str, ...]
     rule: SigmaRule | SigmaCorrelationRule | None
     error: AcepError | None = None
+    tags: tuple[str, ...] = ()
 
 
 def read_documents(text: str, file: str) -> list[Document]:
@@ -104,9 +107,18 @@ def _read(values: Any, file: str) -> Document:
         if not isinstance(values, dict) or not {"detection", "correlation", "filter", "action"} & values.keys():
             raise QueryError("it is no Sigma rule: it has neither detection nor correlation", code="query_syntax")
         names = tuple(str(values[key]) for key in ("id", "name") if isinstance(values.get(key), str))
-        return Document(file, title, names, _rule(values if "title" in values else {"title": title, **values}))
+        rule = _rule(values if "title" in values else {"title": title, **values})
+        return Document(file, title, names, rule, tags=_tags(values.get("tags")))
     except AcepError as error:
         return Document(file, title, names, None, error)
+
+
+def _tags(tags: object) -> tuple[str, ...]:
+    if tags is None:
+        return ()
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise refusal("`tags` is no list of texts")
+    return tuple(dict.fromkeys(checked_text(tag, "a tag") for tag in tags if tag.strip()))
 
 
 def _rule(values: Mapping[str, Any]) -> SigmaRule | SigmaCorrelationRule:
@@ -118,11 +130,13 @@ def _rule(values: Mapping[str, Any]) -> SigmaRule | SigmaCorrelationRule:
     if isinstance(correlation, dict):
         for key in correlation:
             if key not in CORRELATION_KEYS:
-                hint = "write group-by" if key == "group_by" else None
+                hint = {"group_by": "write group-by", "field": "write it into the condition"}.get(key)
                 raise refusal(f"a correlation has no `{excerpt(key)}` here", hint)
     try:
         rules = SigmaCollection.from_dicts(
-            [{**values}], resolve_references=False, policy=SigmaPolicy(SilentRegexEngine())
+            [{key: values[key] for key in KEYS if key in values}],
+            resolve_references=False,
+            policy=SigmaPolicy(SilentRegexEngine()),
         ).rules
     except SigmaError as error:
         raise QueryError(f"pySigma refuses it: {printable(str(error))[:300]}", code="query_invalid") from None

@@ -21,10 +21,10 @@ def are_disjoint(first: Sequence[ex.Expr], second: Sequence[ex.Expr]) -> bool:
     """
     values_of_first, values_of_second = _values_by_operand(first), _values_by_operand(second)
     return any(
-        not any(_may_both_hold(value, other) for value in values for other in others)
+        not any(_may_both_hold(value, other) for value in values for other in other_values)
         for operand, lists in values_of_first.items()
         for values in lists
-        for others in values_of_second.get(operand, ())
+        for other_values in values_of_second.get(operand, ())
     )
 
 

@@ -15,7 +15,7 @@ from acep.errors import AcepError, QueryError, printable
 from acep.pattern.spelling import expression_text
 from acep.sigma_rules.correlations import QueryText, correlation_query, event_query
 from acep.sigma_rules.documents import Document, read_documents
-from acep.sigma_rules.refusals import excerpt, refusal
+from acep.sigma_rules.refusals import checked_text, excerpt, refusal
 from acep.sigma_rules.settings import SigmaSettings, read_settings
 from acep.sigma_rules.values import field_attribute
 
@@ -87,7 +87,7 @@ def _rule_text(document: Document, by_name: Mapping[str, list[Document]], settin
     try:
         if document.error is not None or document.rule is None:
             raise document.error or refusal("there is no rule")
-        return SigmaRuleText(document.file, document.title, _text(document.rule, by_name, settings))
+        return SigmaRuleText(document.file, document.title, _text(document, document.rule, by_name, settings))
     except AcepError as error:
         return SigmaRuleText(document.file, document.title, None, error)
     except SigmaError as error:
@@ -98,7 +98,7 @@ def _rule_text(document: Document, by_name: Mapping[str, list[Document]], settin
         return SigmaRuleText(document.file, document.title, None, problem)
 
 
-def _text(rule: Rule, by_name: Mapping[str, list[Document]], settings: SigmaSettings) -> str:
+def _text(document: Document, rule: Rule, by_name: Mapping[str, list[Document]], settings: SigmaSettings) -> str:
     if isinstance(rule, SigmaRule):
         query = event_query(rule, settings)
     else:
@@ -107,7 +107,7 @@ def _text(rule: Rule, by_name: Mapping[str, list[Document]], settings: SigmaSett
             for reference in alias.mapping:
                 reference.rule = _find_rule(reference.reference, by_name)
         query = correlation_query(rule, rules, settings)
-    return f"{_header(rule, query, settings)}\n{query.text}\n"
+    return f"{_header(document, rule, query, settings)}\n{query.text}\n"
 
 
 def _find_rule(reference: str, by_name: Mapping[str, list[Document]]) -> SigmaRule:
@@ -130,14 +130,14 @@ def _find_rule(reference: str, by_name: Mapping[str, list[Document]]) -> SigmaRu
 # The header --------------------------------------------------------------------------------------
 
 
-def _header(rule: Rule, query: QueryText, settings: SigmaSettings) -> str:
+def _header(document: Document, rule: Rule, query: QueryText, settings: SigmaSettings) -> str:
     lines = ["---", f"name = {_toml(rule.title)}"]
     if rule.level is not None:
         level = str(rule.level)
         lines.append(f"severity = {_toml('info' if level == 'informational' else level)}")
-    tags = [tag for tag in dict.fromkeys(map(str, rule.tags)) if tag.strip()]
-    lines += [f"tags = [{', '.join(map(_toml, tags))}]"] if tags else []
-    lines += [f"description = {_toml(rule.description)}"] if rule.description else []
+    lines += [f"tags = [{', '.join(map(_toml, document.tags))}]"] if document.tags else []
+    description = checked_text(rule.description or "", "the description")
+    lines += [f"description = {_toml(description)}"] if description else []
     attributes = [
         expression_text(field_attribute(field, variable, settings))
         for variable in query.variables

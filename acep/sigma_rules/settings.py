@@ -44,14 +44,18 @@ class SigmaSettings:
 
         All entries hold whose parts the log source has. A part that no such entry says is the value of a column.
         """
-        entries = [entry for entry in self.log_sources if entry.parts.items() <= parts.items()]
-        parts_of_entries = {part for entry in entries for part in entry.parts}
-        conditions = [_rename(condition, variable) for entry in entries for condition in entry.conditions]
-        for part in PARTS:
-            if part in parts and part not in parts_of_entries:
-                column = ex.Attribute(variable, None, self.fields.get(part, part))
-                conditions.append(ex.Binary("=", column, ex.Literal(parts[part])))
+        conditions = [_rename(condition, variable) for entry in self._entries(parts) for condition in entry.conditions]
+        for part, column in self.source_columns(parts).items():
+            conditions.append(ex.Binary("=", ex.Attribute(variable, None, column), ex.Literal(parts[part])))
         return [*dict.fromkeys(conditions)]
+
+    def source_columns(self, parts: Mapping[str, str]) -> dict[str, str]:
+        """Return the columns of the parts of a log source that no entry says."""
+        parts_of_entries = {part for entry in self._entries(parts) for part in entry.parts}
+        return {part: self.fields.get(part, part) for part in PARTS if part in parts and part not in parts_of_entries}
+
+    def _entries(self, parts: Mapping[str, str]) -> list[LogSource]:
+        return [entry for entry in self.log_sources if entry.parts.items() <= parts.items()]
 
 
 def read_settings(text: str | None) -> SigmaSettings:

@@ -56,18 +56,18 @@ def join_conditions(operator: str, conditions: list[ex.Expr]) -> ex.Expr:
 
 def _with_lists(conditions: list[ex.Expr]) -> list[ex.Expr]:
     lists = dict[ex.Expr, list[ex.Expr]]()
-    others = list[ex.Expr]()
+    further_conditions = list[ex.Expr]()
     for condition in conditions:
         match condition:
             case ex.Binary(op="=", left=operand, right=ex.Literal() as constant):
                 lists.setdefault(operand, []).append(constant)
             case _:
-                others.append(condition)
+                further_conditions.append(condition)
     equalities: list[ex.Expr] = [
         ex.In(operand, tuple(constants)) if len(constants) > 1 else ex.Binary("=", operand, constants[0])
         for operand, constants in lists.items()
     ]
-    return equalities + others
+    return equalities + further_conditions
 
 
 def field_attribute(field: str, variable: str, settings: SigmaSettings) -> ex.Attribute:

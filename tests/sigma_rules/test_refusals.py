@@ -128,7 +128,10 @@ FILES = {
     "title: t\nlogsource: {product: any, vendor: x}\ndetection: {s: {f: 1}, condition: s}\n": "logsource has `vendor`",
     "logsource: {product: any}\ndetection: {s: {f: 1}, condition: s}\n": "pySigma refuses it",
     "title: [1]\nlogsource: {product: any}\ndetection: {s: {f: 1}, condition: s}\n": "pySigma",
-    "title: t\nid: {a: 1}\nlogsource: {product: any}\ndetection: {s: {f: 1}, condition: s}\n": "pySigma",
+    "title: t\nlogsource: {product: linux}\ndetection: {s: {product: x}, condition: s}\n": "asks for `product` itself",
+    "title: t\ntags: x\nlogsource: {product: any}\ndetection: {s: {f: 1}, condition: s}\n": "`tags` is no list",
+    'title: t\ndescription: "a\\ud800"\nlogsource: {product: any}\ndetection: {s: {f: 1}, condition: s}\n': "",
+    "title: t\nlevel: great\nlogsource: {product: any}\ndetection: {s: {f: 1}, condition: s}\n": "pySigma",
     f"title: t\nlogsource: {{product: any}}\ndetection: {{s: {{f: 1}}, condition: {'not ' * 2400}s}}\n": "",
     f"title: t\nlogsource: {{product: any}}\ndetection: {{s: {{f: {[*range(9000)]}}}, condition: "
     f"{' and '.join(['s'] * 9)}}}\n": "the condition names more than 100,000 values",
@@ -185,3 +188,9 @@ def test_the_rules_of_a_correlation_give_alerts_if_it_says_so() -> None:
     for generate, names in (("false", ["t"]), ("true", ["a", "b", "t"])):
         readings = read_sigma_rules({"x.yml": bases + correlation % generate}, None)
         assert [reading.name for reading in readings if not isinstance(reading, RuleProblem)] == names
+
+
+def test_what_people_write_besides_decides_nothing() -> None:
+    text = f"{HEAD}id: 17\nstatus: good\ndate: 2024/13/41\nreferences: here\nauthor: [x]\ntags: [plain, a.b, plain]\n"
+    readings = read_sigma_rules({"x.yml": f"{text}detection: {{s: {{f: 1}}, condition: s}}\n"}, None)
+    assert [getattr(reading, "tags", str(reading)) for reading in readings] == [("plain", "a.b")]
