@@ -15,7 +15,8 @@ from acep.events.columns import TICKS_NS, UNIT_NS
 from acep.events.files.exponents import first_beyond
 from acep.events.files.far_times import check_reach
 from acep.events.files.whole_numbers import WHY, equals_no_double
-from acep.events.nested import has_text, is_list, json_text
+from acep.events.json_texts import json_text
+from acep.events.nested import has_text, is_list
 
 __all__ = [
     "Cast",

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from acep.errors import DataError
 from acep.events.files.json.json_shapes import Raw
-from acep.events.nested import json_text
+from acep.events.json_texts import json_text
 
 __all__ = ["is_deeper", "object_of", "table_of"]
 
