@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from acep.errors import DataError, suggest
 from acep.events.nested import path_to, place_of
-from acep.pattern.key_calls import source_name
+from acep.pattern.list_parts import source_name
 
 __all__ = [
     "ambiguous_names",

@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from acep.events.buffers import decode, plain_type
-from acep.events.json_texts import json_text
-from acep.events.key_values import KEY_TYPES, key_values
-from acep.pattern.key_calls import KeyCall, key_call, source_name
-from acep.pattern.list_parts import ListPart, list_part
+from acep.pattern.list_parts import ListPart, list_part, source_name
+
+if TYPE_CHECKING:
+    from acep.pattern.key_calls import KeyCall
 
 __all__ = [
     "ColumnPath",
@@ -45,7 +45,7 @@ class Element(NamedTuple):
     number: int
 
 
-Step = Field | Element | ListPart | KeyCall
+Step: TypeAlias = "Field | Element | ListPart | KeyCall"
 
 
 @dataclass(frozen=True)
@@ -126,11 +126,15 @@ def path_to(schema: pa.Schema, name: str) -> ColumnPath | None:
         if part.value is None:
             return ColumnPath(path.root, (*path.steps, part), pa.string()) if has_text(element_type) else None
         return ColumnPath(path.root, (*path.steps, part), pa.bool_()) if _may_contain(element_type, part) else None
-    if (call := key_call(name)) is not None:
-        path = path_to(schema, call.name)
-        if path is None or not _is_text(plain_type(path.type)):
-            return None
-        return ColumnPath(path.root, (*path.steps, call), KEY_TYPES[call.gives])
+    if name.endswith(")"):
+        from acep.events.key_values import KEY_TYPES  # few queries have such keys
+        from acep.pattern.key_calls import key_call
+
+        if (call := key_call(name)) is not None:
+            path = path_to(schema, call.name)
+            if path is None or not _is_text(plain_type(path.type)):
+                return None
+            return ColumnPath(path.root, (*path.steps, call), KEY_TYPES[call.gives])
     return next(_paths_into(schema, name), None)
 
 
@@ -214,9 +218,13 @@ def _step(array: pa.Array, step: Step) -> pa.Array:
         array = array if isinstance(array, pa.Array) else array.chunk(0)
     if isinstance(step, Field):
         return array.flatten()[step.place]  # with the nulls of the struct
-    if isinstance(step, KeyCall):
+    if not isinstance(step, Element | ListPart):
+        from acep.events.key_values import key_values
+
         return key_values(array, step)
     if isinstance(step, ListPart) and step.value is None:
+        from acep.events.json_texts import json_text
+
         return pa.array([json_text(value) for value in array.to_pylist()], pa.string())
     values, starts, stops = _spans(array)
     if isinstance(step, Element):

@@ -10,11 +10,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from acep.functions.lookup import find_scalar
-from acep.pattern.list_parts import list_part
+if TYPE_CHECKING:
+    from acep.functions.scalar_function import ScalarFunction
 
-__all__ = ["KeyCall", "key_call", "source_name"]
+__all__ = ["KeyCall", "key_call"]
 
 _LITERAL = r"'(?:[^']|'')*'|-?\d{1,18}|TRUE|FALSE"
 _CALL = re.compile(
@@ -39,21 +40,22 @@ class KeyCall:
         >>> key_call("substring(user, 1, 2)").values_of(["ann", "b"])
         ['an', 'b']
         """
+        from acep.functions.lookup import find_scalar
+
         entry = find_scalar(self.function)
         assert entry is not None
         if entry.of_texts is not None:
             return list(entry.of_texts(texts, *self.constants))
-        return [self._value(text) for text in texts]
+        return [_value(entry, text, self.constants) for text in texts]
 
-    def _value(self, text: str) -> bool | int | str | None:
-        entry = find_scalar(self.function)
-        assert entry is not None
-        assert entry.of_values is not None
-        try:
-            value: bool | int | str | None = entry.of_values(text, *self.constants)
-        except (ArithmeticError, ValueError):
-            return None
-        return value
+
+def _value(entry: ScalarFunction, text: str, constants: tuple[bool | int | str, ...]) -> bool | int | str | None:
+    assert entry.of_values is not None
+    try:
+        value: bool | int | str | None = entry.of_values(text, *constants)
+    except (ArithmeticError, ValueError):
+        return None
+    return value
 
 
 @lru_cache(maxsize=10_000)
@@ -66,8 +68,10 @@ def key_call(name: str) -> KeyCall | None:
     (None, None, None)
     """
     match = _CALL.fullmatch(name) if name.endswith(")") else None
-    if match is None or list_part(name) is not None:
+    if match is None:
         return None
+    from acep.functions.lookup import find_scalar  # most queries call no function
+
     function, attribute, arguments = match.groups()
     entry = find_scalar(function)
     if entry is None or not entry.is_in_queries or entry.takes[0] != "text" or entry.of_values is None:
@@ -82,15 +86,3 @@ def _constant(text: str) -> bool | int | str:
     if text.startswith("'"):
         return text[1:-1].replace("''", "'")
     return text == "TRUE" if text in ("TRUE", "FALSE") else int(text)
-
-
-def source_name(name: str) -> str:
-    """Return the attribute from which a part of a list, or a key, is computed; the name itself for others.
-
-    >>> source_name("lower(tags[1])"), source_name("contains(dev.tags, 'x')"), source_name("user")
-    ('tags[1]', 'dev.tags', 'user')
-    """
-    if (part := list_part(name)) is not None:
-        return part.name
-    call = key_call(name)
-    return name if call is None else call.name

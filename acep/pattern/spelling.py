@@ -6,7 +6,6 @@ import re
 from fractions import Fraction
 
 from acep.pattern import expressions as ex
-from acep.pattern.key_calls import key_call
 from acep.pattern.list_parts import CONTAINS, ListPart, list_part
 from acep.pattern.scalars.casts import cast_type
 from acep.pattern.times import decimal_text, duration_text, timestamp_text
@@ -64,8 +63,11 @@ def attribute_text(name: str) -> str:
 
 def tie_text(name: str) -> str:
     """Return the text of a key in brackets; an attribute is quoted if it could be read as one of a variable."""
-    if key_call(name) is not None:
-        return name
+    if name.endswith(")"):
+        from acep.pattern.key_calls import key_call  # few queries have such keys
+
+        if key_call(name) is not None:
+            return name
     return attribute_text(name) if "." not in name else '"' + name.replace('"', '""') + '"'
 
 

@@ -14,8 +14,7 @@ from acep.functions.aggregates import AGGREGATES
 from acep.functions.lookup import get_scalar
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
-from acep.pattern.key_calls import key_call
-from acep.pattern.list_parts import list_part
+from acep.pattern.list_parts import list_part, source_name
 from acep.pattern.scalars.casts import cast_type
 from acep.pattern.tree import Query, StateGraph
 from acep.pattern.walk import attributes
@@ -59,9 +58,9 @@ def assumed_schema(query: Query, number: Kind = Kind.FLOAT) -> Schema:
     kinds: dict[str, Kind] = {}
     for scope, name in list(slots.parent):
         if scope is None and name not in ("ts", "type"):
-            part, call = list_part(name), key_call(name)
-            if call is not None:
-                kinds.setdefault(call.name, Kind.STRING)
+            part = list_part(name)
+            if part is None and source_name(name) != name:  # a key that is a function of a text
+                kinds.setdefault(source_name(name), Kind.STRING)
                 continue
             kinds[name] = Kind.BOOL if part is not None else slots.kind((scope, name)) or number
     instants = slots.kind(TS) in (Kind.TIMESTAMP, Kind.STRING)

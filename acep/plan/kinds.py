@@ -13,7 +13,6 @@ from acep.functions.aggregates import AGGREGATES
 from acep.functions.lookup import find_scalar, get_scalar
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE, EXACT
-from acep.pattern.key_calls import key_call
 from acep.pattern.list_parts import list_part, text_name
 from acep.pattern.operands import CAST_HINTS, TIME_ARITHMETIC
 from acep.pattern.scalars.casts import DECIMAL_TEXT, TIMESTAMP_TEXT, TO_DECIMAL, cast_type
@@ -84,6 +83,8 @@ def _without_fields(name: str, schema: Schema) -> tuple[str, str | None] | None:
 
 def _no_part(name: str, schema: Schema) -> tuple[str, str] | None:
     """Say why a column has no such part, and what to do; ``None`` if no part is named, or of no column."""
+    from acep.pattern.key_calls import key_call
+
     if (call := key_call(name)) is not None:
         source_kind = schema.kind(call.name)
         if source_kind is not None:

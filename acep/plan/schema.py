@@ -8,8 +8,6 @@ from enum import Enum
 from fractions import Fraction
 from functools import cached_property
 
-from acep.pattern.key_calls import key_call
-
 __all__ = ["Kind", "Schema", "TimeOf", "kinds_text"]
 
 
@@ -81,9 +79,12 @@ class Schema:
     def kind(self, name: str) -> Kind | None:
         """Return the kind of a column or of a function of one that is a key, ``None`` if there is no such column."""
         kind = self._kinds.get(name)
-        if kind is not None or (call := key_call(name)) is None or self.kind(call.name) is not Kind.STRING:
+        if kind is not None or not name.endswith(")"):
             return kind
-        return _RESULT_KINDS[call.gives]
+        from acep.pattern.key_calls import key_call  # few queries have such keys
+
+        call = key_call(name)
+        return None if call is None or self.kind(call.name) is not Kind.STRING else _RESULT_KINDS[call.gives]
 
     def column_name(self, name: str) -> str:
         """Return the column that an attribute of this name is. Without columns of these names, ``ts`` is the time

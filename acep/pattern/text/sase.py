@@ -14,7 +14,6 @@ from acep.errors import QueryError, suggest
 from acep.pattern.check import check_query, check_surplus, checked_errors, checked_surplus, checked_weights
 from acep.pattern.expressions import Expr, Span, locate_errors
 from acep.pattern.spelling import value_name
-from acep.pattern.text.keys import key_of_call
 from acep.pattern.text.parameters import Parameters, fill, window_of_parameter
 from acep.pattern.text.patterns import Places, pattern
 from acep.pattern.text.predicates import conjuncts, expression, function_names
@@ -132,6 +131,8 @@ def _name_of_tie(tie: Branch, declared: Collection[str]) -> str:
     """Return the key that ``[attr]`` says; ``[dev.id]`` is a field, never an attribute of a variable."""
     if tie.data == "keyed":
         _name_of_tie(branches(tie)[0], declared)
+        from acep.pattern.text.keys import key_of_call  # few queries have such keys
+
         return key_of_call(tie)
     head, *inner = (branches(step)[0] for step in branches(tie))
     if inner and tokens(head)[0].type == "NAME" and name(head) in declared:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from acep.pattern.key_calls import source_name
-from acep.pattern.list_parts import list_part
+from acep.pattern.list_parts import list_part, source_name
 
 __all__ = ["Used", "part_within"]
 
