@@ -194,3 +194,15 @@ def test_commands_know_it(table: Table, tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["why", QUERY, str(path), "--key", "ann"]) == 0
     assert "lower(user)=ann" in capsys.readouterr().out
     assert main(["replay", QUERY, str(path), "--no-progress"]) == 0
+
+
+def test_on_spark_it_is_refused() -> None:
+    from pyspark.sql.types import StructType
+
+    from acep.spark.columns.letter_case import as_queries_write
+
+    columns = StructType().add("ts", "long").add("type", "string").add("user", "string")
+    with pytest.raises(acep.QueryError, match=r"the key `lower\(user\)` is computed from each event") as error:
+        as_queries_write(columns, QUERY, {})
+    assert "make it a column" in str(error.value)
+    as_queries_write(columns.add("lower(user)", "string"), QUERY, {})
