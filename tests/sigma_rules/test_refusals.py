@@ -110,6 +110,8 @@ def test_a_correlation_is_refused(correlation: str) -> None:
     assert CORRELATIONS[correlation] in message
 
 
+MANY = ", ".join(f"value{n}" for n in range(9000))
+ALIASES = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10))
 FILES = {
     "": "there is no Sigma rule",
     "---\n---\n": "there is no Sigma rule",
@@ -121,7 +123,11 @@ FILES = {
     "!!python/object/apply:os.system ['true']": "it is no YAML",
     "x: !!timestamp 2024-99-99": "it is no YAML",
     "{[a]: 1}: 2": "it is no YAML",
-    "[" * 5000: "it is no YAML",
+    "[" * 250_000: "it is no YAML",
+    "{a: " * 60_000: "it is no YAML",
+    f"{ALIASES}title: t\nfields: *a9\nlogsource: {{product: x}}\ndetection: {{s: {{f: 1}}, condition: s}}\n": "many",
+    f"{ALIASES}title: t\ncorrelation: {{type: *a9}}\n": "pySigma refuses it",
+    f"title: t\nlogsource: {{product: any}}\ndetection: {{s: {{f|contains: [{MANY}]}}, condition: s}}\n": "characters",
     "action: global\ntitle: t\n": "`action` is of old collections",
     "title: t\nfilter: {rules: [x], s: {f: 1}, condition: s}\nlogsource: {product: any}\n": "a filter of Sigma",
     "title: t\ndetection: {s: {f: 1}, condition: s}\n": "pySigma refuses it",
