@@ -12,7 +12,7 @@ from acep.errors import AcepError, check_installed
 if TYPE_CHECKING:
     from acep.sigma_rules.rule_texts import SigmaRuleText
 
-__all__ = ["SETTINGS_FILE", "SIGMA_SUFFIXES", "read_sigma_rules"]
+__all__ = ["SETTINGS_FILE", "SIGMA_SUFFIXES", "hint_at_settings", "read_sigma_rules"]
 
 SIGMA_SUFFIXES = (".yml", ".yaml")
 SETTINGS_FILE = "sigma.toml"
@@ -32,6 +32,13 @@ def read_sigma_rules(texts: Mapping[str, str], settings: str | RuleProblem | Non
         return [_rule_of(of_document) for of_document in sigma_rule_texts(texts, settings)]
     except AcepError as error:
         return [RuleProblem.from_error(copy.copy(error), path) for path in texts]
+
+
+def hint_at_settings(error: AcepError, rule: AlertRule) -> None:
+    """Add to the hint of a column that events lack where a rule of Sigma says which column it is."""
+    if rule.file.endswith(SIGMA_SUFFIXES) and error.message.startswith("unknown column"):
+        where = f"{SETTINGS_FILE} says which column a field is, and which events a log source has"
+        error.hint = where if error.hint is None else f"{error.hint}; {where}"
 
 
 def _rule_of(of_document: SigmaRuleText) -> AlertRule | RuleProblem:

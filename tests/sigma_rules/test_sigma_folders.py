@@ -65,7 +65,7 @@ def test_a_log_source_is_a_condition(folder: Path) -> None:
     assert "events.product = 'linux'" in text
     assert "events.category = 'auth'" in text
     problems = acep.rules(folder)
-    with pytest.warns(acep.DataWarning, match="rule `burst` in .*burst.yaml.*unknown column `product`"):
+    with pytest.warns(acep.DataWarning, match=r"rule `burst` in .*unknown column `product`.*sigma\.toml says"):
         problems.match(EVENTS, unit="s")
 
 
