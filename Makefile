@@ -18,7 +18,7 @@ SANITIZED := build/sanitize
 PROFILED  := build/profile
 
 COMMA := ,
-EVERY := completion$(COMMA)graph$(COMMA)metrics$(COMMA)page$(COMMA)plot$(COMMA)spark$(COMMA)pandas$(COMMA)polars$(COMMA)sql$(COMMA)test
+EVERY := completion$(COMMA)graph$(COMMA)metrics$(COMMA)page$(COMMA)plot$(COMMA)sigma$(COMMA)spark$(COMMA)pandas$(COMMA)polars$(COMMA)sql$(COMMA)test
 
 # Where there is ccache, what was compiled once is not compiled again, not even in another clone.
 CACHED := $(if $(shell command -v ccache),-C cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=ccache)

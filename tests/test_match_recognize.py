@@ -502,5 +502,8 @@ def test_a_partition_by_an_expression_is_one_by_a_column() -> None:
     given = {name: [one[name] for one in rows] for name in rows[0]}
     query = vee().replace("[symbol]", "[upper]") + LONGEST
     assert {tuple(sorted(sum(m.bindings.values(), ()))) for m in acep.match(given, query, type=None)} == sql
+    computed = given | {"mixed": [text.lower() for text in given["upper"]]}
+    query = query.replace("[upper]", "[upper(mixed)]")
+    assert {tuple(sorted(sum(m.bindings.values(), ()))) for m in acep.match(computed, query, type=None)} == sql
     with pytest.raises(acep.QueryError, match="the brackets take columns"):
-        acep.parse(query.replace("[upper]", "[upper(kind)]"))
+        acep.parse(query.replace("[upper(mixed)]", "[upper || kind]"))

@@ -20,7 +20,7 @@ __all__ = ["SEVERITIES", "AlertRule", "RuleProblem", "locate_in_file", "read_rul
 SEVERITIES = ("info", "low", "medium", "high", "critical")
 KEYS = ("name", "severity", "tags", "description", "fields", "errors", "weights")
 MARK = "---"
-LONGEST_NAME = 200
+LONGEST_NAME = 256
 EXAMPLE = 'a rule begins with ---, then name = "...", then ---, and then the query: PATTERN SEQ(a x, b y) WITHIN 5 min'
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 

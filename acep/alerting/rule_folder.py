@@ -1,12 +1,13 @@
-"""Read the rules of a folder: each file of it whose name ends in ``.rule``."""
+"""Read the rules of a folder: each file of it whose name ends in ``.rule``, and the rules in files of Sigma."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from acep.alerting.rule import AlertRule, RuleProblem, read_rule
+from acep.alerting.rule import RuleProblem, read_rule
 from acep.alerting.rules import Rules, rules_of
+from acep.alerting.sigma_files import SETTINGS_FILE, SIGMA_SUFFIXES, read_sigma_rules
 from acep.errors import DataError, DataWarning, QueryError, warn_caller
 from acep.events.files.folders import FolderWalk, walk_folder
 from acep.events.files.formats import reason_of
@@ -57,19 +58,38 @@ def read_rules(folder: str | os.PathLike[str]) -> tuple[Rules, list[str]]:
     """
     root = Path(folder)
     walk = _walk(root)
-    paths = sorted(name for name in walk.files if name.endswith(SUFFIX))
+    paths = sorted(name for name in walk.files if name.endswith((SUFFIX, *SIGMA_SUFFIXES)))
     if len(paths) > MOST_RULES:
-        raise DataError(
-            f"`{root}` has {len(paths):,} rules, and {MOST_RULES:,} may run together",
-            hint="divide them into several folders",
-            code="query_size",
-        )
+        raise _too_large(root, len(paths))
     refused = [
         RuleProblem.from_error(DataError(reason, code="file_read"), str(root / name))
         for name, reason in sorted(walk.refused.items())
-        if name.endswith(SUFFIX)
+        if name.endswith((SUFFIX, *SIGMA_SUFFIXES))
     ]
-    return rules_of([*(_read_file(root / name) for name in paths), *refused], str(root)), _unread_warnings(root, walk)
+    texts = {name: _read_text(root / name) for name in paths}
+    readings = [
+        read_rule(text, str(root / name)) if isinstance(text, str) else text
+        for name, text in texts.items()
+        if not isinstance(text, str) or name.endswith(SUFFIX)
+    ]
+    sigma_texts = {
+        str(root / name): text
+        for name, text in texts.items()
+        if isinstance(text, str) and name.endswith(SIGMA_SUFFIXES)
+    }
+    settings = _read_text(root / SETTINGS_FILE) if SETTINGS_FILE in walk.files else None
+    readings += read_sigma_rules(sigma_texts, settings)
+    if len(readings) > MOST_RULES:
+        raise _too_large(root, len(readings))
+    return rules_of([*readings, *refused], str(root)), _unread_warnings(root, walk)
+
+
+def _too_large(root: Path, count: int) -> DataError:
+    return DataError(
+        f"`{root}` has {count:,} rules, and {MOST_RULES:,} may run together",
+        hint="divide them into several folders",
+        code="query_size",
+    )
 
 
 def _walk(root: Path) -> FolderWalk:
@@ -86,8 +106,8 @@ def _walk(root: Path) -> FolderWalk:
         raise DataError(f"the rules in `{root}` cannot be read: {reason}", code="file_read") from None
 
 
-def _read_file(path: Path) -> AlertRule | RuleProblem:
-    """Return the rule in a file, or the problem with it."""
+def _read_text(path: Path) -> str | RuleProblem:
+    """Return the text of a file, with lines as in Unix, or the problem with it."""
     try:
         with path.open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)
@@ -104,14 +124,15 @@ def _read_file(path: Path) -> AlertRule | RuleProblem:
         return RuleProblem.from_error(DataError(f"line {line} is not UTF-8", code="file_read"), str(path))
     except QueryError as error:
         return RuleProblem.from_error(error, str(path))
-    return read_rule(text.replace("\r\n", "\n"), str(path))
+    return text.replace("\r\n", "\n")
 
 
 def _unread_warnings(root: Path, walk: FolderWalk) -> list[str]:
     """Return a warning of the files that do not end as rules do, with the first one of each ending."""
     firsts = dict[str, str]()
     for name in sorted(walk.files):
-        if not name.endswith((SUFFIX, *_BACKUPS)) and not Path(name).name.startswith("#"):
+        is_read = name.endswith((SUFFIX, *SIGMA_SUFFIXES)) or name == SETTINGS_FILE
+        if not is_read and not name.endswith(_BACKUPS) and not Path(name).name.startswith("#"):
             firsts.setdefault(Path(name).suffix, name)
     if not firsts:
         return []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep.alerting.alerts import alerts_table
 from acep.alerting.rule import AlertRule, RuleProblem, locate_in_file
+from acep.alerting.sigma_files import hint_at_settings
 from acep.errors import AcepError, DataError, DataWarning, QueryError, suggest, warn_caller
 from acep.events.input_tables import input_table
 from acep.events.tables import schema_of
@@ -148,5 +149,6 @@ def without_unfit(rules: Rules, schema: Schema, engine: str = "auto", output: st
             check_plans([compile_query(rule.query, schema)], engine, output)
             fitting.append(rule)
         except AcepError as error:
+            hint_at_settings(error, rule)
             problems.append(RuleProblem.from_error(locate_in_file(error, rule), rule.file, rule.name))
     return replace(rules, rules=tuple(fitting), problems=(*rules.problems, *problems))

@@ -1,5 +1,5 @@
 """Run the command line: ``acep match``, ``follow``, ``explain``, ``lint``, ``why``, ``tune``, ``replay``, ``learn``,
-``sql``, ``state``, ``completion`` and ``history`` (docs/reference/command_line.md).
+``sql``, ``sigma``, ``state``, ``completion`` and ``history`` (docs/reference/command_line.md).
 
 Only argparse is imported here; each command imports its modules when it runs.
 """
@@ -110,6 +110,7 @@ def _parser(*, has_rules: bool = False) -> argparse.ArgumentParser:
     _add_tune_command(commands)
     _add_learn_command(commands)
     _add_sql_command(commands)
+    _add_sigma_command(commands)
     _add_state_options(_command_parser(commands, "state", "show the state of a stream, and take a stopped one back"))
     completion = _command_parser(commands, "completion", "print a script that completes command lines in a shell")
     completion.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
@@ -207,6 +208,13 @@ def _add_sql_command(commands: Any) -> None:
     _add_output_options(sql, kinds=False, flat=False)
 
 
+def _add_sigma_command(commands: Any) -> None:
+    sigma = _command_parser(commands, "sigma", "show the rules that the Sigma files of a folder become")
+    sigma.add_argument("folder", metavar="FOLDER", help="a folder with files of Sigma rules (.yml, .yaml)")
+    text = "write each rule into a file of this folder, which ends in .rule, and print none"
+    sigma.add_argument("--save", metavar="FOLDER", help=text)
+
+
 def _add_history_command(commands: Any) -> None:
     history = _command_parser(commands, "history", "show what a history knows of partial matches, and draw its graph")
     history.add_argument("file", metavar="FILE", help="a history: a file such as history.acep")
@@ -248,7 +256,7 @@ def _command_parser(commands: Any, name: str, summary: str) -> argparse.Argument
 
 def _add_rule_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("rules")
-    text = "a folder of rules, files that end in .rule, in place of QUERY; all are matched in one pass"
+    text = "a folder of rules, files that end in .rule (of Sigma: .yml), in place of QUERY; all are matched in one pass"
     group.add_argument("--rules", metavar="FOLDER", help=text)
     text = "stop at a rule that cannot run; without it the others run, and the exit status says so"
     group.add_argument("--strict", action="store_true", help=text)

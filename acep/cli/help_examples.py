@@ -32,6 +32,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "acep sql statement.sql ticks=events.csv",
         "acep sql 'SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES ts AS at PATTERN (a))' t=events.csv --limit 5",
     ),
+    "sigma": ("acep sigma sigma", "acep sigma sigma --save translated"),
     "state": ("acep state checkpoint", "acep state checkpoint --go-back 1 --dry-run"),
     "completion": ("acep completion bash > acep.bash",),
     "history": ("acep history history.acep --limit 5",),

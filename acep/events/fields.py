@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from acep.errors import DataError, suggest
 from acep.events.nested import path_to, place_of
-from acep.pattern.list_parts import list_part
+from acep.pattern.list_parts import source_name
 
 __all__ = [
     "ambiguous_names",
@@ -117,8 +117,7 @@ def roots_of(wanted: Iterable[str], names: Iterable[str]) -> list[str] | None:
     """
     columns, roots = set(names), dict[str, None]()
     for name in wanted:
-        part = list_part(name) if name not in columns else None
-        inner = name if part is None else part.name
+        inner = source_name(name) if name not in columns else name
         prefixes = [inner, *(inner[:end] for end in range(len(inner) - 1, 0, -1) if inner[end] in ".[")]
         root = next((head for head in prefixes if head in columns), None)
         if root is None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from acep.events.buffers import decode, plain_type
-from acep.pattern.list_parts import ListPart, list_part
+from acep.pattern.list_parts import ListPart, list_part, source_name
+
+if TYPE_CHECKING:
+    from acep.pattern.key_calls import KeyCall
 
 __all__ = [
     "ColumnPath",
@@ -24,13 +25,11 @@ __all__ = [
     "has_list",
     "has_text",
     "is_list",
-    "json_text",
     "path_to",
     "place_of",
     "roots_with",
 ]
 
-CODE = re.compile(r"(\\+)u00[01][0-9a-f]")
 INDEX = re.compile(r"\[([1-9]\d{0,8})\]")
 
 
@@ -46,7 +45,7 @@ class Element(NamedTuple):
     number: int
 
 
-Step = Field | Element | ListPart
+Step: TypeAlias = "Field | Element | ListPart | KeyCall"
 
 
 @dataclass(frozen=True)
@@ -127,6 +126,15 @@ def path_to(schema: pa.Schema, name: str) -> ColumnPath | None:
         if part.value is None:
             return ColumnPath(path.root, (*path.steps, part), pa.string()) if has_text(element_type) else None
         return ColumnPath(path.root, (*path.steps, part), pa.bool_()) if _may_contain(element_type, part) else None
+    if name.endswith(")"):
+        from acep.events.key_values import KEY_TYPES  # few queries have such keys
+        from acep.pattern.key_calls import key_call
+
+        if (call := key_call(name)) is not None:
+            path = path_to(schema, call.name)
+            if path is None or not _is_text(plain_type(path.type)):
+                return None
+            return ColumnPath(path.root, (*path.steps, call), KEY_TYPES[call.gives])
     return next(_paths_into(schema, name), None)
 
 
@@ -136,8 +144,7 @@ def roots_with(schema: pa.Schema, name: str) -> list[str]:
     >>> roots_with(pa.schema({"dev": pa.struct({"id": pa.int64()}), "dev.id": pa.int64()}), "dev.id")
     ['dev.id', 'dev']
     """
-    part = list_part(name) if place_of(schema, name) is None else None
-    inner = name if part is None else part.name
+    inner = source_name(name) if place_of(schema, name) is None else name
     columns = [inner] if place_of(schema, inner) is not None else []
     return columns + [path.root for path in _paths_into(schema, inner)]
 
@@ -211,7 +218,13 @@ def _step(array: pa.Array, step: Step) -> pa.Array:
         array = array if isinstance(array, pa.Array) else array.chunk(0)
     if isinstance(step, Field):
         return array.flatten()[step.place]  # with the nulls of the struct
+    if not isinstance(step, Element | ListPart):
+        from acep.events.key_values import key_values
+
+        return key_values(array, step)
     if isinstance(step, ListPart) and step.value is None:
+        from acep.events.json_texts import json_text
+
         return pa.array([json_text(value) for value in array.to_pylist()], pa.string())
     values, starts, stops = _spans(array)
     if isinstance(step, Element):
@@ -276,20 +289,3 @@ def _fits(number: int, value_type: pa.DataType) -> bool:
     if pa.types.is_unsigned_integer(value_type):
         return 0 <= number < 1 << bits
     return -(1 << bits - 1) <= number < 1 << bits - 1
-
-
-def json_text(value: Any) -> str | None:
-    """Return a list as JSON without blanks; letters of codes are great, as Spark writes them."""
-    if value is None:
-        return None
-    text = json.dumps(_finite(value), ensure_ascii=False, separators=(",", ":"))
-    return CODE.sub(lambda code: code[0].upper().replace("U", "u") if len(code[1]) % 2 else code[0], text)
-
-
-def _finite(value: Any) -> Any:
-    """Return a value with null for numbers that JSON does not have."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, list):
-        return list(map(_finite, value))
-    return {name: _finite(inner) for name, inner in value.items()} if isinstance(value, dict) else value

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["CONTAINS", "ListPart", "contains_name", "list_of", "list_part", "text_name"]
+__all__ = ["CONTAINS", "ListPart", "contains_name", "list_of", "list_part", "source_name", "text_name"]
 
 CONTAINS = "contains"
 _LITERAL = r"'(?:[^']|'')*'|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|TRUE|FALSE"
@@ -75,3 +75,20 @@ def list_of(name: str) -> str | None:
     if (part := list_part(name)) is not None:
         return part.name
     return name[: name.rindex("[")] if "[" in name else None
+
+
+def source_name(name: str) -> str:
+    """Return the attribute from which a part of a list, or a key that is a function, is computed; other names as they
+    are.
+
+    >>> source_name("lower(tags[1])"), source_name("contains(dev.tags, 'x')"), source_name("user")
+    ('tags[1]', 'dev.tags', 'user')
+    """
+    if (part := list_part(name)) is not None:
+        return part.name
+    if not name.endswith(")"):
+        return name
+    from acep.pattern.key_calls import key_call  # few queries have such keys
+
+    call = key_call(name)
+    return name if call is None else call.name

@@ -12,7 +12,16 @@ from acep.pattern.times import decimal_text, duration_text, timestamp_text
 from acep.pattern.tree import Strategy
 from acep.pattern.user_functions import Function
 
-__all__ = ["condition_text", "expression_text", "is_reserved", "name_text", "quoted_text", "tie_text", "value_name"]
+__all__ = [
+    "attribute_text",
+    "condition_text",
+    "expression_text",
+    "is_reserved",
+    "name_text",
+    "quoted_text",
+    "tie_text",
+    "value_name",
+]
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
 _STEP = re.compile(r"[^\W\d]\w*(\[[1-9]\d{0,8}\])*")
@@ -44,7 +53,7 @@ def name_text(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _attribute_text(name: str) -> str:
+def attribute_text(name: str) -> str:
     """Return the text of an attribute, quoted if necessary."""
     parts = name.split(".")
     if all(map(_STEP.fullmatch, parts)) and parts[0] != "LEN":
@@ -53,8 +62,13 @@ def _attribute_text(name: str) -> str:
 
 
 def tie_text(name: str) -> str:
-    """Return the text of an attribute in brackets, quoted if it could be read as an attribute of a variable."""
-    return _attribute_text(name) if "." not in name else '"' + name.replace('"', '""') + '"'
+    """Return the text of a key in brackets; an attribute is quoted if it could be read as one of a variable."""
+    if name.endswith(")"):
+        from acep.pattern.key_calls import key_call  # few queries have such keys
+
+        if key_call(name) is not None:
+            return name
+    return attribute_text(name) if "." not in name else '"' + name.replace('"', '""') + '"'
 
 
 def quoted_text(value: str) -> str:
@@ -93,11 +107,11 @@ def _text_and_level(expr: ex.Expr) -> tuple[str, int]:
             return f"{CONTAINS}({_expression(ex.Attribute(var, index, part.name), _OR)}, {part.constant})", _ATOM
         case ex.Attribute(var=var, index=index, name=name):
             index_text = f"{name_text(var)}.LEN" if index == "last" else index
-            return f"{name_text(var)}{'' if index is None else f'[{index_text}]'}.{_attribute_text(name)}", _ATOM
+            return f"{name_text(var)}{'' if index is None else f'[{index_text}]'}.{attribute_text(name)}", _ATOM
         case ex.Length(var=var):
             return f"{name_text(var)}.LEN", _ATOM
         case ex.Aggregate(function=function, var=var, scope=scope, name=name):
-            attribute = "" if name is None else f".{_attribute_text(name)}"
+            attribute = "" if name is None else f".{attribute_text(name)}"
             function, word = ("count", "DISTINCT ") if function == "count distinct" else (function, "")
             return f"{function}({word}{name_text(var)}[{'..i-1' if scope == 'before' else ''}]{attribute})", _ATOM
         case ex.Unary(op="not", operand=operand):

@@ -14,7 +14,7 @@ from acep.functions.aggregates import AGGREGATES
 from acep.functions.lookup import get_scalar
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
-from acep.pattern.list_parts import list_part
+from acep.pattern.list_parts import list_part, source_name
 from acep.pattern.scalars.casts import cast_type
 from acep.pattern.tree import Query, StateGraph
 from acep.pattern.walk import attributes
@@ -55,10 +55,13 @@ def assumed_schema(query: Query, number: Kind = Kind.FLOAT) -> Schema:
     """
     slots = _Slots()
     _Reader(slots, query, ()).read()
-    kinds = {}
+    kinds: dict[str, Kind] = {}
     for scope, name in list(slots.parent):
         if scope is None and name not in ("ts", "type"):
             part = list_part(name)
+            if part is None and source_name(name) != name:  # a key that is a function of a text
+                kinds.setdefault(source_name(name), Kind.STRING)
+                continue
             kinds[name] = Kind.BOOL if part is not None else slots.kind((scope, name)) or number
     instants = slots.kind(TS) in (Kind.TIMESTAMP, Kind.STRING)
     return Schema(tuple(sorted(kinds.items())), tick_ns=Fraction(1), instants=instants)

@@ -60,7 +60,7 @@ def column(name: str, expr: ex.Expr, schema: Schema) -> tuple[str, str]:
             what, _, hint = why.partition("; ")
             raise ex.error_at(f"column `{name}` {what}", expr, hint or None, code="query_name")
         if (wrong := _no_part(name, schema)) is not None:
-            raise ex.error_at(wrong[0], expr, wrong[1], code="query_type")
+            raise ex.error_at(wrong[0], expr, wrong[1] or None, code="query_type")
         # Columns that acep adds to tell rows apart are not the user's.
         added = {role for role in (schema.seq, schema.id) if role is not None and role.startswith((" ", "__"))}
         names = [label for label, _ in schema.kinds if label not in added]
@@ -83,6 +83,13 @@ def _without_fields(name: str, schema: Schema) -> tuple[str, str | None] | None:
 
 def _no_part(name: str, schema: Schema) -> tuple[str, str] | None:
     """Say why a column has no such part, and what to do; ``None`` if no part is named, or of no column."""
+    from acep.pattern.key_calls import key_call
+
+    if (call := key_call(name)) is not None:
+        source_kind = schema.kind(call.name)
+        if source_kind is not None:
+            return f"`{call.function}` takes a text, and column `{call.name}` holds {source_kind.value} values", ""
+        return f"unknown column `{call.name}`, of which the key is `{name}`", ""
     part = list_part(name)
     base = part.name if part is not None else name[: name.rindex("[")] if "[" in name else ""
     kind = schema.kind(base)

@@ -23,6 +23,9 @@ class Kind(Enum):
     NULL = "null"
 
 
+_RESULT_KINDS = {"text": Kind.STRING, "integer": Kind.INT, "condition": Kind.BOOL}
+
+
 def kinds_text(kinds: Iterable[tuple[str, Kind | None]]) -> str:
     """Write columns with their kinds in the format of fingerprints.
 
@@ -74,8 +77,14 @@ class Schema:
     durations: tuple[str, ...] = ()
 
     def kind(self, name: str) -> Kind | None:
-        """Return the kind of a column, or ``None`` if there is no such column."""
-        return self._kinds.get(name)
+        """Return the kind of a column or of a function of one that is a key, ``None`` if there is no such column."""
+        kind = self._kinds.get(name)
+        if kind is not None or not name.endswith(")"):
+            return kind
+        from acep.pattern.key_calls import key_call  # few queries have such keys
+
+        call = key_call(name)
+        return None if call is None or self.kind(call.name) is not Kind.STRING else _RESULT_KINDS[call.gives]
 
     def column_name(self, name: str) -> str:
         """Return the column that an attribute of this name is. Without columns of these names, ``ts`` is the time

@@ -15,7 +15,7 @@ from acep.events.columns import TICKS_NS, UNIT_NS
 from acep.events.files.exponents import first_beyond
 from acep.events.files.far_times import check_reach
 from acep.events.files.whole_numbers import WHY, equals_no_double
-from acep.events.nested import has_text, is_list, json_text
+from acep.events.nested import has_text, is_list
 
 __all__ = [
     "Cast",
@@ -183,6 +183,8 @@ def cast_column(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
     if pa.types.is_string(wanted) and (is_list(data_type) or pa.types.is_struct(data_type)):
         if not has_text(data_type):
             _refuse("a value that JSON has not")
+        from acep.events.json_texts import json_text
+
         return pa.chunked_array([[json_text(value) for value in column.to_pylist()]], pa.string())
     if pa.types.is_string_view(data_type):
         return cast_column(column.cast(pa.string()), cast)

@@ -242,12 +242,15 @@ def _one_strategy(spot: Spot) -> QueryError | str | None:
     return QueryError(message, text=spot.text, start=start, end=end, hint=hint, code="query_syntax")
 
 
+_OTHER_KEY = "the brackets take columns and functions of texts: compute another value as a column before"
+
+
 def _tie(spot: Spot) -> str | None:
     """Find an expression in the brackets of a partition attribute."""
     if "RSQB" not in spot.accepted or not (spot.kind in _IN_VALUE or spot.text.startswith("||", spot.position)):
         return None
     inside = re.search(r"(\bwhere|\band|&&|\{)\s*\[[^\[\]]*$", spot.before, re.IGNORECASE)
-    return "the brackets take columns: compute the value as a column before" if inside else None
+    return _OTHER_KEY if inside else None
 
 
 def _letter(spot: Spot) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from acep.errors import slip
 from acep.functions.aggregates import AGGREGATES, names_in_queries, synonyms_in_queries
@@ -20,7 +21,10 @@ from acep.pattern.text.syntax import Branch, Leaf, branches, fail, quote, span, 
 from acep.pattern.text.user_calls import OwnCall, check_own
 from acep.pattern.tree import Strategy
 
-__all__ = ["conjuncts", "expression", "function_names"]
+if TYPE_CHECKING:
+    from acep.functions.scalar_function import ScalarFunction
+
+__all__ = ["conjuncts", "expression", "function_names", "scalar_named", "scalar_of"]
 
 _SCALAR = {name: entry.scalar for name, entry in AGGREGATES.items() if entry.scalar}
 _ALIASES = synonyms_in_queries()
@@ -35,6 +39,7 @@ _ELSEWHERE = {
     ),
     "match_number": "number the matches that are given",
     **dict.fromkeys(("startswith", "endswith", "stringcontains", "wildcard"), "write a.x LIKE 'c%', '%c' or '%c%'"),
+    "domain": "write regexp_extract(a.host, '([^.]+[.][^.]+)$', 1), or what else is the domain here",
     "cidrmatch": "write ip_in(a.ip, '10.0.0.0/8'), and OR between several",
     **dict.fromkeys(("indexof", "between"), "give a function of your own: parse(text, functions=[f])"),
     **dict.fromkeys(("string", "number"), "write CAST(x AS text), or CAST(x AS float)"),
@@ -213,24 +218,35 @@ def _build_call(branch: Branch) -> ex.Expr:
 
 def _build_scalar(branch: Branch, token: Token, function: str, args: Sequence[Branch]) -> ex.Expr:
     """Return the call of a scalar function, or what it stands for."""
-    from acep.functions.scalars import called_scalar, scalar_names  # loaded where a query calls one
+    entry = scalar_named(branch, token, function, len(args))
+    return scalar_of(entry, tuple(expression(arg) for arg in args), span(branch))
+
+
+def scalar_of(entry: ScalarFunction, values: tuple[ex.Expr, ...], where: ex.Span) -> ex.Expr:
+    """Return the call of a scalar function with its arguments, or what it stands for."""
     from acep.pattern.scalar_calls import check_fixed, scalar_call
+
+    check_fixed(entry, values)
+    return scalar_call(entry, values, where)
+
+
+def scalar_named(branch: Branch, token: Token, function: str, n_args: int) -> ScalarFunction:
+    """Return the scalar function of a name, which takes so many arguments. Raises :class:`QueryError` otherwise."""
+    from acep.functions.scalars import called_scalar, scalar_names  # loaded where a query calls one
 
     if (entry := called_scalar(function)) is None:
         names = [*scalar_names(), *names_in_queries(), "prev", CONTAINS]
         hint = _ELSEWHERE.get(function) or slip(function[:60], names) or f"the functions are {', '.join(sorted(names))}"
         raise fail(f"unknown function {quote(token)}", token, hint, code="query_name")
     low, high = entry.counts
-    if not low <= len(args) <= high:
+    if not low <= n_args <= high:
         count = str(low) if low == high else f"{low} {'or' if high == low + 1 else 'to'} {high}"
         raise fail(
-            f"`{entry.name}` takes {count} argument{'s' if count != '1' else ''}, not {len(args)}",
+            f"`{entry.name}` takes {count} argument{'s' if count != '1' else ''}, not {n_args}",
             branch,
             code="query_type",
         )
-    values = tuple(expression(arg) for arg in args)
-    check_fixed(entry, values)
-    return scalar_call(entry, values, span(branch))
+    return entry
 
 
 def _build_contains(branch: Branch, args: Sequence[Branch]) -> ex.Expr:

@@ -128,7 +128,12 @@ def _clauses(branch: Branch) -> dict[str, Branch]:
 
 
 def _name_of_tie(tie: Branch, declared: Collection[str]) -> str:
-    """Return the attribute of ``[attr]``; ``[dev.id]`` is a field, never an attribute of a variable."""
+    """Return the key that ``[attr]`` says; ``[dev.id]`` is a field, never an attribute of a variable."""
+    if tie.data == "keyed":
+        _name_of_tie(branches(tie)[0], declared)
+        from acep.pattern.text.keys import key_of_call  # few queries have such keys
+
+        return key_of_call(tie)
     head, *inner = (branches(step)[0] for step in branches(tie))
     if inner and tokens(head)[0].type == "NAME" and name(head) in declared:
         hint = f'write [{".".join(map(name, inner))}]; the field of a column is ["{path(tie)}"]'

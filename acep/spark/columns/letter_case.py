@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from acep.errors import DataError, QueryError
 from acep.events.nested import INDEX
+from acep.pattern.key_calls import key_call
 from acep.pattern.list_parts import list_part
 from acep.pattern.query_arguments import columns_read, read_queries
 from acep.pattern.tree import Query
@@ -88,6 +89,13 @@ def as_queries_write(columns: StructType, query: Any, options: Mapping[str, Any]
     """
     over_events = [inner for asked in read_queries(query).queries for inner in _queries_over_events(asked)]
     names = [name for inner in over_events for name in columns_read(inner)]
+    for name in names:
+        if name not in columns.names and (call := key_call(name)) is not None:
+            raise QueryError(
+                f"the key `{name}` is computed from each event, which acep does not do on Spark",
+                hint=f'make it a column: df.withColumn("{call.function}", ...), and write [{call.function}]',
+                code="engine_unable",
+            )
     written = _written_names(columns, names)
     columns = _respelled_struct(columns, (), written)
     return columns, resolve_roles(columns, options, typed=any(map(_asks_for_types, over_events)))

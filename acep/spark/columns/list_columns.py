@@ -63,6 +63,7 @@ def part_of_list(columns: StructType, name: str) -> Column | None:
         if isinstance(step, Element):
             column, column_type = sf.get(column, sf.lit(step.number - 1)), column_type.elementType
         else:
+            assert isinstance(step, ListPart)  # keys that are functions are refused before
             column, column_type = _translate_part(column, column_type, step), st.StringType()
     return column
 

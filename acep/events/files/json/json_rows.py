@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from acep.errors import DataError
 from acep.events.files.json.json_shapes import Raw
-from acep.events.nested import json_text
 
 __all__ = ["is_deeper", "object_of", "table_of"]
 
@@ -119,6 +118,8 @@ def _value(value: Any, wanted: pa.DataType) -> Any:
 
 def _text(value: Any) -> str:
     """Return a value that is no text as one: as JSON, without blanks."""
+    from acep.events.json_texts import json_text  # few files have such values
+
     return value.text if isinstance(value, Raw) else json_text(value) or ""
 
 

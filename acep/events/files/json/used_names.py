@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from acep.pattern.list_parts import list_part
+from acep.pattern.list_parts import list_part, source_name
 
 __all__ = ["Used", "part_within"]
 
@@ -28,8 +28,7 @@ class Used:
         self.everything = names is None
         paths: dict[str, list[str]] = {}
         for name in names or ():
-            part = list_part(name)
-            for label in {name, name if part is None else part.name}:
+            for label in {name, source_name(name)}:
                 for place in (*(i for i, sign in enumerate(label) if sign in ".[" and i), len(label)):
                     path = label[place:]
                     while (index := INDEX.match(path)) is not None:

@@ -1,0 +1,1 @@
+"""Read Sigma rules as rules of acep (docs/howto/sigma.md)."""

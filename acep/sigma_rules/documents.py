@@ -1,0 +1,147 @@
+"""Read the documents of a Sigma file: YAML as plain data, and each rule of it by pySigma."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import re2
+import yaml
+from sigma.collection import SigmaCollection
+from sigma.correlations import SigmaCorrelationRule
+from sigma.exceptions import SigmaError
+from sigma.policy import SigmaPolicy
+from sigma.policy.regex_engine import RE2RegexEngine, RegexPattern
+from sigma.rule import SigmaRule
+
+from acep.errors import AcepError, QueryError, printable
+from acep.sigma_rules.refusals import checked_text, excerpt, refusal
+
+__all__ = ["Document", "read_documents"]
+
+MOST_DOCUMENTS = 2_000
+KEYS = ("title", "name", "description", "fields", "level", "logsource", "detection", "correlation")
+"""What pySigma is given of a document. What people write besides, such as dates and references, decides nothing."""
+CORRELATION_KEYS = ("type", "rules", "group-by", "timespan", "condition", "aliases", "generate")
+# Files may hold any YAML, and neither PyYAML nor pySigma promises which errors that raises.
+_UNFORESEEN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    RecursionError,
+    TypeError,
+)
+
+
+class SilentRegexEngine(RE2RegexEngine):
+    """Regular expressions of pySigma, in linear time. RE2 would write each mistake in one to standard error."""
+
+    def compile(self, pattern: str, flags: int = 0) -> RegexPattern:
+        """Return a pattern. Raises the ``error`` of RE2 for a mistake in it."""
+        letters = "".join(letter for flag, letter in _REGEX_FLAGS if flags & flag)
+        options = re2.Options()
+        options.log_errors = False
+        compiled: RegexPattern = re2.compile(f"(?{letters}){pattern}" if letters else pattern, options)
+        return compiled
+
+
+_REGEX_FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"))
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document of a file: a rule or a correlation of pySigma, or the error that it is none. ``title`` is what it
+    is called, where that is known; ``names`` are its id and name, by which others refer to it."""
+
+    file: str
+    title: str | None
+    names: tuple[str, ...]
+    rule: SigmaRule | SigmaCorrelationRule | None
+    error: AcepError | None = None
+    tags: tuple[str, ...] = ()
+
+
+def read_documents(text: str, file: str) -> list[Document]:
+    r"""Return the documents of a file.
+
+    >>> text = "title: a\nlogsource: {product: x}\ndetection: {s: {f: 1}, condition: s}\n---\ntitle: b"
+    >>> [(document.title, document.error is None) for document in read_documents(text, "x.yml")]
+    [('a', True), ('b', False)]
+    """
+    try:
+        return [_read(values, file) for values in _documents(text)]
+    except AcepError as error:
+        return [Document(file, None, (), None, error)]
+
+
+def _documents(text: str) -> Iterator[Any]:
+    """Yield the documents that are not empty, as plain data. Raises :class:`QueryError` for what is no YAML."""
+    try:
+        documents = [values for values in yaml.load_all(text, Loader=yaml.CSafeLoader) if values is not None]
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = printable(getattr(error, "problem", None) or str(error))[:200]
+        place = {} if mark is None else {"text": text, "start": min(mark.index, len(text))}
+        raise QueryError(f"it is no YAML: {reason}", code="query_syntax", **place) from None
+    except (ValueError, *_UNFORESEEN) as error:
+        raise QueryError(f"it is no YAML: {printable(str(error))[:200]}", code="query_syntax") from None
+    if not documents:
+        raise QueryError(
+            "there is no Sigma rule", hint="a rule has title, logsource and detection", code="query_syntax"
+        )
+    if len(documents) > MOST_DOCUMENTS:
+        raise QueryError(f"it has more than {MOST_DOCUMENTS:,} documents", code="query_size")
+    yield from documents
+
+
+def _read(values: Any, file: str) -> Document:
+    title: str | None = None
+    names: tuple[str, ...] = ()
+    try:
+        if isinstance(values, dict):  # a rule that only others refer to may have no title, but a name
+            title = next((values[key] for key in ("title", "name") if isinstance(values.get(key), str)), None)
+        if not isinstance(values, dict) or not {"detection", "correlation", "filter", "action"} & values.keys():
+            raise QueryError("it is no Sigma rule: it has neither detection nor correlation", code="query_syntax")
+        names = tuple(str(values[key]) for key in ("id", "name") if isinstance(values.get(key), str))
+        rule = _rule(values if "title" in values else {"title": title, **values})
+        return Document(file, title, names, rule, tags=_tags(values.get("tags")))
+    except AcepError as error:
+        return Document(file, title, names, None, error)
+
+
+def _tags(tags: object) -> tuple[str, ...]:
+    if tags is None:
+        return ()
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise refusal("`tags` is no list of texts")
+    return tuple(dict.fromkeys(checked_text(tag, "a tag") for tag in tags if tag.strip()))
+
+
+def _rule(values: Mapping[str, Any]) -> SigmaRule | SigmaCorrelationRule:
+    if "filter" in values:
+        raise refusal("a filter of Sigma changes other rules", "write its condition into the rules")
+    if "action" in values:
+        raise refusal("`action` is of old collections", "write each rule out")
+    correlation = values.get("correlation")
+    if isinstance(correlation, dict):
+        for key in correlation:
+            if key not in CORRELATION_KEYS:
+                hint = {"group_by": "write group-by", "field": "write it into the condition"}.get(key)
+                raise refusal(f"a correlation has no `{excerpt(key)}` here", hint)
+    try:
+        rules = SigmaCollection.from_dicts(
+            [{key: values[key] for key in KEYS if key in values}],
+            resolve_references=False,
+            policy=SigmaPolicy(SilentRegexEngine()),
+        ).rules
+    except SigmaError as error:
+        raise QueryError(f"pySigma refuses it: {printable(str(error))[:300]}", code="query_invalid") from None
+    except (ValueError, *_UNFORESEEN) as error:
+        raise QueryError(f"pySigma cannot read it: {printable(str(error))[:200]}", code="query_invalid") from None
+    if len(rules) != 1:
+        raise refusal("pySigma reads no rule of it")
+    return rules[0]
