@@ -13,6 +13,7 @@ import pyarrow as pa
 from acep.bucket_state.folders import LocalFolder, state_folder
 from acep.errors import DataError, QueryError
 from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED, Options
+from acep.following.follow_places import MAX_BYTES, bad_folder_of, check_numbers, source_of
 from acep.following.follow_result import Followed
 from acep.following.followed_queries import FollowedQueries, after_cast, reading_options
 from acep.following.follower import Follower
@@ -26,7 +27,7 @@ from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.streaming.job import Job
 from acep.streaming.progress import Progress
 
-__all__ = ["MAX_FILES", "POLL", "folder_path", "follow"]
+__all__ = ["MAX_BYTES", "MAX_FILES", "POLL", "folder_path", "follow"]
 
 POLL = 1.0
 MAX_FILES = 100
@@ -62,6 +63,10 @@ def follow(
     flat: bool = False,
     versions: str | os.PathLike[str] | None = None,
     max_files: int = MAX_FILES,
+    growing: bool = False,
+    max_bytes: int | str = MAX_BYTES,
+    bad_files: str = "stop",
+    bad_folder: str | os.PathLike[str] | None = None,
     poll: float = POLL,
     once: bool = False,
     end: bool = False,
@@ -80,6 +85,13 @@ def follow(
     must be complete when they appear: names that begin with ``.`` or ``_`` or end in ``.tmp`` are ignored. With
     ``once`` the call returns when all files are done. With ``end`` it also ends the stream: it decides the matches that
     wait for the end, and no more files are taken afterwards.
+
+    With ``growing`` the files of the folder grow, as logs do, and ``folder`` may be the path of one such file; a path
+    of a file says so by itself. Whole lines of CSV or JSON Lines are taken from where they were taken last, up to
+    ``max_bytes`` in a micro-batch, also after a file was rotated (renamed, with a new file of its name) or truncated
+    (docs/howto/follow.md#files-that-grow). With ``bad_files="aside"`` a file that cannot be read is moved to
+    ``bad_folder`` (by default ``<folder>.bad``) with a text that says why, and the stream goes on without it
+    (docs/howto/follow.md#files-that-cannot-be-read).
 
     ``query`` is one query, a list, or a dict of names and queries; or a MATCH_RECOGNIZE clause of SQL, whose time
     column is the first key of ORDER BY (docs/reference/sql.md#streams). In its place ``rules`` may name a folder of
@@ -130,7 +142,9 @@ def follow(
     >>> [file.read_text() for file in sorted((there / "_found").iterdir())]
     ['{"key": {}, "start": 1, "end": 4, "error": 0, "bindings": {"a": [0], "b": [2]}, "bundle": 4}\n']
     """
-    _check(folder, state, into, max_files, poll)
+    check_numbers(max_files, poll)
+    source = source_of(folder, format, state=state, into=into, is_growing=growing, max_bytes=max_bytes)
+    bad_place = bad_folder_of(source, bad_files, bad_folder)
     check_flat(flat, dynamic=versions is not None)
     outputs = {"output": output, "flat": flat, "late": late, "versions": versions}
     keywords = StreamOptions.from_keywords("follow", options, RevisedKeywords)
@@ -150,8 +164,13 @@ def follow(
     job_of = _jobs_into(outbox, queries, has_rules=watch is not None)
     warn_if_missing(stream_options.engine)
     newer = None if versions is None else folder_path("versions", versions)
-    inbox = Inbox(Path(folder).resolve(), reading, max_files, end_marker=end_marker)
-    follower = Follower(inbox, job_of, LocalFolder(Path(state_folder(state))), outbox, newer, watch)
+    inbox = Inbox(
+        source.folder, reading, max_files, end_marker=end_marker, is_growing=source.growing is not None,
+        refuse=None if bad_place is None else bad_place.refuse,
+    )  # fmt: skip
+    follower = Follower(
+        inbox, job_of, LocalFolder(Path(state_folder(state))), outbox, newer, watch, source.growing, bad_place
+    )
     followed = _step_until_done(follower, tell, poll=poll, once=once, end=end)
     return followed.of_clause() if is_clause(query) else followed
 
@@ -235,28 +254,3 @@ def _check_end_marker(options: StreamOptions, *, end_marker: bool) -> None:
             hint="end=True ends the stream",
             code="option_invalid",
         )
-
-
-def _check(folder: Any, state: Any, into: Any, max_files: Any, poll: Any) -> None:
-    for role, path in (("folder", folder), ("state", state), ("into", into)):
-        if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-            raise DataError(f"{role}= takes the path of a folder, not {path.__class__.__name__}", code="option_invalid")
-    if "://" in os.fspath(state):
-        raise DataError(f"state= takes a folder on a disk, not `{state}`", code="option_invalid")
-    source = Path(folder).resolve()
-    if not source.is_dir():
-        raise DataError(
-            f"there is no folder `{folder}`", hint="make it, and move files of events into it", code="file_read"
-        )
-    for role, path in (("state", state), ("into", into)):
-        inside = Path(path).resolve()
-        if inside.is_relative_to(source) and all(part[0] not in "._" for part in inside.relative_to(source).parts):
-            raise DataError(
-                f"{role}= is a folder whose files would be taken for events: `{path}`",
-                hint=f"name one outside of `{folder}`, or one whose name begins with `_`",
-                code="option_invalid",
-            )
-    if isinstance(max_files, bool) or not isinstance(max_files, int) or max_files < 1:
-        raise DataError(f"max_files={max_files!r} is not a positive number of files", code="option_invalid")
-    if isinstance(poll, bool) or not isinstance(poll, int | float) or not 0 < poll < float("inf"):
-        raise DataError(f"poll={poll!r} is not a positive number of seconds", code="option_invalid")
