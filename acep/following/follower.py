@@ -152,8 +152,7 @@ class Follower:
             check=self._check,
             is_planned=is_retry,
         )
-        if isinstance(self._source, WholeFiles):
-            self._source.check(selection, way_out)
+        self._source.check(selection, way_out)
         if pending is None:
             last = arrived.ends or (end and self._source.is_last(selection))
             newer = self._versions_for(micro_batch)

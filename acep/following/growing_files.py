@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from acep.bucket_state.folders import LocalFolder
-from acep.errors import DataError, DataWarning, warn_caller
+from acep.errors import DataError, DataWarning, SnapshotError, warn_caller
 from acep.events.files.folders import check_hard_links, walk_folder
 from acep.events.files.formats import reason_of, split_format
 from acep.events.files.options import Options
@@ -79,6 +79,16 @@ class GrowingFiles:
         """Return the same: the bytes are bounded as they are selected."""
         return selection
 
+    def check(self, selection: Selection, way_out: str) -> None:
+        """Raise :class:`SnapshotError` if a copy was changed while it was read."""
+        for number, stretch in enumerate(selection.stretches):
+            if self._read_copy(self._path_of_copy(number, stretch), stretch) is None:
+                raise SnapshotError(
+                    f"another follower works with the state in `{self._state.shown}`: it has changed `{COPIES}`",
+                    hint=f"let one of them run; {way_out}",
+                    code="state_used",
+                )
+
     def is_last(self, selection: Selection) -> bool:
         """Return whether nothing is left to take after a selection."""
         return not selection.has_more
@@ -92,7 +102,7 @@ class GrowingFiles:
         self._announce(selection.gaps)
         parts = []
         for number, stretch in enumerate(selection.stretches):
-            path = f"{COPIES}/{self._journal.next}-{number}.{self._form(stretch.base)}"
+            path = self._path_of_copy(number, stretch)
             header_and_data = self._contents.get(stretch) or self._read_copy(path, stretch)
             if header_and_data is None:
                 header_and_data = self._read_again(stretch, way_out)
@@ -132,9 +142,14 @@ class GrowingFiles:
         for queue in queues.values():
             left = share
             for position in queue:
-                taken_to, left, is_cut = self._take(position, left, end=end) if left else (position, 0, True)
-                positions_now.append(taken_to)
-                has_more = has_more or is_cut
+                if left:
+                    position_now, left, is_cut = self._take(position, left, end=end)
+                    left = 0 if is_cut else left  # what was written later waits
+                    has_more = has_more or is_cut
+                    positions_now.append(position_now)
+                else:
+                    positions_now.append(position)
+                    has_more = True
         return Selection((), tuple(self._contents), tuple(positions_now), tuple(gaps), has_more)
 
     def _list(self) -> dict[str, FileState]:
@@ -251,6 +266,9 @@ class GrowingFiles:
             stretch = Stretch(now.base, now.name, now.inode, start, stop, lines, ends.header, digest)
             self._contents[stretch] = (header, data)
         return now, max(limit - len(data), 0), is_cut
+
+    def _path_of_copy(self, number: int, stretch: Stretch) -> str:
+        return f"{COPIES}/{self._journal.next}-{number}.{self._form(stretch.base)}"
 
     def _read_copy(self, path: str, stretch: Stretch) -> tuple[bytes, bytes] | None:
         """Return the header and the bytes of a stretch from its copy; ``None`` if that is not there, or damaged."""

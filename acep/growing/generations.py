@@ -8,7 +8,7 @@ from pathlib import Path
 
 from acep.growing.file_identity import digest_of
 from acep.growing.rotated_names import generation_of, is_packed, rotated_from
-from acep.growing.stretches import SKIPPED, Position, continues
+from acep.growing.stretches import SKIPPED, Position, continues, skipped_position
 
 __all__ = ["FileState", "Generations", "find_generations", "is_in_place"]
 
@@ -74,10 +74,9 @@ def find_generations(
     if still is not None and all(position.inode != still.inode for position in generations.queue):
         generations.queue.append(still)
     new_inodes = {file.inode for file in newer}
-    skipped = [Position(base, file.name, file.inode, SKIPPED, is_old=True) for file in unseen
-               if file.inode not in new_inodes]  # fmt: skip
-    queued = {position.inode for position in generations.queue}
-    generations.idle += [position for position in skipped if position.inode not in queued]
+    new_inodes |= {position.inode for position in generations.queue}
+    skipped_files = [file for file in unseen if file.inode not in new_inodes]
+    generations.idle += [skipped_position(folder / file.name, base, file.name, file.inode) for file in skipped_files]
     generations.idle = [*missing[-MISSING:], *generations.idle]
     return generations
 
@@ -142,7 +141,7 @@ def _follow_live(
         return [file for file in unseen if file.inode != copy.inode], None
     if before.has_rows or not unseen:
         is_truncated = current is not None and current.inode == before.inode
-        why = "was truncated" if is_truncated else "is gone or was written anew, and is under no other name beside it"
+        why = "was truncated, or written anew" if is_truncated else "is gone, and is under no other name beside it"
         generations.gaps.append(_gap_text(folder, before, why))
     generations.idle.append(replace(before, is_old=True, is_whole=True))
     return unseen, None

@@ -11,7 +11,7 @@ from typing import Any
 
 import mmh3
 
-__all__ = ["SKIPPED", "FilePart", "Position", "Stretch", "continues", "digest_of_bytes", "mark_of"]
+__all__ = ["SKIPPED", "FilePart", "Position", "Stretch", "continues", "digest_of_bytes", "mark_of", "skipped_position"]
 
 ENDS = 1 << 10
 """The bytes at the beginning of what was taken of a file, and as many at its end, by which it is known again."""
@@ -121,6 +121,16 @@ def mark_of(descriptor: int, stop: int) -> str:
     return digest_of_bytes(os.pread(descriptor, size, 0), os.pread(descriptor, size, stop - size))
 
 
+def skipped_position(path: Path, base: str, name: str, inode: int) -> Position:
+    """Return the position of a file that is not read. It is known again by its first bytes, so many as ``header``."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(ENDS)
+    except OSError:
+        head = b""
+    return Position(base, name, inode, SKIPPED, header=len(head), mark=digest_of_bytes(head), is_old=True)
+
+
 def continues(path: Path, position: Position, inode: int | None = None) -> bool:
     """Return whether a file begins with what was taken of a position; with ``inode``, only if that is its number."""
     try:
@@ -131,6 +141,8 @@ def continues(path: Path, position: Position, inode: int | None = None) -> bool:
         state = os.fstat(descriptor)
         if inode is not None and state.st_ino != inode:
             return False
+        if position.stop == SKIPPED:
+            return digest_of_bytes(os.pread(descriptor, position.header, 0)) == position.mark
         return state.st_size >= position.stop and mark_of(descriptor, position.stop) == position.mark
     except OSError:
         return False

@@ -155,7 +155,7 @@ class Progress:
             *([f"{self.report.duplicates:,} came twice"] if self.report.duplicates else []),
             *([] if self.lag is None else [f"lag {length_text(self.lag)}"]),
             f"state {self.state / 1e6:,.2f} MB",
-            *([f"{self.bad_files:,} bad files moved aside"] if self.bad_files else []),
+            *([f"{self.bad_files:,} bad {'file' if self.bad_files == 1 else 'files'} aside"] if self.bad_files else []),
             *([f"version {self.version}"] if self.version else []),
             *([f"{self.went_on:,} went on"] if self.went_on else []),
         ]
