@@ -13,11 +13,10 @@ import pyarrow as pa
 from acep.bucket_state.folders import LocalFolder, state_folder
 from acep.errors import DataError, QueryError
 from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED, Options
-from acep.following.follow_places import MAX_BYTES, bad_folder_of, check_numbers, source_of
+from acep.following.follow_places import MAX_BYTES, BadFileOptions, check_numbers, source_of
 from acep.following.follow_result import Followed
 from acep.following.followed_queries import FollowedQueries, after_cast, reading_options
 from acep.following.follower import Follower
-from acep.following.inbox import Inbox
 from acep.following.outbox import Outbox
 from acep.following.rule_watch import RuleWatch
 from acep.matches.flat import check_flat
@@ -143,18 +142,16 @@ def follow(
     ['{"key": {}, "start": 1, "end": 4, "error": 0, "bindings": {"a": [0], "b": [2]}, "bundle": 4}\n']
     """
     check_numbers(max_files, poll)
-    source = source_of(folder, format, state=state, into=into, is_growing=growing, max_bytes=max_bytes)
-    bad_place = bad_folder_of(source, bad_files, bad_folder)
-    check_flat(flat, dynamic=versions is not None)
+    bad = BadFileOptions(bad_files, bad_folder)
+    source = source_of(folder, format, state=state, into=into, is_growing=growing, max_bytes=max_bytes, bad=bad)
     outputs = {"output": output, "flat": flat, "late": late, "versions": versions}
-    keywords = StreamOptions.from_keywords("follow", options, RevisedKeywords)
     how: dict[str, Any] = {"rules": rules, "strict": strict, "end_marker": end_marker, "outputs": outputs}
+    keywords = StreamOptions.from_keywords("follow", options, RevisedKeywords)
     stream_options = _checked_options(query, keywords, **how)
-    files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
+    files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines, "nulls": nulls}
     files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
-    files |= {"nulls": nulls, "multiline_cells": multiline_cells, "max_line": max_line}
-    files |= {"max_expansion": max_expansion, "max_columns": max_columns}
-    reading = _reading_of(query, stream_options, files, rules=rules, versions=versions)
+    files |= {"multiline_cells": multiline_cells, "max_line": max_line, "max_expansion": max_expansion}
+    reading = _reading_of(query, stream_options, files | {"max_columns": max_columns}, rules=rules, versions=versions)
     watch = None if rules is None else RuleWatch(folder_path("rules", rules), strict=strict)
     queries = FollowedQueries(
         query=query, options=after_cast(stream_options, cast), reading=reading, watermark=watermark, latest=latest,
@@ -162,15 +159,10 @@ def follow(
     )  # fmt: skip
     outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
     job_of = _jobs_into(outbox, queries, has_rules=watch is not None)
-    warn_if_missing(stream_options.engine)
     newer = None if versions is None else folder_path("versions", versions)
-    inbox = Inbox(
-        source.folder, reading, max_files, end_marker=end_marker, is_growing=source.growing is not None,
-        refuse=None if bad_place is None else bad_place.refuse,
-    )  # fmt: skip
-    follower = Follower(
-        inbox, job_of, LocalFolder(Path(state_folder(state))), outbox, newer, watch, source.growing, bad_place
-    )
+    inbox = source.inbox_of(reading, max_files, end_marker=end_marker)
+    place = LocalFolder(Path(state_folder(state)))
+    follower = Follower(inbox, job_of, place, outbox, newer, watch, source.growing, source.bad_folder)
     followed = _step_until_done(follower, tell, poll=poll, once=once, end=end)
     return followed.of_clause() if is_clause(query) else followed
 
@@ -180,6 +172,7 @@ def _checked_options(
 ) -> StreamOptions:
     """Return the options of a stream of queries, of a clause or of rules. Raises :class:`QueryError` or
     :class:`DataError` for those that it does not have, or that do not go together."""
+    check_flat(outputs["flat"], dynamic=outputs["versions"] is not None)
     if rules is not None:
         from acep.following.followed_rules import check_rule_outputs  # few streams have rules
 
@@ -192,6 +185,7 @@ def _checked_options(
         check_clause_outputs(**outputs, end_marker=end_marker)
         options = clause_options(query, options)
     _check_end_marker(options, end_marker=end_marker)
+    warn_if_missing(options.engine)
     return options
 
 

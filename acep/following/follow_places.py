@@ -9,25 +9,45 @@ from typing import Any
 
 from acep.errors import DataError
 from acep.events.files.formats import format_of, split_format
+from acep.events.files.options import Options
 from acep.following.bad_files import BadFolder
 from acep.following.growing_files import GrowingSource, growing_form
+from acep.following.inbox import Inbox
 from acep.storage.sizes import size_in_bytes
 
-__all__ = ["MAX_BYTES", "Source", "bad_folder_of", "check_numbers", "source_of"]
+__all__ = ["MAX_BYTES", "BadFileOptions", "EventSource", "check_numbers", "source_of"]
 
 MAX_BYTES = 64 << 20
 LEAST_BYTES = 1 << 10
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where events come from: the files of a ``folder``, whole ones unless they are ``growing``."""
+class BadFileOptions:
+    """What becomes of a file that cannot be read, as users write it: ``choice`` is "stop" or "aside"."""
+
+    choice: Any
+    folder: Any
+
+
+@dataclass(frozen=True)
+class EventSource:
+    """Where events come from: the files of a ``folder``, whole ones unless they are ``growing``. Those that cannot be
+    read go to ``bad_folder`` (``None``: they stop the stream)."""
 
     folder: Path
     growing: GrowingSource | None = None
+    bad_folder: BadFolder | None = None
+
+    def inbox_of(self, reading: Options, max_files: int, *, end_marker: bool) -> Inbox:
+        """Return what reads the files."""
+        refuse = None if self.bad_folder is None else self.bad_folder.refuse
+        is_growing = self.growing is not None
+        return Inbox(self.folder, reading, max_files, end_marker=end_marker, is_growing=is_growing, refuse=refuse)
 
 
-def source_of(folder: Any, form: str | None, *, state: Any, into: Any, is_growing: Any, max_bytes: Any) -> Source:
+def source_of(
+    folder: Any, form: str | None, *, state: Any, into: Any, is_growing: Any, max_bytes: Any, bad: BadFileOptions
+) -> EventSource:
     """Return where events come from: ``folder`` is a folder, or the path of a file that grows. The folders ``state``
     and ``into`` are not among what is read.
 
@@ -48,7 +68,8 @@ def source_of(folder: Any, form: str | None, *, state: Any, into: Any, is_growin
     n_bytes = _bytes_of(max_bytes, is_used=is_file or is_growing)
     if is_file:
         _check_form(source, form)
-        return Source(source.parent.resolve(), GrowingSource(source.parent.resolve(), source.name, n_bytes))
+        growing = GrowingSource(source.parent.resolve(), source.name, n_bytes)
+        return EventSource(growing.folder, growing, bad_folder_of(growing.folder, bad, is_growing=True))
     source = source.resolve()
     for role, path in (("state", state), ("into", into)):
         inside = Path(path).resolve()
@@ -58,11 +79,15 @@ def source_of(folder: Any, form: str | None, *, state: Any, into: Any, is_growin
                 hint=f"name one outside of `{folder}`, or one whose name begins with `_`",
                 code="option_invalid",
             )
-    return Source(source, GrowingSource(source, None, n_bytes) if is_growing else None)
+    growing_files = GrowingSource(source, None, n_bytes) if is_growing else None
+    return EventSource(source, growing_files, bad_folder_of(source, bad, is_growing=is_growing))
 
 
-def bad_folder_of(source: Source, choice: Any, folder: Any) -> BadFolder | None:
-    """Return the folder of bad files; ``None``: a bad file stops the stream. Raises :class:`DataError`."""
+def bad_folder_of(source: Path, bad: BadFileOptions, *, is_growing: bool) -> BadFolder | None:
+    """Return the folder of bad files of a folder ``source``; ``None``: a bad file stops the stream.
+
+    Raises :class:`DataError`."""
+    choice, folder = bad.choice, bad.folder
     if choice not in ("stop", "aside"):
         raise DataError(f'bad_files= is "stop" or "aside", not {choice!r}', code="option_invalid")
     if choice == "stop":
@@ -72,7 +97,7 @@ def bad_folder_of(source: Source, choice: Any, folder: Any) -> BadFolder | None:
                 code="option_invalid",
             )  # fmt: skip
         return None
-    if source.growing is not None:
+    if is_growing:
         raise DataError(
             'bad_files="aside" is not for files that grow, as a file that is written to cannot be moved',
             hint="a bad line stops the stream, and skip_bad_lines=True leaves it out",
@@ -82,8 +107,8 @@ def bad_folder_of(source: Source, choice: Any, folder: Any) -> BadFolder | None:
         raise DataError(
             f"bad_folder= takes the path of a folder, not {folder.__class__.__name__}", code="option_invalid"
         )
-    place = source.folder.with_name(f"{source.folder.name}.bad") if folder is None else Path(folder).resolve()
-    return BadFolder(place, source.folder)
+    place = source.with_name(f"{source.name}.bad") if folder is None else Path(folder).resolve()
+    return BadFolder(place, source)
 
 
 def check_numbers(max_files: Any, poll: Any) -> None:

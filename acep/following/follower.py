@@ -31,7 +31,7 @@ from acep.following.bad_files import BadFileError, BadFolder
 from acep.following.checked_values import check_values
 from acep.following.follow_result import Followed
 from acep.following.growing_files import GrowingFiles, GrowingSource
-from acep.following.inbox import ROW, Arrived, Counts, Inbox
+from acep.following.inbox import ROW, Arrived, Inbox, StreamCounts
 from acep.following.journal import BACK, KEEP, Journal, Planned
 from acep.following.outbox import Outbox
 from acep.following.recent_ids import RecentIds
@@ -141,7 +141,7 @@ class Follower:
         micro_batch = MicroBatch(self._job, self._versions, batch, old_versions, self._delay_ms, None)
         self._forget_final_ids(micro_batch, started)
         end_marker = self.inbox.end_marker if pending is None else pending.end_marker
-        counts = Counts(int(self._done["rows"]), int(self._done.get("bad", 0)))
+        counts = StreamCounts(int(self._done["rows"]), int(self._done.get("bad", 0)))
         arrived = self.inbox.read(
             parts,
             self._schema,
@@ -282,7 +282,7 @@ class Follower:
             n_files, schema = settled
             selection = replace(selection, files=selection.files[:n_files])
             self._settle(self.journal.settle(self._settings(schema, self._job_of(schema)[0])))
-        return None if selection.is_empty and not end else self._source.bounded(selection)
+        return None if selection.is_empty and not end else self._source.limit(selection)
 
     def _settings(self, schema: pa.Schema, job: Job) -> dict[str, Any]:
         return {

@@ -75,7 +75,7 @@ class GrowingFiles:
         """Return what may settle the types of the columns."""
         return self.parts(selection, "")
 
-    def bounded(self, selection: Selection) -> Selection:
+    def limit(self, selection: Selection) -> Selection:
         """Return the same: the bytes are bounded as they are selected."""
         return selection
 

@@ -33,7 +33,7 @@ from acep.following.recent_ids import RecentIds
 from acep.growing.stretches import FilePart
 from acep.streaming.punctuation_rows import are_punctuations
 
-__all__ = ["ROW", "Arrived", "Counts", "Inbox", "Refuse"]
+__all__ = ["ROW", "Arrived", "Inbox", "Refuse", "StreamCounts"]
 
 # A column with the number of the row in the whole stream. Ties of time are broken by columns in the order of their
 # names, and a blank sorts before the usual first characters of names.
@@ -57,7 +57,7 @@ class Arrived:
 
 
 @dataclasses.dataclass(frozen=True)
-class Counts:
+class StreamCounts:
     """What a stream has had so far: ``rows`` of events, and ``bad`` lines that were skipped."""
 
     rows: int
@@ -65,7 +65,7 @@ class Counts:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Reading:
+class _FileReading:
     """How files are read: the columns of the stream, what they are, and where skipped lines are counted."""
 
     options: Options
@@ -146,7 +146,7 @@ class Inbox:
         parts: Sequence[FilePart],
         schema: pa.Schema,
         roles: InputSchema,
-        counts: Counts,
+        counts: StreamCounts,
         recent: RecentIds | None = None,
         *,
         end_marker: bool,
@@ -165,7 +165,7 @@ class Inbox:
         tables, punctuations, unread, size, ends = [], [], BadLines(), 0, False
         for part in parts:
             bad_lines = BadLines()
-            reading = _Reading(self.options, schema, roles, bad_lines, end_marker)
+            reading = _FileReading(self.options, schema, roles, bad_lines, end_marker)
             try:
                 rows, place_of, ends_here = _read_rows(part, reading)
                 rows, place_of, moves = _split(rows, place_of, roles)
@@ -243,7 +243,7 @@ def _finer_type(column_type: pa.DataType) -> pa.DataType:
     )
 
 
-def _read_rows(part: FilePart, reading: _Reading) -> tuple[pa.Table, PlaceOf, bool]:
+def _read_rows(part: FilePart, reading: _FileReading) -> tuple[pa.Table, PlaceOf, bool]:
     """Read the events and punctuations of a file with the columns of the stream, with what gives the words for the
     place of one, and whether a row ends the stream, which only ``end_marker`` permits. Skipped lines are counted in
     ``bad_lines``.

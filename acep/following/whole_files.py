@@ -32,7 +32,7 @@ class WholeFiles:
         """Return what may settle the types of the columns."""
         return self._parts(selection)
 
-    def bounded(self, selection: Selection) -> Selection:
+    def limit(self, selection: Selection) -> Selection:
         """Return the files of one micro-batch."""
         return replace(selection, files=selection.files[: self._inbox.max_files])
 
