@@ -10,10 +10,9 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from acep.bucket_state.folders import LocalFolder, state_folder
 from acep.errors import DataError, QueryError
 from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED, Options
-from acep.following.follow_places import MAX_BYTES, BadFileOptions, check_numbers, source_of
+from acep.following.follow_places import MAX_BYTES, BadFileOptions, check_numbers, source_of, state_place
 from acep.following.follow_result import Followed
 from acep.following.followed_queries import FollowedQueries, after_cast, reading_options
 from acep.following.follower import Follower
@@ -146,23 +145,19 @@ def follow(
     source = source_of(folder, format, state=state, into=into, is_growing=growing, max_bytes=max_bytes, bad=bad)
     outputs = {"output": output, "flat": flat, "late": late, "versions": versions}
     how: dict[str, Any] = {"rules": rules, "strict": strict, "end_marker": end_marker, "outputs": outputs}
-    keywords = StreamOptions.from_keywords("follow", options, RevisedKeywords)
-    stream_options = _checked_options(query, keywords, **how)
+    stream_options = _checked_options(query, StreamOptions.from_keywords("follow", options, RevisedKeywords), **how)
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines, "nulls": nulls}
     files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
     files |= {"multiline_cells": multiline_cells, "max_line": max_line, "max_expansion": max_expansion}
     reading = _reading_of(query, stream_options, files | {"max_columns": max_columns}, rules=rules, versions=versions)
     watch = None if rules is None else RuleWatch(folder_path("rules", rules), strict=strict)
-    queries = FollowedQueries(
-        query=query, options=after_cast(stream_options, cast), reading=reading, watermark=watermark, latest=latest,
-        output=output, late=late, flat=flat, dynamic=versions is not None,
-    )  # fmt: skip
+    times = {"options": after_cast(stream_options, cast), "watermark": watermark, "latest": latest}
+    queries = FollowedQueries(query=query, reading=reading, **times, **_outputs_of_queries(outputs))
     outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
     job_of = _jobs_into(outbox, queries, has_rules=watch is not None)
     newer = None if versions is None else folder_path("versions", versions)
     inbox = source.inbox_of(reading, max_files, end_marker=end_marker)
-    place = LocalFolder(Path(state_folder(state)))
-    follower = Follower(inbox, job_of, place, outbox, newer, watch, source.growing, source.bad_folder)
+    follower = Follower(inbox, job_of, state_place(state), outbox, newer, watch, source.growing, source.bad_folder)
     followed = _step_until_done(follower, tell, poll=poll, once=once, end=end)
     return followed.of_clause() if is_clause(query) else followed
 
@@ -187,6 +182,12 @@ def _checked_options(
     _check_end_marker(options, end_marker=end_marker)
     warn_if_missing(options.engine)
     return options
+
+
+def _outputs_of_queries(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of results in the form in which queries take them."""
+    names_and_values = {name: outputs[name] for name in ("output", "late", "flat")}
+    return names_and_values | {"dynamic": outputs["versions"] is not None}
 
 
 def _reading_of(query: Any, options: StreamOptions, files: dict[str, Any], *, rules: Any, versions: Any) -> Options:

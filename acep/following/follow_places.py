@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from acep.bucket_state.folders import LocalFolder, state_folder
 from acep.errors import DataError
 from acep.events.files.formats import format_of, split_format
 from acep.events.files.options import Options
@@ -15,7 +16,7 @@ from acep.following.growing_files import GrowingSource, growing_form
 from acep.following.inbox import Inbox
 from acep.storage.sizes import size_in_bytes
 
-__all__ = ["MAX_BYTES", "BadFileOptions", "EventSource", "check_numbers", "source_of"]
+__all__ = ["MAX_BYTES", "BadFileOptions", "EventSource", "check_numbers", "source_of", "state_place"]
 
 MAX_BYTES = 64 << 20
 LEAST_BYTES = 1 << 10
@@ -109,6 +110,11 @@ def bad_folder_of(source: Path, bad: BadFileOptions, *, is_growing: bool) -> Bad
         )
     place = source.with_name(f"{source.name}.bad") if folder is None else Path(folder).resolve()
     return BadFolder(place, source)
+
+
+def state_place(state: str | os.PathLike[str]) -> LocalFolder:
+    """Return the folder of the state. Raises :class:`DataError`."""
+    return LocalFolder(Path(state_folder(state)))
 
 
 def check_numbers(max_files: Any, poll: Any) -> None:

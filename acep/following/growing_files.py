@@ -16,7 +16,7 @@ from acep.events.files.formats import reason_of, split_format
 from acep.events.files.options import Options
 from acep.following.journal import Journal
 from acep.following.selection import Selection
-from acep.growing.generations import FileState, find_generations, is_in_place
+from acep.growing.generations import FileState, find_generations, has_copy, is_in_place
 from acep.growing.rotated_names import is_packed, rotated_from
 from acep.growing.row_ends import row_ends_of
 from acep.growing.stretches import SKIPPED, FilePart, Position, Stretch, digest_of_bytes, mark_of
@@ -66,7 +66,7 @@ class GrowingFiles:
         except OSError as error:
             why = f"the files in `{self.folder}` cannot be read: {reason_of(error)}"
             raise DataError(why, code="file_read") from None
-        if not selection.stretches:
+        if not selection.stretches and not selection.has_more:
             self._first_positions = selection.positions  # until there are rows, and with them a plan
         self._announce(selection.gaps)
         return selection
@@ -127,6 +127,7 @@ class GrowingFiles:
             listing = self._steady_listing()  # a file may have been renamed while the folder was listed
             bases = self._bases(listing, positions)
         queues, positions_now, gaps = dict[str, list[Position]](), list[Position](), list[str]()
+        copies = list[tuple[FileState, FileState]]()
         for base in bases:
             beside = _files_beside(listing, base)
             of_base = [position for position in positions if position.base == base]
@@ -134,6 +135,7 @@ class GrowingFiles:
             positions_now += generations.idle
             queues[base] = generations.queue
             gaps += generations.gaps
+            copies += [(copy, beside[base]) for copy in generations.copies]
         self._warn_of_skipped(positions, positions_now)
         growing = [base for base, queue in queues.items() if self._has_more(queue, listing)]
         share = max(self.max_bytes // max(len(growing), 1), 1)
@@ -150,6 +152,8 @@ class GrowingFiles:
                 else:
                     positions_now.append(position)
                     has_more = True
+        if any(not has_copy(self.folder, copy, file) for copy, file in copies):  # the file was truncated meanwhile
+            return Selection(has_more=True)
         return Selection((), tuple(self._contents), tuple(positions_now), tuple(gaps), has_more)
 
     def _list(self) -> dict[str, FileState]:

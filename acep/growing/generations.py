@@ -10,7 +10,7 @@ from acep.growing.file_identity import digest_of
 from acep.growing.rotated_names import generation_of, is_packed, rotated_from
 from acep.growing.stretches import SKIPPED, Position, continues, skipped_position
 
-__all__ = ["FileState", "Generations", "find_generations", "is_in_place"]
+__all__ = ["FileState", "Generations", "find_generations", "has_copy", "is_in_place"]
 
 MISSING = 20
 """The files that are gone and are still known if they come back, for each name that is followed."""
@@ -28,12 +28,14 @@ class FileState:
 
 @dataclass
 class Generations:
-    """The files of one name: ``queue`` in the order in which they are read, ``idle`` those that are not read, and what
-    can not be read any more (``gaps``)."""
+    """The files of one name: ``queue`` in the order in which they are read, ``idle`` those that are not read, what can
+    not be read any more (``gaps``), and the rotated files that are not read as the file of the name begins with all of
+    their bytes (``copies``)."""
 
     queue: list[Position] = field(default_factory=list)
     idle: list[Position] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
+    copies: list[FileState] = field(default_factory=list)
 
 
 def is_in_place(folder: Path, position: Position, files: Mapping[str, FileState]) -> bool:
@@ -61,6 +63,12 @@ def find_generations(
     )
     missing = _note_missing(folder, missing, generations)
     newer, still = _follow_live(folder, base, files, positions, located, unseen, generations)
+    queued = {position.inode for position in generations.queue}
+    filled = [files[position.name] for position in generations.idle if _is_filled(position, files[position.name])]
+    newer = _sort_by_age(file for file in [*newer, *filled] if file.inode not in queued)
+    if current is not None:  # it may be copied at this moment, to be truncated then
+        generations.copies = [file for file in newer if has_copy(folder, file, current)]
+        newer = [file for file in newer if file not in generations.copies]
     if still is None and current is not None:
         returned = next((p for p in missing if p.has_rows and continues(folder / base, p)), None)
         still = (
@@ -69,16 +77,20 @@ def find_generations(
             else replace(returned, name=base, inode=current.inode, is_old=False, is_whole=False)
         )
         missing = [position for position in missing if position is not returned]
-        generations.idle = [position for position in generations.idle if position.inode != current.inode]
     generations.queue += [Position(base, file.name, file.inode, is_old=True) for file in newer]
     if still is not None and all(position.inode != still.inode for position in generations.queue):
         generations.queue.append(still)
-    new_inodes = {file.inode for file in newer}
-    new_inodes |= {position.inode for position in generations.queue}
-    skipped_files = [file for file in unseen if file.inode not in new_inodes]
-    generations.idle += [skipped_position(folder / file.name, base, file.name, file.inode) for file in skipped_files]
-    generations.idle = [*missing[-MISSING:], *generations.idle]
+    queued = {position.inode for position in generations.queue}
+    skipped = [file for file in unseen if file.inode not in queued]
+    idle = [position for position in generations.idle if position.inode not in queued or position.stop != SKIPPED]
+    idle += [skipped_position(folder / file.name, base, file.name, file.inode) for file in skipped]
+    generations.idle = [*missing[-MISSING:], *idle]
     return generations
+
+
+def _is_filled(position: Position, file: FileState) -> bool:
+    """Return whether a file that had no rows when it was skipped has more now: its writer has not left it yet."""
+    return position.stop == SKIPPED and position.lines <= 1 and file.size > position.header
 
 
 def _locate(
@@ -125,10 +137,11 @@ def _follow_live(
     live = next((position for position in located if not position.is_old), None)
     if before is None:
         return (unseen if positions else []), None
-    if live is not None and (live.name == base or current is None):
+    if live is not None and (live.name == base or (current is None and not unseen)):
         # Where only a header was taken, nothing in the file itself shows that it was truncated.
-        is_sure = live.has_rows or current is None
-        return ([] if is_sure else [file for file in unseen if not _has_copy(folder, file, current)]), live
+        return [] if live.has_rows else unseen, live
+    if live is not None and not live.has_rows:  # it may have been truncated before, as its beginning cannot show
+        return _sort_by_age([*unseen, files[live.name]]), None
     if live is not None:
         generations.queue.append(replace(live, is_old=True))
         return unseen, None
@@ -137,7 +150,6 @@ def _follow_live(
         return [], replace(before, inode=copy.inode, name=base)
     if copy is not None:
         generations.queue.append(replace(before, name=copy.name, inode=copy.inode, is_old=True))
-        generations.idle = [position for position in generations.idle if position.inode != copy.inode]
         return [file for file in unseen if file.inode != copy.inode], None
     if before.has_rows or not unseen:
         is_truncated = current is not None and current.inode == before.inode
@@ -166,9 +178,9 @@ def _find_copy(
     return current if current is not None else copies[0] if len(copies) == 1 else None
 
 
-def _has_copy(folder: Path, copy: FileState, file: FileState | None) -> bool:
+def has_copy(folder: Path, copy: FileState, file: FileState) -> bool:
     """Return whether a file begins with all bytes of another, as it does while the other is made as its copy."""
-    if file is None or file.size < copy.size:
+    if file.size < copy.size:
         return False
     try:
         return digest_of(folder / file.name, copy.size) == digest_of(folder / copy.name, copy.size)

@@ -122,13 +122,15 @@ def mark_of(descriptor: int, stop: int) -> str:
 
 
 def skipped_position(path: Path, base: str, name: str, inode: int) -> Position:
-    """Return the position of a file that is not read. It is known again by its first bytes, so many as ``header``."""
+    """Return the position of a file that is not read. It is known again by its first bytes, so many as ``header``, in
+    which there are so many ``lines``."""
     try:
         with path.open("rb") as stream:
             head = stream.read(ENDS)
     except OSError:
         head = b""
-    return Position(base, name, inode, SKIPPED, header=len(head), mark=digest_of_bytes(head), is_old=True)
+    lines = head.count(b"\n") if len(head) < ENDS else ENDS
+    return Position(base, name, inode, SKIPPED, lines=lines, header=len(head), mark=digest_of_bytes(head), is_old=True)
 
 
 def continues(path: Path, position: Position, inode: int | None = None) -> bool:

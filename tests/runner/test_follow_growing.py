@@ -275,6 +275,59 @@ def test_a_truncation_after_nothing_but_the_header_was_seen(tmp_path: Path) -> N
     assert log.is_exact()
 
 
+def test_lines_that_come_late_into_a_rotated_file_without_rows(tmp_path: Path) -> None:
+    """It was made and rotated between two looks, and its writer had not begun."""
+    log = Log(tmp_path)
+    log.grow()
+    log.follow()
+    log.rotate(".2")
+    log.path.write_text(log.header)
+    log.rotate(".1")
+    log.path.write_text(log.header)
+    with Path(f"{log.path}.2").open("a") as old:
+        log.rows.append((4, "a", 1))
+        old.write("4,a,1\n")
+    assert log.follow().report.events == 4
+    with Path(f"{log.path}.1").open("a") as old:
+        log.rows += [(5, "b", 1), (6, "a", 2)]
+        old.write("5,b,1\n6,a,2\n")
+    assert log.follow().report.events == 6
+    log.clock = 6
+    log.grow()
+    assert log.follow(end=True).report.events == 9
+    assert log.is_exact()
+
+
+def test_a_rotated_file_that_is_unpacked_is_not_read_again(log: Log) -> None:
+    log.grow()
+    log.follow()
+    text = log.path.read_bytes()
+    log.rotate(".1")
+    log.grow()
+    log.follow()
+    Path(f"{log.path}.1").unlink()
+    log.follow()
+    (log.events / f"{log.path.name}.3").write_bytes(text)
+    log.grow()
+    assert log.follow(end=True).report.events == 9
+
+
+def test_the_copy_of_a_new_file_is_not_one_more_file(log: Log) -> None:
+    """The new file was not read yet, and is copied and truncated only after the look."""
+    log.grow()
+    log.follow()
+    log.rotate(".2")
+    log.grow()
+    shutil.copy(log.path, f"{log.path}.1")
+    assert log.follow().report.events == 6
+    log.grow()
+    Path(f"{log.path}.1").write_bytes(log.path.read_bytes())
+    os.truncate(log.path, 0)
+    log.grow()
+    assert log.follow(end=True).report.events == 12
+    assert log.is_exact()
+
+
 def test_a_file_that_is_restored_from_a_copy_goes_on(log: Log) -> None:
     log.grow()
     log.follow()
