@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line (``sys.argv`` by default) and return its exit status.
 
     0: success, with or without matches; 1: ``acep lint --strict`` found something, or ``--fail-on-match`` a match;
-    2: bad input, explained on stderr; 4, or 5 with 1: a rule was left out; 130: interrupted. A signal that asks to stop
-    ends the process.
+    2: bad input, explained on stderr; 4, or 5 with 1: a rule was left out, or a bad file; 130: interrupted. A signal
+    that asks to stop ends the process.
     """
     words = sys.argv[1:] if argv is None else [*argv]
     args = _parser(has_rules=any(re.match("--rules(=|$)", word) for word in words)).parse_args(words)

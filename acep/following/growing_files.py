@@ -153,7 +153,7 @@ class GrowingFiles:
                     positions_now.append(position)
                     has_more = True
         if any(not has_copy(self.folder, copy, file) for copy, file in copies):  # the file was truncated meanwhile
-            return Selection(has_more=True)
+            return Selection(positions=tuple(positions), has_more=True)
         return Selection((), tuple(self._contents), tuple(positions_now), tuple(gaps), has_more)
 
     def _list(self) -> dict[str, FileState]:
@@ -251,7 +251,7 @@ class GrowingFiles:
             if start < ends.header:
                 start, lines = ends.header, header.count(b"\n")
             data = ends.read(descriptor, start, state.st_size, limit, lines)
-            is_cut = start + len(data) < state.st_size and state.st_size - start > limit
+            is_cut = bool(data) and start + len(data) < state.st_size and state.st_size - start > limit
             if end and not is_cut:
                 data = os.pread(descriptor, state.st_size - start, start)
             stop = start + len(data)

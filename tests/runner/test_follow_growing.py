@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -411,6 +413,58 @@ def test_a_row_that_is_longer_than_the_bound_is_taken(tmp_path: Path) -> None:
     shutil.copy(log.path, other.path)
     with pytest.raises(DataError, match=r"line 1 is longer than 2,000 bytes"):
         other.follow(max_bytes=1024, max_line=2000)
+
+
+def test_a_last_line_that_is_longer_than_the_bound_waits_for_its_end(tmp_path: Path) -> None:
+    log = Log(tmp_path, name="app.jsonl")
+    log.grow(2)
+    with log.path.open("a") as file:
+        file.write(json.dumps({"ts": 3, "type": "a", "k": 1, "text": "x" * 5000}))
+    assert log.follow(max_bytes=1024).report.events == 2
+    done = log.follow(max_bytes=1024, end=True)
+    assert done.ended
+    assert done.report.events == 3
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+log, n_lines = Path(sys.argv[1]), int(sys.argv[2])
+header = "ts,type,k\\n" if log.suffix == ".csv" else ""
+rotations, file = 0, log.open("w")
+file.write(header)
+for ts in range(1, n_lines + 1):
+    kind, key = "ab"[ts % 2], ts % 3
+    file.write(f"{ts},{kind},{key}\\n" if header else f'{{"ts": {ts}, "type": "{kind}", "k": {key}}}\\n')
+    if ts % 7 == 0:
+        file.flush()
+    if ts % 40 == 0:
+        time.sleep(0.001)
+    if ts % 150 == 0:  # as logrotate does: the names first, the writer later
+        rotations += 1
+        log.rename(f"{log}.{10_000 - rotations}")
+        if rotations % 2:
+            time.sleep(0.002)
+        file.close()
+        file = log.open("w")
+        file.write(header)
+file.close()
+"""
+
+
+def test_a_writer_that_does_not_wait(log: Log) -> None:
+    """It writes and rotates while the folder is listed and files are read."""
+    n_lines = 3000
+    log.rows = [(ts, "ab"[ts % 2], ts % 3) for ts in range(1, n_lines + 1)]
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(log.path), str(n_lines)]) as writer:
+        n_looks = 0
+        while writer.poll() is None:
+            n_looks += log.follow().batches
+        assert writer.returncode == 0
+    done = log.follow(end=True)
+    assert n_looks > 1
+    assert (done.report.events, done.report.late, done.gaps) == (n_lines, 0, ())
+    assert log.is_exact()
 
 
 def test_cells_with_line_ends_are_whole(tmp_path: Path) -> None:
