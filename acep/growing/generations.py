@@ -64,7 +64,11 @@ def find_generations(
     missing = _note_missing(folder, missing, generations)
     newer, still = _follow_live(folder, base, files, positions, located, unseen, generations)
     queued = {position.inode for position in generations.queue}
-    filled = [files[position.name] for position in generations.idle if _is_filled(position, files[position.name])]
+    filled = [
+        files[position.name]
+        for position in located
+        if position.stop == SKIPPED and position.lines <= 1 and files[position.name].size > position.header
+    ]  # which had no rows when they were skipped: their writers have not left them yet
     newer = _sort_by_age(file for file in [*newer, *filled] if file.inode not in queued)
     if current is not None:  # it may be copied at this moment, to be truncated then
         generations.copies = [file for file in newer if has_copy(folder, file, current)]
@@ -86,11 +90,6 @@ def find_generations(
     idle += [skipped_position(folder / file.name, base, file.name, file.inode) for file in skipped]
     generations.idle = [*missing[-MISSING:], *idle]
     return generations
-
-
-def _is_filled(position: Position, file: FileState) -> bool:
-    """Return whether a file that had no rows when it was skipped has more now: its writer has not left it yet."""
-    return position.stop == SKIPPED and position.lines <= 1 and file.size > position.header
 
 
 def _locate(

@@ -438,8 +438,10 @@ for ts in range(1, n_lines + 1):
     file.write(f"{ts},{kind},{key}\\n" if header else f'{{"ts": {ts}, "type": "{kind}", "k": {key}}}\\n')
     if ts % 7 == 0:
         file.flush()
+    if ts == 20:
+        sys.stdin.readline()  # the follower has begun
     if ts % 40 == 0:
-        time.sleep(0.001)
+        time.sleep(0.005)
     if ts % 150 == 0:  # as logrotate does: the names first, the writer later
         rotations += 1
         log.rename(f"{log}.{10_000 - rotations}")
@@ -456,7 +458,13 @@ def test_a_writer_that_does_not_wait(log: Log) -> None:
     """It writes and rotates while the folder is listed and files are read."""
     n_lines = 3000
     log.rows = [(ts, "ab"[ts % 2], ts % 3) for ts in range(1, n_lines + 1)]
-    with subprocess.Popen([sys.executable, "-c", WRITER, str(log.path), str(n_lines)]) as writer:
+    command = [sys.executable, "-c", WRITER, str(log.path), str(n_lines)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as writer:
+        while not log.follow().batches:
+            pass
+        assert writer.stdin is not None
+        writer.stdin.write(b"\n")
+        writer.stdin.flush()
         n_looks = 0
         while writer.poll() is None:
             n_looks += log.follow().batches
