@@ -198,7 +198,9 @@ class Inbox:
             return _settle_schema([part.path for part in parts], self.options)
         except DataError as error:
             if len(parts) > 1 and self._refuse is not None:
-                for n_parts in range(1, len(parts)):
+                for part in parts:
+                    self._settle_schema([part])
+                for n_parts in range(2, len(parts)):
                     self._settle_schema(parts[:n_parts])
             self._raise_for(parts[-1], error, is_planned=False)
 

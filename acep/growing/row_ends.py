@@ -30,18 +30,21 @@ class RowEnds:
 
     def read(self, descriptor: int, start: int, size: int, limit: int, lines: int) -> bytes:
         """Return the whole rows of the bytes from ``start`` on of an open file of ``size`` bytes: at most ``limit``
-        bytes, unless one row has more. ``lines`` were taken before.
+        bytes, unless one row has more; then at most twice its bytes. ``lines`` were taken before.
 
         Raises :class:`OSError`, and :class:`DataError` for a row that is longer than the options allow.
         """
-        for n_bytes in (limit, self.options.max_line + 1):
+        n_bytes = limit
+        while True:
             data = os.pread(descriptor, min(n_bytes, size - start), start)
             end = data.rfind(b"\n") + 1 if self.csv is None else self.csv.end_of_rows(data)
-            if end or len(data) >= size - start:
-                break
-        if not end and len(data) > self.options.max_line:
-            raise too_long(str(self.path), lines + 1, self.options)
-        return data[:end]
+            if end:
+                return data[:end]
+            if len(data) > self.options.max_line:
+                raise too_long(str(self.path), lines + 1, self.options)
+            if len(data) < n_bytes or len(data) >= size - start:
+                return b""
+            n_bytes *= 2
 
 
 def row_ends_of(path: Path, form: str, options: Options) -> RowEnds | None:

@@ -107,6 +107,15 @@ def test_the_share_of_bad_lines_is_that_of_each_file(tmp_path: Path) -> None:
     assert [path.name for path in done.bad_files] == ["2.csv"]
 
 
+def test_the_share_of_bad_lines_is_that_of_each_file_before_types_are_settled(tmp_path: Path) -> None:
+    stream = stream_of(tmp_path, skip_bad_lines=True, max_skipped=0.4)
+    stream.put("1.csv", GOOD[0] + "3,x,1\n")
+    stream.put("2.csv", "ts,type\n4,a\n5,b,1\n6,b,1\n7,b,1\n")
+    done = follow_with_warning(stream, "3 of 4 lines cannot be read", end=True)
+    assert done.report.events == 2
+    assert [path.name for path in done.bad_files] == ["2.csv"]
+
+
 def test_no_file_is_written_over(tmp_path: Path) -> None:
     for number in range(3):
         stream = stream_of(tmp_path)
