@@ -46,8 +46,8 @@ class BadFolder:
                 code="option_invalid",
             )
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            is_same_disk = folder.stat().st_dev == source.stat().st_dev
+            place = next(path for path in (folder, *folder.parents) if path.exists())
+            is_same_disk = place.stat().st_dev == source.stat().st_dev
         except OSError as error:
             raise self._unusable_error(error) from None
         if not is_same_disk:

@@ -65,6 +65,21 @@ def test_a_bad_file_is_moved_with_its_reason_and_the_others_are_taken(kind: str,
     assert the_same(stream.lines(), lines_of(acep.match(acep.read_events(str(tmp_path / "good.csv")), AB)))
 
 
+def test_another_disk_is_refused(tmp_path: Path) -> None:
+    elsewhere = Path("/dev/shm")
+    if not elsewhere.is_dir() or elsewhere.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no other disk")
+    with pytest.raises(DataError, match="is on another disk than"):
+        stream_of(tmp_path, bad_folder=elsewhere / "bad").follow()
+
+
+def test_no_folder_is_made_without_a_bad_file(tmp_path: Path) -> None:
+    stream = stream_of(tmp_path)
+    stream.put("1.csv", GOOD[0])
+    assert stream.follow().bad_files == ()
+    assert not (tmp_path / "events.bad").exists()
+
+
 def test_a_bad_file_stops_the_stream_by_default(tmp_path: Path) -> None:
     stream = Stream(tmp_path, AB)
     stream.put("1.csv", GOOD[0])
