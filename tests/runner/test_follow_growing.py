@@ -539,6 +539,29 @@ def test_a_folder_of_files_that_grow(tmp_path: Path) -> None:
     assert (done.report.events, done.report.matches) == (5, 6)
 
 
+def test_a_link_to_the_newest_file_is_followed(log: Log) -> None:
+    """Some loggers write a file a day, and a link leads to the newest one."""
+    link, n_rows = log.path, 0
+    for day in ("2026-01-30", "2026-01-31", "2026-02-01"):
+        log.path = link.with_name(f"app-{day}{link.suffix}")
+        if n_rows:  # into the old file, after the last look
+            old = link.resolve()
+            with old.open("a") as file:
+                log.clock += 1
+                row = (log.clock, "a", 0)
+                log.rows.append(row)
+                file.write(log.line(row))
+        log.grow(4)
+        link.unlink(missing_ok=True)
+        link.symlink_to(log.path.name)
+        log.path = link
+        done = log.follow()
+        n_rows = len(log.rows)
+        assert (done.report.events, done.report.late, done.gaps) == (n_rows, 0, ())
+    log.follow(end=True)
+    assert log.is_exact()
+
+
 def test_a_file_may_come_later(log: Log) -> None:
     assert log.follow().batches == 0
     log.grow()
