@@ -598,7 +598,7 @@ def test_a_clause_of_sql_follows_a_log(tmp_path: Path) -> None:
     assert [row["t"] for row in log.lines()] == [2, 4]
 
 
-def test_rules_budgets_ids_and_versions_follow_a_log(tmp_path: Path) -> None:
+def test_rules_budgets_and_ids_follow_a_log(tmp_path: Path) -> None:
     rules = tmp_path / "rules"
     rules.mkdir()
     (rules / "fall.rule").write_text(
@@ -613,6 +613,22 @@ def test_rules_budgets_ids_and_versions_follow_a_log(tmp_path: Path) -> None:
         done = log.follow(end=True)
         assert done.report.events == 12
         assert done.report.matches == 4
+
+
+def test_versions_and_a_row_that_ends_the_stream(tmp_path: Path) -> None:
+    newer = tmp_path / "versions"
+    newer.mkdir()
+    log = Log(tmp_path, acep.parse("PATTERN SEQ(a x, b y) WITHIN 8"), versions=newer, unit="s")
+    log.grow()
+    log.follow()
+    (newer / "0002-other.sase").write_text("PATTERN SEQ(b x, a y) WITHIN 8")
+    log.grow()
+    log.rotate()
+    log.path.write_text(log.header + f"{2**63 - 1},,\n")
+    done = log.follow(end_marker=True)
+    assert done.ended
+    assert done.report.events == 6
+    assert [(row["start"], row["end"]) for row in log.lines()] == [(2, 3), (5, 6)]
 
 
 WRONG = {
