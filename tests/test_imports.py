@@ -25,7 +25,7 @@ ORDER = (
     "learning", "functions", "pattern", "automaton", "plan", "events", "arrivals", "matches", "output", "budget",
     "reference", "shedding", "native", "row_patterns", "ordered", "runtime", "revision", "tables", "changing",
     "matching", "sigma_rules", "alerting", "training", "explain", "linting", "tuning", "bucket_state", "streaming",
-    "overload", "restarting", "plots", "pages", "serving", "following", "spark",
+    "overload", "restarting", "plots", "pages", "serving", "growing", "following", "spark",
 )  # fmt: skip
 # The folders of the C++ sources in the order of includes.
 SOURCES = (

@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line (``sys.argv`` by default) and return its exit status.
 
     0: success, with or without matches; 1: ``acep lint --strict`` found something, or ``--fail-on-match`` a match;
-    2: bad input, explained on stderr; 4, or 5 with 1: a rule was left out; 130: interrupted. A signal that asks to stop
-    ends the process.
+    2: bad input, explained on stderr; 4, or 5 with 1: a rule was left out, or a bad file; 130: interrupted. A signal
+    that asks to stop ends the process.
     """
     words = sys.argv[1:] if argv is None else [*argv]
     args = _parser(has_rules=any(re.match("--rules(=|$)", word) for word in words)).parse_args(words)
@@ -138,7 +138,7 @@ def _add_follow_command(commands: Any, *, has_rules: bool) -> None:
     )
     _add_rule_options(follow)
     follow.add_argument(
-        "folder", metavar="FOLDER", help="where files of events (.csv, .tsv, .jsonl, .parquet) are moved to"
+        "folder", metavar="FOLDER", help="where files of events (.csv, .tsv, .jsonl, .parquet) are moved to; or a log"
     )
     _add_follow_options(follow)
     _add_watch_option(follow)
@@ -341,6 +341,13 @@ def _add_follow_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--op", metavar="COL", help="the column with 1 for an event, -1 where it is taken back by --id")
     group.add_argument("--versions", metavar="FOLDER", help="newer versions of the query: 0002-lower.sase, ...")
     group.add_argument("--max-files", type=_number, metavar="N", help="files a micro-batch (default 100)")
+    text = "the files grow, as logs do: take new lines, over rotation; FOLDER may be one such file"
+    group.add_argument("--growing", action="store_true", help=text)
+    text = "bytes a micro-batch of files that grow (default 64 MB)"
+    group.add_argument("--max-bytes", metavar="SIZE", help=text)
+    text = "a file that cannot be read: stop (default), or aside, which moves it away with the reason"
+    group.add_argument("--bad-files", choices=("stop", "aside"), default="stop", metavar="HOW", help=text)
+    group.add_argument("--bad-folder", metavar="FOLDER", help="where bad files are moved (default FOLDER.bad)")
     group.add_argument("--poll", type=float, metavar="S", help="seconds between two looks at the folder (default 1)")
     group.add_argument("--once", action="store_true", help="stop when all files are done")
     group.add_argument("--end", action="store_true", help="the same, and decide what waits for the end of the stream")

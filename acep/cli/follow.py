@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         options = clause_options(args)
     else:
         query, options = load_query(args), budget_options(args)
-    from acep.following.follow import MAX_FILES, POLL, follow
+    from acep.following.follow import MAX_BYTES, MAX_FILES, POLL, follow
 
     tell, finish = _live_view() if args.watch else _no_view() if args.no_progress else line_view()
     try:
@@ -65,6 +65,10 @@ def run(args: argparse.Namespace) -> int:
                 flat=args.flat,
                 versions=args.versions,
                 max_files=MAX_FILES if args.max_files is None else args.max_files,
+                growing=args.growing,
+                max_bytes=MAX_BYTES if args.max_bytes is None else args.max_bytes,
+                bad_files=args.bad_files,
+                bad_folder=args.bad_folder,
                 poll=POLL if args.poll is None else args.poll,
                 once=args.once,
                 end=args.end,
@@ -77,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     say(str(summary))
     if summary.bad.count:
         say(str(summary.bad))
-    return LEFT_OUT if summary.problems else 0
+    return LEFT_OUT if summary.problems or summary.bad_files else 0
 
 
 def _live_view() -> tuple[Callable[[Progress], None], Callable[[], None]]:

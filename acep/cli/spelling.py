@@ -11,7 +11,8 @@ __all__ = ["as_typed"]
 OPTIONS = (
     "ts|type|seq|id|unit|cast|format|errors|weights|surplus|within|by|strategy|engine|work|cpu|speed|latency|memory|recover|"
     "history|policy|seed|limit|chunk|watermark|latest|checkpoint|state|poll|speculation|op|versions|max-files|output-format|"
-    "sample|effort|duplicates|rows|delimiter|quote|decimal|max-skipped|max-line|max-expansion|max-columns"
+    "sample|effort|duplicates|rows|delimiter|quote|decimal|max-skipped|max-line|max-expansion|max-columns|max-bytes|"
+    "bad-files|bad-folder"
 )
 # Arguments that are not simply an option of the same name with the same value.
 SPELLINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
@@ -23,7 +24,9 @@ SPELLINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], .
     (re.compile(r"(?<![\w.])quote=None\b"), "--quote none"),
     (re.compile(r"""(?<![\w.])nulls=\["([^"]*)"\]"""), lambda match: f"--null {shlex.quote(match[1])}"),
     (re.compile(r"(?<![\w.])nulls="), "--null"),
-    (re.compile(r"(?<![\w.])max_(files|skipped|line|expansion|columns)="), r"max-\1="),
+    (re.compile(r"(?<![\w.])max_(files|bytes|skipped|line|expansion|columns)="), r"max-\1="),
+    (re.compile(r"(?<![\w.])growing=True\b"), "--growing"),
+    (re.compile(r"(?<![\w.])bad_(files|folder)="), r"bad-\1="),
     (re.compile(r"(?<![\w.])recover=True\b"), "--recover"),
     (re.compile(r"(?<![\w.])rows=\[(\d+), (\d+)\]"), r"--rows \1,\2"),
     (re.compile(r"(?<![\w.])quote_formulas=True\b"), "--quote-formulas"),

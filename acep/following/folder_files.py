@@ -10,7 +10,7 @@ from pathlib import Path
 from acep.errors import DataError, DataWarning, warn_caller
 from acep.events.files.folders import check_hard_links, walk_folder
 from acep.events.files.formats import reason_of, split_format
-from acep.following.file_identity import born_ns, digest_of
+from acep.growing.file_identity import born_ns, digest_of
 
 __all__ = ["FolderFile", "Listing", "check_same", "find_new", "identify", "list_arrivals"]
 

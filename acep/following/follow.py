@@ -10,13 +10,12 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from acep.bucket_state.folders import LocalFolder, state_folder
 from acep.errors import DataError, QueryError
 from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED, Options
+from acep.following.follow_places import MAX_BYTES, BadFileOptions, check_numbers, source_of, state_place
 from acep.following.follow_result import Followed
 from acep.following.followed_queries import FollowedQueries, after_cast, reading_options
 from acep.following.follower import Follower
-from acep.following.inbox import Inbox
 from acep.following.outbox import Outbox
 from acep.following.rule_watch import RuleWatch
 from acep.matches.flat import check_flat
@@ -26,7 +25,7 @@ from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.streaming.job import Job
 from acep.streaming.progress import Progress
 
-__all__ = ["MAX_FILES", "POLL", "folder_path", "follow"]
+__all__ = ["MAX_BYTES", "MAX_FILES", "POLL", "folder_path", "follow"]
 
 POLL = 1.0
 MAX_FILES = 100
@@ -62,6 +61,10 @@ def follow(
     flat: bool = False,
     versions: str | os.PathLike[str] | None = None,
     max_files: int = MAX_FILES,
+    growing: bool = False,
+    max_bytes: int | str = MAX_BYTES,
+    bad_files: str = "stop",
+    bad_folder: str | os.PathLike[str] | None = None,
     poll: float = POLL,
     once: bool = False,
     end: bool = False,
@@ -80,6 +83,13 @@ def follow(
     must be complete when they appear: names that begin with ``.`` or ``_`` or end in ``.tmp`` are ignored. With
     ``once`` the call returns when all files are done. With ``end`` it also ends the stream: it decides the matches that
     wait for the end, and no more files are taken afterwards.
+
+    With ``growing`` the files of the folder grow, as logs do, and ``folder`` may be the path of one such file; a path
+    of a file says so by itself. Whole lines of CSV or JSON Lines are taken from where they were taken last, up to
+    ``max_bytes`` in a micro-batch, also after a file was rotated (renamed, with a new file of its name) or truncated
+    (docs/howto/follow.md#files-that-grow). With ``bad_files="aside"`` a file that cannot be read is moved to
+    ``bad_folder`` (by default ``<folder>.bad``) with a text that says why, and the stream goes on without it
+    (docs/howto/follow.md#files-that-cannot-be-read).
 
     ``query`` is one query, a list, or a dict of names and queries; or a MATCH_RECOGNIZE clause of SQL, whose time
     column is the first key of ORDER BY (docs/reference/sql.md#streams). In its place ``rules`` may name a folder of
@@ -130,28 +140,24 @@ def follow(
     >>> [file.read_text() for file in sorted((there / "_found").iterdir())]
     ['{"key": {}, "start": 1, "end": 4, "error": 0, "bindings": {"a": [0], "b": [2]}, "bundle": 4}\n']
     """
-    _check(folder, state, into, max_files, poll)
-    check_flat(flat, dynamic=versions is not None)
+    check_numbers(max_files, poll)
+    bad = BadFileOptions(bad_files, bad_folder)
+    source = source_of(folder, format, state=state, into=into, is_growing=growing, max_bytes=max_bytes, bad=bad)
     outputs = {"output": output, "flat": flat, "late": late, "versions": versions}
-    keywords = StreamOptions.from_keywords("follow", options, RevisedKeywords)
     how: dict[str, Any] = {"rules": rules, "strict": strict, "end_marker": end_marker, "outputs": outputs}
-    stream_options = _checked_options(query, keywords, **how)
-    files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
+    stream_options = _checked_options(query, StreamOptions.from_keywords("follow", options, RevisedKeywords), **how)
+    files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines, "nulls": nulls}
     files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
-    files |= {"nulls": nulls, "multiline_cells": multiline_cells, "max_line": max_line}
-    files |= {"max_expansion": max_expansion, "max_columns": max_columns}
-    reading = _reading_of(query, stream_options, files, rules=rules, versions=versions)
+    files |= {"multiline_cells": multiline_cells, "max_line": max_line, "max_expansion": max_expansion}
+    reading = _reading_of(query, stream_options, files | {"max_columns": max_columns}, rules=rules, versions=versions)
     watch = None if rules is None else RuleWatch(folder_path("rules", rules), strict=strict)
-    queries = FollowedQueries(
-        query=query, options=after_cast(stream_options, cast), reading=reading, watermark=watermark, latest=latest,
-        output=output, late=late, flat=flat, dynamic=versions is not None,
-    )  # fmt: skip
+    times = {"options": after_cast(stream_options, cast), "watermark": watermark, "latest": latest}
+    queries = FollowedQueries(query=query, reading=reading, **times, **_outputs_of_queries(outputs))
     outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
     job_of = _jobs_into(outbox, queries, has_rules=watch is not None)
-    warn_if_missing(stream_options.engine)
     newer = None if versions is None else folder_path("versions", versions)
-    inbox = Inbox(Path(folder).resolve(), reading, max_files, end_marker=end_marker)
-    follower = Follower(inbox, job_of, LocalFolder(Path(state_folder(state))), outbox, newer, watch)
+    inbox = source.inbox_of(reading, max_files, end_marker=end_marker)
+    follower = Follower(inbox, job_of, state_place(state), outbox, newer, watch, source.growing, source.bad_folder)
     followed = _step_until_done(follower, tell, poll=poll, once=once, end=end)
     return followed.of_clause() if is_clause(query) else followed
 
@@ -161,6 +167,7 @@ def _checked_options(
 ) -> StreamOptions:
     """Return the options of a stream of queries, of a clause or of rules. Raises :class:`QueryError` or
     :class:`DataError` for those that it does not have, or that do not go together."""
+    check_flat(outputs["flat"], dynamic=outputs["versions"] is not None)
     if rules is not None:
         from acep.following.followed_rules import check_rule_outputs  # few streams have rules
 
@@ -173,7 +180,14 @@ def _checked_options(
         check_clause_outputs(**outputs, end_marker=end_marker)
         options = clause_options(query, options)
     _check_end_marker(options, end_marker=end_marker)
+    warn_if_missing(options.engine)
     return options
+
+
+def _outputs_of_queries(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of results in the form in which queries take them."""
+    names_and_values = {name: outputs[name] for name in ("output", "late", "flat")}
+    return names_and_values | {"dynamic": outputs["versions"] is not None}
 
 
 def _reading_of(query: Any, options: StreamOptions, files: dict[str, Any], *, rules: Any, versions: Any) -> Options:
@@ -235,28 +249,3 @@ def _check_end_marker(options: StreamOptions, *, end_marker: bool) -> None:
             hint="end=True ends the stream",
             code="option_invalid",
         )
-
-
-def _check(folder: Any, state: Any, into: Any, max_files: Any, poll: Any) -> None:
-    for role, path in (("folder", folder), ("state", state), ("into", into)):
-        if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-            raise DataError(f"{role}= takes the path of a folder, not {path.__class__.__name__}", code="option_invalid")
-    if "://" in os.fspath(state):
-        raise DataError(f"state= takes a folder on a disk, not `{state}`", code="option_invalid")
-    source = Path(folder).resolve()
-    if not source.is_dir():
-        raise DataError(
-            f"there is no folder `{folder}`", hint="make it, and move files of events into it", code="file_read"
-        )
-    for role, path in (("state", state), ("into", into)):
-        inside = Path(path).resolve()
-        if inside.is_relative_to(source) and all(part[0] not in "._" for part in inside.relative_to(source).parts):
-            raise DataError(
-                f"{role}= is a folder whose files would be taken for events: `{path}`",
-                hint=f"name one outside of `{folder}`, or one whose name begins with `_`",
-                code="option_invalid",
-            )
-    if isinstance(max_files, bool) or not isinstance(max_files, int) or max_files < 1:
-        raise DataError(f"max_files={max_files!r} is not a positive number of files", code="option_invalid")
-    if isinstance(poll, bool) or not isinstance(poll, int | float) or not 0 < poll < float("inf"):
-        raise DataError(f"poll={poll!r} is not a positive number of seconds", code="option_invalid")

@@ -21,7 +21,8 @@ class Followed:
     as :attr:`acep.Matches.report` does for one process; ``reports`` has one for each query by its name ("" if it is the
     only one). ``ended``: the stream has ended, and all matches that waited for its end are decided. ``bad`` counts the
     lines that were skipped in this run. ``folder`` holds the results. ``problems`` are those of the rules when their
-    folder was last looked at.
+    folder was last looked at. ``bad_files`` are the files that were moved aside in this run, where they are now.
+    ``gaps`` says of files that grow what could not be read any more in this run.
     """
 
     batches: int
@@ -32,6 +33,8 @@ class Followed:
     bad: BadLines
     folder: Path
     problems: tuple[RuleProblem, ...] = ()
+    bad_files: tuple[Path, ...] = ()
+    gaps: tuple[str, ...] = ()
 
     def of_clause(self) -> Followed:
         """Return the same of a MATCH_RECOGNIZE clause, whose matches are rows of the result."""
@@ -41,4 +44,11 @@ class Followed:
     def __str__(self) -> str:
         batches = "1 micro-batch" if self.batches == 1 else f"{self.batches:,} micro-batches"
         end = "the stream has ended" if self.ended else "the stream goes on"
-        return f"{batches} in {self.seconds:.1f} s; {end}\nin all {self.report}"
+        text = f"{batches} in {self.seconds:.1f} s; {end}\nin all {self.report}"
+        if self.bad_files:
+            n_files = len(self.bad_files)
+            text += f"\n{n_files:,} bad {'file was' if n_files == 1 else 'files were'} moved aside: {self.bad_files[0]}"
+            text += ", ..." if n_files > 1 else ""
+        if self.gaps:
+            text += f"\nnot all lines could be read: {len(self.gaps):,} {'gap' if len(self.gaps) == 1 else 'gaps'}"
+        return text

@@ -26,16 +26,19 @@ from acep.bucket_state.state_files import StateFiles
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.columns import ticks_of
 from acep.events.fields import column_at
-from acep.events.files.formats import reason_of
 from acep.events.files.options import BadLines
+from acep.following.bad_files import BadFileError, BadFolder
 from acep.following.checked_values import check_values
-from acep.following.folder_files import FolderFile, check_same, find_new, identify
 from acep.following.follow_result import Followed
-from acep.following.inbox import ROW, Arrived, Inbox
+from acep.following.growing_files import GrowingFiles, GrowingSource
+from acep.following.inbox import ROW, Arrived, Inbox, StreamCounts
 from acep.following.journal import BACK, KEEP, Journal, Planned
 from acep.following.outbox import Outbox
 from acep.following.recent_ids import RecentIds
 from acep.following.rule_watch import RuleWatch, rules_after
+from acep.following.selection import Selection
+from acep.following.whole_files import WholeFiles
+from acep.growing.stretches import FilePart
 from acep.matches.report import Report
 from acep.pattern.printing import canonical
 from acep.streaming.job import Job
@@ -63,15 +66,23 @@ class Follower:
         outbox: Outbox,
         newer: Path | None = None,
         rules: RuleWatch | None = None,
+        growing: GrowingSource | None = None,
+        bad_folder: BadFolder | None = None,
     ) -> None:
         """Continue from the state in ``folder``. ``job_of`` returns the job for columns, and the delay of its watermark
         in milliseconds. The folder ``newer`` has newer versions of its queries. ``rules`` run in place of queries.
+        Files that are ``growing`` take the place of whole ones. Files that cannot be read go to ``bad_folder``.
 
         Raises :class:`SnapshotError` if the state is damaged, or of another query.
         """
         self.inbox, self.outbox = inbox, outbox
         self.bad, self._newer, self._rules = BadLines(), newer, rules
+        self._gaps: tuple[str, ...] = ()
         self.journal = Journal(folder)
+        self._bad_folder = bad_folder
+        self._source: WholeFiles | GrowingFiles = WholeFiles(inbox, self.journal)
+        if growing is not None:
+            self._source = GrowingFiles(growing, inbox.options, self.journal, folder)
         self._job_of = job_of
         self._folder, self._state = folder, folder.root
         self._run = str(uuid4())
@@ -101,55 +112,66 @@ class Follower:
         it takes all files. Raises :class:`DataError` or :class:`SnapshotError`.
         """
         began = time.time()
-        pending = self.journal.pending
-        files = pending.files if pending is not None else self._take_new(end=end)
-        if files is None:
-            return None
-        try:
-            return self._step_files(files, pending, began, end=end)
-        except SnapshotError as error:
-            raise _error_for_files(error, self.journal.next) from None
+        while True:
+            pending = self.journal.pending
+            try:
+                selection = pending.selection if pending is not None else self._select(end=end)
+                return None if selection is None else self._step_selection(selection, pending, began, end=end)
+            except BadFileError as bad:
+                assert self._bad_folder is not None  # which refused it
+                self._bad_folder.move(bad)
+                self._recent = None  # it may know ids of files that were read before the bad one
+            except SnapshotError as error:
+                raise _error_for_files(error, self.journal.next) from None
 
-    def _step_files(
-        self, files: tuple[FolderFile, ...], pending: Planned | None, began: float, *, end: bool
+    def _step_selection(
+        self, selection: Selection, pending: Planned | None, began: float, *, end: bool
     ) -> Progress | None:
         assert self._versions is not None
-        batch, first = self.journal.next, int(self._done["rows"])
+        batch = self.journal.next
         way_out = self.journal.way_out(batch, f"{self._state}/versions/{QUERY}/{self._job.fingerprint[:32]}")
         is_retry = pending is not None
         if not is_retry:
             self.outbox.check_own()
-            files = self._identify(files, way_out)
-        for file in files:
-            check_same(self.inbox.folder, file, way_out)
+            if isinstance(self._source, WholeFiles):
+                selection = self._source.identify(selection, way_out, self._refuse)
+        parts = self._source.parts(selection, way_out)
         old_versions = self._versions.begin_batch(batch)  # checks too that no newer follower has begun
         started = round(began * 1000) if pending is None else pending.began
         micro_batch = MicroBatch(self._job, self._versions, batch, old_versions, self._delay_ms, None)
-        if self._recent is None and self._job.op is None and self._job.schema.id not in (None, ROW):
-            kept_ids = bucket_of(micro_batch, 0).kept_ids()
-            self._recent = RecentIds(self._job.schema, kept_ids=kept_ids)
-        if self._recent is not None:
-            self._recent.forget(micro_batch.final, self._job.greatest_tick(started if self._job.clocked else None))
+        self._forget_final_ids(micro_batch, started)
         end_marker = self.inbox.end_marker if pending is None else pending.end_marker
-        schema, roles = self._schema, self._job.schema
+        counts = StreamCounts(int(self._done["rows"]), int(self._done.get("bad", 0)))
         arrived = self.inbox.read(
-            files, schema, roles, first, self.bad, self._recent, end_marker=end_marker, check=self._check
+            parts,
+            self._schema,
+            self._job.schema,
+            counts,
+            self._recent,
+            end_marker=end_marker,
+            check=self._check,
+            is_planned=is_retry,
         )
-        for file in files:
-            check_same(self.inbox.folder, file, way_out)
+        self._source.check(selection, way_out)
         if pending is None:
-            last = arrived.ends or (end and not self._find_new(self.inbox.list_files().files, files))
+            last = arrived.ends or (end and self._source.is_last(selection))
             newer = self._versions_for(micro_batch)
-            own_plan = Planned(batch, files, last, started, newer, end_marker)
-            pending = self.journal.plan(own_plan)
-            if pending.files != files:
-                raise SnapshotError(
-                    f"another follower works with the state in `{self.journal.shown}`",
-                    hint="let one of them run",
-                    code="state_used",
-                )
-        for file in files:
-            logs.debug(__name__, "micro-batch %d takes the file `%s`", batch, file.name)
+            pending = self._plan(
+                Planned(batch, selection.files, last, started, newer, end_marker, selection.stretches,
+                        selection.positions, selection.gaps)
+            )  # fmt: skip
+        if arrived.bad.count:
+            self.bad.add(arrived.bad.first, arrived.bad.count, arrived.bad.values)
+        self._gaps += pending.gaps
+        return self._process(pending, arrived, micro_batch, began, is_retry=is_retry)
+
+    def _process(
+        self, pending: Planned, arrived: Arrived, micro_batch: MicroBatch, began: float, *, is_retry: bool
+    ) -> Progress | None:
+        """Process the rows of a micro-batch that is planned, and write results, state and journal."""
+        batch = pending.batch
+        for name in [*(file.name for file in pending.files), *(stretch.name for stretch in pending.stretches)]:
+            logs.debug(__name__, "micro-batch %d takes the file `%s`", batch, name)
         for version in pending.versions:
             logs.info(__name__, "micro-batch %d takes in version %d of the query", batch, version.number)
         now = pending.began if self._job.clocked else None
@@ -159,16 +181,53 @@ class Follower:
         if results:
             self.outbox.write(batch, pa.concat_tables(results), is_retry=is_retry, exact=not self._job.measured)
         newest = pending.versions[-1].number if pending.versions else self._done.get("version", 0)
-        old_rules = self._done.get("rules", {})
-        self._done = {"rows": first + rows.num_rows, "told": metrics, "names": json.dumps(self._job.names)}
+        before = self._done
+        self._done = {
+            "rows": int(before["rows"]) + rows.num_rows,
+            "told": metrics,
+            "names": json.dumps(self._job.names),
+        }
         self._done |= {"results": self.outbox.last} | ({"version": newest} if newest else {})
         if self._job.has_rules:
-            self._done["rules"] = rules_after(old_rules, pending.versions)
+            self._done["rules"] = rules_after(before.get("rules", {}), pending.versions)
+        if self.inbox.is_growing:
+            self._done["bad"] = int(before.get("bad", 0)) + arrived.bad.count
         self.journal.finish(self._done)
+        self._source.finish()
         seconds = time.time() - began
         progress = progress_in([self._done], batch=batch, events=rows.num_rows, seconds=seconds, began=began)
+        if progress is None:
+            return None
         # There is one bucket, which has all rows.
-        return progress and replace(progress, fullest=0.0, spent=replace(progress.spent, outside="files"))
+        spent = replace(progress.spent, outside="files")
+        return replace(progress, fullest=0.0, spent=spent, bad_files=len(self._moved))
+
+    @property
+    def _moved(self) -> list[Path]:
+        return [] if self._bad_folder is None else self._bad_folder.moved
+
+    def _refuse(self, part: FilePart, error: DataError) -> None:
+        if self._bad_folder is not None:
+            self._bad_folder.refuse(part, error)
+
+    def _plan(self, own_plan: Planned) -> Planned:
+        """Record the plan of a micro-batch. Raises :class:`SnapshotError` if another follower has recorded one."""
+        pending = self.journal.plan(own_plan)
+        if (pending.files, pending.stretches) != (own_plan.files, own_plan.stretches):
+            raise SnapshotError(
+                f"another follower works with the state in `{self.journal.shown}`",
+                hint="let one of them run",
+                code="state_used",
+            )
+        return pending
+
+    def _forget_final_ids(self, micro_batch: MicroBatch, started: int) -> None:
+        """Forget the ids of events that are final before a micro-batch that was ``started`` then."""
+        if self._recent is None and self._job.op is None and self._job.schema.id not in (None, ROW):
+            kept_ids = bucket_of(micro_batch, 0).kept_ids()
+            self._recent = RecentIds(self._job.schema, kept_ids=kept_ids)
+        if self._recent is not None:
+            self._recent.forget(micro_batch.final, self._job.greatest_tick(started if self._job.clocked else None))
 
     def _check(self, rows: pa.Table, path: Path) -> None:
         check_values(self._job, rows, path)
@@ -199,50 +258,31 @@ class Follower:
         """Return the result after so many micro-batches and seconds."""
         report, reports = reports_in([self._done]) if self._done["told"] else (Report(), {})
         problems = () if self._rules is None else self._rules.problems
-        return Followed(batches, seconds, report, reports, self.journal.ended, self.bad, self.outbox.folder, problems)
+        return Followed(
+            batches, seconds, report, reports, self.journal.ended, self.bad, self.outbox.folder, problems,
+            tuple(self._moved), self._gaps,
+        )  # fmt: skip
 
-    def _identify(self, files: tuple[FolderFile, ...], way_out: str) -> tuple[FolderFile, ...]:
-        """Return files that are about to be taken with what identifies them. Raises :class:`DataError` for one that is
-        gone or has changed since it was listed."""
-        identities = []
-        for file in files:
-            check_same(self.inbox.folder, replace(file, digest=""), way_out)
-            try:
-                identities.append(identify(self.inbox.folder, file))
-            except OSError as error:
-                raise DataError(
-                    f"`{self.inbox.folder / file.name}` cannot be read: {reason_of(error)}", code="file_read"
-                ) from None
-        return tuple(identities)
-
-    def _find_new(self, listing: list[FolderFile], chosen_files: tuple[FolderFile, ...] = ()) -> list[FolderFile]:
-        """Return the files of a listing that were not taken, neither before nor with ``chosen_files``."""
-        taken_files = {name: file for name, (file, _) in self.journal.taken.items()} | {
-            file.name: file for file in chosen_files
-        }
-        new, same = find_new(self.inbox.folder, listing, taken_files)
-        self.journal.update(same)
-        return new
-
-    def _take_new(self, *, end: bool) -> tuple[FolderFile, ...] | None:
-        """Return the files of a new micro-batch, ``None`` if there is nothing to process."""
-        listing = self.inbox.list_files()
-        self.journal.forget(listing.names)
-        files = self._find_new(listing.files)
+    def _select(self, *, end: bool) -> Selection | None:
+        """Return what a new micro-batch takes, ``None`` if there is nothing to process."""
+        selection = self._source.select(end=end)
         if self.journal.ended:
-            if files:
+            if selection.files or selection.stretches:
+                is_new = f"`{selection.files[0].name}` is new" if selection.files else ""
+                is_new = is_new or f"`{selection.stretches[0].name}` has new lines"
                 raise SnapshotError(
-                    f"the stream in `{self.journal.shown}` has ended, and `{files[0].name}` is new",
+                    f"the stream in `{self.journal.shown}` has ended, and {is_new}",
                     hint="begin a new state and output for it",
                 )
             return None
         if self._versions is None:
-            settled = self.inbox.settle(files)
+            settled = self.inbox.settle(self._source.settling_parts(selection))
             if settled is None:
                 return None
-            files, schema = settled
+            n_files, schema = settled
+            selection = replace(selection, files=selection.files[:n_files])
             self._settle(self.journal.settle(self._settings(schema, self._job_of(schema)[0])))
-        return tuple(files[: self.inbox.max_files]) if files or end else None
+        return None if selection.is_empty and not end else self._source.limit(selection)
 
     def _settings(self, schema: pa.Schema, job: Job) -> dict[str, Any]:
         return {
@@ -313,7 +353,11 @@ def _bucket_rows(job: Job, arrived: Arrived, planned: Planned, now: int | None) 
     if len(ticks) and (np.diff(ticks) < 0).any():
         order = np.argsort(ticks, kind="stable")
         rows, ticks = rows.take(pa.array(order)), ticks[order]
-    identities = [*(astuple(file) for file in planned.files), *(version.data() for version in planned.versions)]
+    identities = [
+        *map(astuple, planned.files),
+        *map(astuple, planned.stretches),
+        *(version.data() for version in planned.versions),
+    ]
     return BucketRows(
         pa.table({name: column_at(rows, name) for name in job.columns}),
         max((tick for tick in newest if tick is not None), default=None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -28,36 +28,70 @@ from acep.events.nested import is_list
 from acep.events.tables import InputSchema
 from acep.events.times import quote_scalar, value_of
 from acep.following.end_rows import end_markers
-from acep.following.folder_files import FolderFile, Listing, list_arrivals
+from acep.following.folder_files import Listing, list_arrivals
 from acep.following.recent_ids import RecentIds
+from acep.growing.stretches import FilePart
 from acep.streaming.punctuation_rows import are_punctuations
 
-__all__ = ["ROW", "Arrived", "Inbox"]
+__all__ = ["ROW", "Arrived", "Inbox", "Refuse", "StreamCounts"]
 
 # A column with the number of the row in the whole stream. Ties of time are broken by columns in the order of their
 # names, and a blank sorts before the usual first characters of names.
 ROW = " row"
 
 PlaceOf = Callable[[int], str]
+Refuse = Callable[[FilePart, DataError], None]
 
 
 @dataclasses.dataclass(frozen=True)
 class Arrived:
     """The content of files: the ``rows`` of events, how many with recent ids were left out (``duplicates``), the
-    ``punctuations``, of which only the time counts, and whether a row ends the stream (``ends``)."""
+    ``punctuations``, of which only the time counts, whether a row ends the stream (``ends``), and the lines that were
+    skipped (``bad``)."""
 
     rows: pa.Table
     duplicates: int
     punctuations: pa.Table
     ends: bool
+    bad: BadLines
+
+
+@dataclasses.dataclass(frozen=True)
+class StreamCounts:
+    """What a stream has had so far: ``rows`` of events, and ``bad`` lines that were skipped."""
+
+    rows: int
+    bad: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class _FileReading:
+    """How files are read: the columns of the stream, what they are, and where skipped lines are counted."""
+
+    options: Options
+    schema: pa.Schema
+    roles: InputSchema
+    bad_lines: BadLines
+    end_marker: bool
 
 
 class Inbox:
     """The files of a folder, the options for reading them, and the number of files that a micro-batch takes."""
 
-    def __init__(self, folder: Path, options: Options, max_files: int, *, end_marker: bool) -> None:
-        """``end_marker``: a row may end the stream (:mod:`acep.following.end_rows`)."""
+    def __init__(
+        self,
+        folder: Path,
+        options: Options,
+        max_files: int,
+        *,
+        end_marker: bool,
+        is_growing: bool = False,
+        refuse: Refuse | None = None,
+    ) -> None:
+        """``end_marker``: a row may end the stream (:mod:`acep.following.end_rows`). ``is_growing``: files grow.
+        ``refuse`` is called with a file that cannot be read, and its error, before that is raised."""
         self.folder, self.options, self.max_files, self.end_marker = folder, options, max_files, end_marker
+        self.is_growing, self._refuse = is_growing, refuse
         self._endings: set[str] = set()  # of files that are not read, where a warning was given
         self._refused: set[str] = set()  # names of what is no file, where a warning was given
 
@@ -71,6 +105,7 @@ class Inbox:
         usual = Options()
         names = ("delimiter", "quotes", "decimal", "multiline_cells")
         about |= {"nulls": list(options.nulls)} if options.nulls else {}
+        about |= {"growing": True} if self.is_growing else {}
         return about | {
             name: getattr(options, name) for name in names if getattr(options, name) != getattr(usual, name)
         }
@@ -92,59 +127,92 @@ class Inbox:
             warn_of_refused(refused, f"the folder `{self.folder}`")
         return listing
 
-    def settle(self, files: list[FolderFile]) -> tuple[list[FolderFile], pa.Schema] | None:
-        """Return the files of the first micro-batch and its columns, or ``None`` if no file has rows.
+    def settle(self, parts: Sequence[FilePart]) -> tuple[int, pa.Schema] | None:
+        """Return how many files the first micro-batch has, and its columns; ``None`` if no file has rows.
 
         Files without rows do not determine columns, so they are taken together with the first file that has rows.
         """
-        size = self.max_files
+        size = max(len(parts), 1) if self.is_growing else self.max_files
         while True:
-            schema = _settle_schema([self.folder / file.name for file in files[:size]], self.options) if files else None
+            schema = self._settle_schema(parts[:size]) if parts else None
             if schema is not None:
-                return files[:size], schema
-            if size >= len(files):
+                return size, schema
+            if size >= len(parts):
                 return None
             size *= 2
 
     def read(
         self,
-        files: tuple[FolderFile, ...],
+        parts: Sequence[FilePart],
         schema: pa.Schema,
         roles: InputSchema,
-        first: int,
-        bad_lines: BadLines,
+        counts: StreamCounts,
         recent: RecentIds | None = None,
         *,
         end_marker: bool,
         check: Callable[[pa.Table, Path], None],
+        is_planned: bool,
     ) -> Arrived:
-        """Read files with the columns ``schema``, of which ``roles`` says what they are. Events are numbered from
-        ``first``, and ``check`` is called with those of each file. Events with ids that are ``recent`` are left out.
-        Only with ``end_marker`` a row may end the stream.
+        """Read files with the columns ``schema``, of which ``roles`` says what they are. Events are numbered after
+        those of ``counts``, and ``check`` is called with those of each file. Events with ids that are ``recent`` are
+        left out. Only with ``end_marker`` a row may end the stream. No file is refused that ``is_planned``.
 
         Warns (:class:`DataWarning`) of a row that would end the stream if it were permitted.
 
         Raises :class:`DataError` for a row with a recent id, if it is refused, and for more bad lines than may be
-        skipped.
+        skipped: of the micro-batch, or where files grow of all lines so far.
         """
         tables, punctuations, unread, size, ends = [], [], BadLines(), 0, False
-        for file in files:
-            path = self.folder / file.name
-            rows, place_of, ends_here = _read_rows(path, self.options, schema, roles, unread, end_marker=end_marker)
-            rows, place_of, moves = _split(rows, place_of, roles)
-            check(rows, path)
+        for part in parts:
+            bad_lines = BadLines()
+            reading = _FileReading(self.options, schema, roles, bad_lines, end_marker)
+            try:
+                rows, place_of, ends_here = _read_rows(part, reading)
+                rows, place_of, moves = _split(rows, place_of, roles)
+                check(rows, part.path)
+                drop = self.options.drop_duplicates
+                tables.append(rows if recent is None else recent.leave_out_repeats(rows, place_of, drop=drop))
+                if self._refuse is not None and not is_planned:
+                    bad_lines.check_share(rows.num_rows, self.options)
+            except DataError as error:
+                self._raise_for(part, error, is_planned=is_planned)
+            if bad_lines.count:
+                unread.add(bad_lines.first, bad_lines.count, bad_lines.values)
             ends = ends or ends_here
             punctuations.append(moves)
             size += rows.num_rows
-            drop = self.options.drop_duplicates
-            tables.append(rows if recent is None else recent.leave_out_repeats(rows, place_of, drop=drop))
-        unread.check_share(size, self.options)
-        if unread.count:
-            bad_lines.add(unread.first, unread.count, unread.values)
+        first = counts.rows
+        if self.is_growing:
+            BadLines(counts.bad + unread.count, unread.first).check_share(first + size, self.options)
+        else:
+            unread.check_share(size, self.options)
         rows = pa.concat_tables(tables) if tables else schema.empty_table()
         numbered = rows.append_column(ROW, pa.array(np.arange(first, first + rows.num_rows)))
         moves = pa.concat_tables(punctuations) if punctuations else schema.empty_table()
-        return Arrived(numbered, size - rows.num_rows, moves, ends)
+        return Arrived(numbered, size - rows.num_rows, moves, ends, unread)
+
+    def _settle_schema(self, parts: Sequence[FilePart]) -> pa.Schema | None:
+        """Return the types of the columns of some files. The first file that does not fit is refused, if that is
+        wanted."""
+        try:
+            return _settle_schema([part.path for part in parts], self.options)
+        except DataError as error:
+            if len(parts) > 1 and self._refuse is not None:
+                for part in parts:
+                    self._settle_schema([part])
+                for n_parts in range(2, len(parts)):
+                    self._settle_schema(parts[:n_parts])
+            self._raise_for(parts[-1], error, is_planned=False)
+
+    def _raise_for(self, part: FilePart, error: DataError, *, is_planned: bool) -> NoReturn:
+        """Raise the error of a file, as one about what the user named."""
+        is_of_file = str(part.path) in error.message  # and not, for instance, of a full disk
+        if self._refuse is not None and not is_planned and is_of_file:
+            self._refuse(part, error)
+        if part.shown is None:
+            raise error
+        hint = None if error.hint is None else part.describe(error.hint)
+        raise DataError(part.describe(error.message), hint=hint, code=error.code) from None
 
 
 def _settle_schema(paths: Sequence[Path], options: Options) -> pa.Schema | None:
@@ -177,9 +245,7 @@ def _finer_type(column_type: pa.DataType) -> pa.DataType:
     )
 
 
-def _read_rows(
-    path: Path, options: Options, schema: pa.Schema, roles: InputSchema, bad_lines: BadLines, *, end_marker: bool
-) -> tuple[pa.Table, PlaceOf, bool]:
+def _read_rows(part: FilePart, reading: _FileReading) -> tuple[pa.Table, PlaceOf, bool]:
     """Read the events and punctuations of a file with the columns of the stream, with what gives the words for the
     place of one, and whether a row ends the stream, which only ``end_marker`` permits. Skipped lines are counted in
     ``bad_lines``.
@@ -187,6 +253,8 @@ def _read_rows(
     Raises :class:`DataError` for a file that cannot be read, a column that it lacks, a value that does not fit, or a
     null in a column that says when an event was, or which.
     """
+    path, options, schema, end_marker = part.path, reading.options, reading.schema, reading.end_marker
+    bad_lines = reading.bad_lines
     form = split_format(path)[0] or NAMES[options.format or ""]
     is_csv = form in ("csv", "tsv")
     texts = [field.name for field in schema if pa.types.is_string(field.type)]
@@ -207,10 +275,10 @@ def _read_rows(
     with open_events(path, as_written) as events:
         table = events.read_all()
         if events.bad.count:
-            bad_lines.add(events.bad.first, events.bad.count, events.bad.values)
+            bad_lines.add(part.describe(events.bad.first), events.bad.count, events.bad.values)
         marks = _end_marks(table, path, as_written, schema, besides)
         if marks.any() and not end_marker:
-            row_place = events.place_of(int(np.flatnonzero(marks)[0]))
+            row_place = part.describe(events.place_of(int(np.flatnonzero(marks)[0])))
             outcome = f"left out, as its `{besides[0]}` is null" if besides else "counted as ahead"
             warn_caller(
                 f"{row_place}: a row with nothing but the last time ends the stream with end_marker=True only, and is"
@@ -226,14 +294,14 @@ def _read_rows(
         events_of_file = drop_rows(table, np.flatnonzero(marks).tolist())
         rows = _in_schema(events_of_file, schema, path, form, place_of, options)
         for name in besides:  # a punctuation has nothing but its time
-            nulls = np.flatnonzero(rows.column(name).is_null().to_numpy() & ~are_punctuations(rows, roles))
+            nulls = np.flatnonzero(rows.column(name).is_null().to_numpy() & ~are_punctuations(rows, reading.roles))
             if not len(nulls):
                 continue
             complaint = f"{place_of(int(nulls[0]))}: `{name}` is null"
             if not options.skip_bad_lines:
                 hint = "fill it in, or leave such rows out: skip_bad_lines=True"
                 raise DataError(complaint, hint=hint, code="data_null")
-            bad_lines.add(complaint, len(nulls))
+            bad_lines.add(part.describe(complaint), len(nulls))
             rows, row_indices = drop_rows(rows, nulls.tolist()), np.delete(row_indices, nulls)
     return rows, place_of, end_marker and bool(marks.any())
 

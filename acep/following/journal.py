@@ -6,8 +6,8 @@
     gone/<batch>     names of taken files that were no longer in the folder before this micro-batch was planned
     settings         the query and options of the state, and the columns of the events
 
-All are JSON. Plans up to the newest ``taken`` are removed. So is what is ``gone`` before a micro-batch later than the
-next one, as that was before the state was put back.
+All are JSON. Plans up to the newest ``taken`` are removed, but for the last of them where files grow. So is what is
+``gone`` before a micro-batch later than the next one, as that was before the state was put back.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from acep.bucket_state.file_names import NUMBER
 from acep.bucket_state.folders import LocalFolder
 from acep.errors import SnapshotError
 from acep.following.folder_files import FolderFile
+from acep.following.selection import Selection
+from acep.growing.stretches import Position, Stretch
 from acep.streaming.query_versions import NewVersion
 
 __all__ = ["BACK", "EVERY", "KEEP", "Journal", "Planned"]
@@ -38,7 +40,8 @@ _BATCH = re.compile(NUMBER)
 @dataclass(frozen=True)
 class Planned:
     """A micro-batch: its files, whether the stream ends with it, when it began, in milliseconds since 1970, new
-    versions of queries, and whether a row may end the stream, as it always could before there was the option."""
+    versions of queries, and whether a row may end the stream, as it always could before there was the option. Of files
+    that grow it has the ``stretches``, the ``positions`` after it, and the ``gaps`` (:class:`Selection`)."""
 
     batch: int
     files: tuple[FolderFile, ...]
@@ -46,6 +49,20 @@ class Planned:
     began: int
     versions: tuple[NewVersion, ...] = ()
     end_marker: bool = True
+    stretches: tuple[Stretch, ...] = ()
+    positions: tuple[Position, ...] = ()
+    gaps: tuple[str, ...] = ()
+
+    @property
+    def selection(self) -> Selection:
+        """The files, or parts of files, that the micro-batch takes."""
+        return Selection(self.files, self.stretches, self.positions, self.gaps)
+
+    def data(self) -> dict[str, Any]:
+        """Return the plan as JSON."""
+        parts = {"files": [*map(astuple, self.files)], "versions": [version.data() for version in self.versions]}
+        growth = {"stretches": [*map(astuple, self.stretches)], "positions": [*map(astuple, self.positions)]}
+        return asdict(self) | parts | growth
 
 
 class Journal:
@@ -64,6 +81,9 @@ class Journal:
             raise self._damage_error("plans")
         self.pending: Planned | None = None
         self.ended = False
+        self.positions: tuple[Position, ...] = ()
+        if self._folder.read(f"plans/{self._base}") is not None:  # files grow
+            self.positions = self._plan(self._base).positions
         for number in plans:
             self._note(self._plan(number))
         self._leave_out(self._read_gone(self._last + 1))
@@ -99,9 +119,7 @@ class Journal:
 
     def plan(self, planned: Planned) -> Planned:
         """Write the plan of a micro-batch, and return the stored one, which another follower may have written first."""
-        parts = {"files": [*map(astuple, planned.files)], "versions": [version.data() for version in planned.versions]}
-        data = asdict(planned) | parts
-        self._folder.write(f"plans/{planned.batch}", json.dumps(data).encode(), parents=1)
+        self._folder.write(f"plans/{planned.batch}", json.dumps(planned.data()).encode(), parents=1)
         self._last, self.pending = planned.batch, self._plan(planned.batch)
         self._note(self.pending)
         return self.pending
@@ -150,6 +168,7 @@ class Journal:
         self._leave_out(self._read_gone(planned.batch))
         self.taken |= {file.name: (file, planned.batch) for file in planned.files}
         self.ended = self.ended or planned.end
+        self.positions = planned.positions
 
     def _leave_out(self, names: Iterable[str]) -> None:
         for name in names:
@@ -176,7 +195,12 @@ class Journal:
             files = tuple(map(_file, data["files"]))
             versions = tuple(map(NewVersion.from_data, data.get("versions", ())))
             marker = data.get("end_marker", True) is True
-            return Planned(int(data["batch"]), files, data["end"] is True, int(data["began"]), versions, marker)
+            stretches = tuple(map(Stretch.from_data, data.get("stretches", ())))
+            positions = tuple(map(Position.from_data, data.get("positions", ())))
+            gaps = tuple(map(str, data.get("gaps", ())))
+            began = int(data["began"])
+            batch, is_end = int(data["batch"]), data["end"] is True
+            return Planned(batch, files, is_end, began, versions, marker, stretches, positions, gaps)
         except (KeyError, TypeError, ValueError):
             raise self._damage_error(f"plans/{batch}") from None
 
@@ -188,7 +212,8 @@ class Journal:
         self._folder.write(f"taken/{base}", json.dumps(records).encode(), replace=True, parents=1)
         for kind in ("taken", "plans", "done", "gone"):
             for number in self._numbers(kind):
-                if number < base or (number == base and kind in ("plans", "gone")):
+                is_used_up = kind == "gone" or (kind == "plans" and not self.positions)  # it says how far files grew
+                if number < base or (number == base and is_used_up):
                     self._folder.remove_file(f"{kind}/{number}")
         self._base = base
 

@@ -100,6 +100,8 @@ class Progress:
     in the ``fullest`` bucket (0: it had no rows), and the numbers of rows that were late (``late_now``), too far ahead
     (``ahead_now``), came twice (``duplicates_now``), or have no partition attribute (``null_keys_now``).
 
+    ``bad_files``: how many files this run of a follower has moved aside so far.
+
     ``route``: where the state of the stream is kept on Spark, and why; "" elsewhere. ``run``: the counts of this run,
     for those who are told of each micro-batch."""
 
@@ -133,6 +135,7 @@ class Progress:
     went_on: int = 0
     route: str = ""
     run: RunCounts | None = field(default=None, compare=False)
+    bad_files: int = 0
 
     def __str__(self) -> str:
         return f"{self.line}; {self.spent}"
@@ -152,6 +155,7 @@ class Progress:
             *([f"{self.report.duplicates:,} came twice"] if self.report.duplicates else []),
             *([] if self.lag is None else [f"lag {length_text(self.lag)}"]),
             f"state {self.state / 1e6:,.2f} MB",
+            *([f"{self.bad_files:,} bad {'file' if self.bad_files == 1 else 'files'} aside"] if self.bad_files else []),
             *([f"version {self.version}"] if self.version else []),
             *([f"{self.went_on:,} went on"] if self.went_on else []),
         ]

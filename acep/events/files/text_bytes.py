@@ -13,7 +13,7 @@ from acep.events.files.finding import EventFile
 from acep.events.files.formats import reason_of
 from acep.events.files.options import Options
 
-__all__ = ["VALUE", "check_expansion", "text_chunks"]
+__all__ = ["VALUE", "check_expansion", "is_wide", "text_chunks"]
 
 CHUNK = 1 << 20
 VALUE = 8  # bytes of a number
@@ -57,6 +57,15 @@ def text_chunks(source: EventFile, options: Options, size: int = CHUNK) -> Itera
     except UnicodeError as wrong:
         where = f"`{source.name}` is no whole text in {getattr(wrong, 'encoding', 'UTF-16').upper()}"
         raise DataError(where, hint="is it whole? or save the file as UTF-8", code="data_value") from None
+
+
+def is_wide(head: bytes) -> bool:
+    """Return whether a file that begins so is in UTF-16 or UTF-32, by the mark at its beginning.
+
+    >>> is_wide("a".encode("utf-16")), is_wide(b"a")
+    (True, False)
+    """
+    return any(head.startswith(mark) for mark, encoding in MARKS if encoding is not None)
 
 
 # How files that are no text begin, by what they are.

@@ -14,7 +14,7 @@ from acep.events.files.finding import EventFile
 from acep.events.files.options import Options, too_long
 from acep.events.files.text_bytes import text_chunks
 
-__all__ = ["Dialect", "dialect_of", "fault_of"]
+__all__ = ["ZEEK", "Dialect", "dialect_of", "fault_of"]
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 ZEEK = b"#separator "

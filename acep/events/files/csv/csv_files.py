@@ -81,6 +81,10 @@ class CsvFile:
         """Return a text of :meth:`texts` as it is in the file."""
         return as_written(text) if self.options.decimal == "," else text
 
+    def end_of_rows(self, data: bytes) -> int:
+        """Return where the last whole row of some data ends, which begins with a row of the file."""
+        return self._cutter.end_of_rows(data)
+
     # Pieces -------------------------------------------------------------------------------------
 
     def _is_row(self, line: bytes) -> bool:

@@ -23,6 +23,7 @@ TEXT_BEHIND = "text follows the quotation mark that closes a cell"
 ROWS_INSIDE = "quotation marks make one cell of lines that look like rows"
 TOO_LONG = "too long"
 LINE_FEED, RETURN, QUOTE = 10, 13, 34
+BLOCK = 1 << 20  # bytes that are cut at once
 MANY_BYTES = 1 << 12  # of which NumPy counts faster than Python
 QUOTED = re.compile(rb'"[^"]*(?:""[^"]*)*"(?!")')
 
@@ -78,6 +79,31 @@ class RowCutter:
                 yield RowPiece(line, b"", TOO_LONG)
                 line, pending, is_skipping = line + 1, b"", True
             n_wanted = 2 * len(pending)
+
+    def end_of_rows(self, data: bytes) -> int:
+        r"""Return where the last whole row of some data ends, which begins with a row and may go on.
+
+        A line with a quotation mark that is not closed is passed if a line behind it looks like a row.
+
+        >>> RowCutter(b",", 99).end_of_rows(b'1,"a"\n2,"b\nc')
+        6
+        >>> RowCutter(b",", 99, is_row=lambda line: line[:1].isdigit()).end_of_rows(b'1,"a\n2,b\n')
+        9
+        """
+        end, size = 0, BLOCK
+        while end < len(data):
+            block = data[end : end + size]
+            _, resume = self._split(block, at_end=False)
+            if not resume and end + size < len(data):
+                size *= 2
+                continue
+            lines = block[resume:].split(b"\n") if resume < len(block) and end + size >= len(data) else []
+            end, size = end + resume, BLOCK
+            if self.is_row is not None and any(map(self.is_row, lines[1:-1])):
+                end += len(lines[0]) + 1
+            elif not resume:
+                break
+        return end
 
     def rows(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """Yield the rows of some data that are not blank, each with the number of the lines before it."""

@@ -1,0 +1,1 @@
+"""Files that grow: how far each was taken, over rotation and truncation."""
