@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
@@ -25,6 +25,9 @@ from acep.pattern.query_arguments import is_clause
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.streaming.job import Job
 from acep.streaming.progress import Progress
+
+if TYPE_CHECKING:
+    from acep.serving.live_page import LivePage
 
 __all__ = ["MAX_FILES", "POLL", "folder_path", "follow"]
 
@@ -67,6 +70,7 @@ def follow(
     end: bool = False,
     end_marker: bool = False,
     tell: Callable[[Progress], None] | None = None,
+    page: LivePage | None = None,
     **options: Unpack[RevisedKeywords],
 ) -> Followed:
     r"""Match the events of files that arrive in a folder, until interrupted; continue where an earlier call stopped.
@@ -111,7 +115,7 @@ def follow(
     ``state`` is a folder on a disk, for this query and these files only. The results are written to the folder
     ``into``: a file for each micro-batch that has some, named by its number, in ``into_format`` (``"jsonl"``,
     ``"parquet"`` or ``"csv"``). After a kill the next call continues, and the results are the same. ``tell`` is called
-    after each micro-batch.
+    after each micro-batch, and a ``page`` (:class:`acep.LivePage`) shows the stream live.
 
     The first files determine the types of the columns; a later value that these types cannot represent is an error.
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`; :class:`SnapshotError` if the state is of
@@ -151,9 +155,14 @@ def follow(
     warn_if_missing(stream_options.engine)
     newer = None if versions is None else folder_path("versions", versions)
     inbox = Inbox(Path(folder).resolve(), reading, max_files, end_marker=end_marker)
-    follower = Follower(inbox, job_of, LocalFolder(Path(state_folder(state))), outbox, newer, watch)
+    if page is not None:
+        page.begin(query if rules is None else f"the rules in {rules}", history=stream_options.history)
+    follower = Follower(inbox, job_of, LocalFolder(Path(state_folder(state))), outbox, newer, watch, page)
     followed = _step_until_done(follower, tell, poll=poll, once=once, end=end)
-    return followed.of_clause() if is_clause(query) else followed
+    followed = followed.of_clause() if is_clause(query) else followed
+    if page is not None:
+        page.end(str(followed).splitlines()[0])
+    return followed
 
 
 def _checked_options(

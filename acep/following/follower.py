@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import astuple, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
 import numpy as np
@@ -45,6 +45,9 @@ from acep.streaming.query_versions import NewVersion, versions_in_folder
 from acep.streaming.step import BucketRows, MicroBatch, bucket_of, newest_tick, step_bucket
 from acep.streaming.time_spent import Stopwatch
 
+if TYPE_CHECKING:
+    from acep.serving.live_page import LivePage
+
 __all__ = ["Follower"]
 
 
@@ -63,14 +66,17 @@ class Follower:
         outbox: Outbox,
         newer: Path | None = None,
         rules: RuleWatch | None = None,
+        page: LivePage | None = None,
     ) -> None:
         """Continue from the state in ``folder``. ``job_of`` returns the job for columns, and the delay of its watermark
         in milliseconds. The folder ``newer`` has newer versions of its queries. ``rules`` run in place of queries.
+        ``page`` shows the stream.
 
         Raises :class:`SnapshotError` if the state is damaged, or of another query.
         """
         self.inbox, self.outbox = inbox, outbox
         self.bad, self._newer, self._rules = BadLines(), newer, rules
+        self._page = page
         self.journal = Journal(folder)
         self._job_of = job_of
         self._state = folder.root
@@ -155,7 +161,8 @@ class Follower:
         now = pending.began if self._job.clocked else None
         micro_batch = replace(micro_batch, now=now)
         rows, part = arrived.rows, _bucket_rows(self._job, arrived, pending, now)
-        results, metrics = step_bucket(micro_batch, 0, part, Stopwatch())
+        look = None if self._page is None else self._page.look
+        results, metrics = step_bucket(micro_batch, 0, part, Stopwatch(), look)
         if results:
             self.outbox.write(batch, pa.concat_tables(results), is_retry=is_retry, exact=not self._job.measured)
         newest = pending.versions[-1].number if pending.versions else self._done.get("version", 0)
@@ -168,7 +175,11 @@ class Follower:
         seconds = time.time() - began
         progress = progress_in([self._done], batch=batch, events=rows.num_rows, seconds=seconds, began=began)
         # There is one bucket, which has all rows.
-        return progress and replace(progress, fullest=0.0, spent=replace(progress.spent, outside="files"))
+        progress = progress and replace(progress, fullest=0.0, spent=replace(progress.spent, outside="files"))
+        if self._page is not None and progress is not None:
+            self._page.show(results)
+            self._page.tell(progress)
+        return progress
 
     def _check(self, rows: pa.Table, path: Path) -> None:
         check_values(self._job, rows, path)

@@ -37,9 +37,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from acep.serving.live_page import LivePage
+
 __all__ = ["Replay", "replay"]
 
 POLL = 0.2
+IN_THE_RESULT = "matches that Spark finds are in the result of the replay, and are not shown as they come"
 
 
 @dataclass(eq=False, kw_only=True)
@@ -77,6 +80,7 @@ def replay(
     buckets: int | None = None,
     progress: bool | None = None,
     tell: Callable[[Progress], None] | None = None,
+    page: LivePage | None = None,
     session: SparkSession | None = None,
     **options: Unpack[StreamKeywords],
 ) -> Replay:
@@ -95,7 +99,7 @@ def replay(
     ``checkpoint`` is a folder from which the run can be restarted after a crash, with the same arguments; no match is
     found twice. Without it a temporary folder is used, of which the matches stay as long as the Spark session.
     ``progress``: whether to write the progress to stderr (``None``: if that is a terminal). ``tell`` is called with the
-    progress of each micro-batch soon after it. ``engine``, ``budget``, ``policy``, ``seed`` and ``history`` are those
+    progress of each micro-batch soon after it, and a ``page`` (:class:`acep.LivePage`) shows it live. ``engine``, ``budget``, ``policy``, ``seed`` and ``history`` are those
     of :func:`acep.spark.match`.
 
     Raises :class:`QueryError`, :class:`DataError`, :class:`EngineError`, or :class:`SnapshotError` if the checkpoint is
@@ -131,10 +135,16 @@ def replay(
             versions=versions,
             **options,
         )
+    if page is not None:
+        page.begin(recorded.query, rows_note=IN_THE_RESULT, history=stream_options.history)
     writer = _progress_writer(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:
-        result = _run(spark, matches, folder, [listener for listener in (writer, tell) if listener is not None])
+        tell_page = None if page is None else page.tell
+        listeners = [listener for listener in (writer, tell, tell_page) if listener is not None]
+        result = _run(spark, matches, folder, listeners)
         result.layout = Layout.of_plans([recorded.plan])
+        if page is not None:
+            page.end(str(result).splitlines()[0])
         if writer is not None and result.batches:
             sys.stderr.write("\n")
     except BaseException:

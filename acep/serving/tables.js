@@ -1,0 +1,131 @@
+// The parts of the page that are no charts: states, matches, what was shed, recall, figures. All texts by textContent.
+
+function fillStates(partials) {
+  byId("partials-value").textContent = numberText(partials.total);
+  const place = byId("states");
+  place.replaceChildren();
+  for (const [name, states, note] of partials.queries) {
+    if (name) place.append(element("p", name, "of"));
+    if (note) place.append(element("p", note, "quiet"));
+    if (!states.length) continue;
+    const most = Math.max(1, ...states.map(([, count]) => count));
+    const bars = element("div", "", "states");
+    for (const [state, count] of states) {
+      const track = element("div", "", "track"), fill = element("div", "", "fill");
+      fill.style.width = `${(100 * count) / most}%`;
+      track.append(fill);
+      bars.append(element("span", state, "name"), track, element("span", numberText(count), "count"));
+    }
+    place.append(bars);
+  }
+}
+
+const shownRows = { columns: "", rows: [] };
+
+function fillMatches(matches) {
+  const columns = JSON.stringify(matches.columns);
+  if (columns !== shownRows.columns) {
+    shownRows.columns = columns;
+    shownRows.rows = [];
+    const head = element("tr");
+    for (const name of matches.columns) head.append(element("th", name));
+    for (const cell of head.cells) cell.scope = "col";
+    document.querySelector("#table thead").replaceChildren(head);
+  }
+  const hidden = matches.total - Math.min(matches.total, matches.most_rows);
+  let note = matches.note;
+  if (!note && !matches.total) note = "none yet";
+  else if (!note) {
+    note = `${numberText(matches.total)} since the page began, the last one first`;
+    if (hidden) note += `; ${numberText(hidden)} earlier ones are not shown`;
+  }
+  byId("matches-note").textContent = note;
+  byId("matches-scroll").hidden = !matches.total;
+  for (const row of document.querySelectorAll("#table tr.new")) row.classList.remove("new");
+  const body = document.querySelector("#table tbody");
+  for (const [, cells] of matches.rows) {
+    const row = element("tr", "", "new");
+    for (const text of cells) {
+      const cell = element("td", text);
+      cell.title = text;
+      if (/^-?\d[\d.]*$/.test(text)) cell.className = "number";
+      row.append(cell);
+    }
+    body.prepend(row);
+  }
+  while (body.rows.length > matches.most_rows) body.lastElementChild.remove();
+}
+
+function listOf(lines) {
+  const list = element("ul", "", "lines");
+  for (const line of lines) list.append(element("li", line));
+  return list;
+}
+
+function fillShed(shed) {
+  const place = byId("shed");
+  place.replaceChildren(listOf(shed.lines));
+  for (const [name, figures] of shed.queries) {
+    if (name) place.append(element("p", name, "of"));
+    const pairs = [["policy", figures.policy || "none: whole sampling units are skipped"]];
+    if (figures.policy) {
+      const threshold = figures.threshold ? numberText(figures.threshold) : "0: all partial matches are kept now";
+      pairs.push(["utility threshold", threshold]);
+    }
+    for (const [label, count] of [
+      ["refused before they were made", figures.refused], ["dropped", figures.dropped],
+      ["events skipped", figures.skipped], ["match points not given in full", figures.withheld],
+    ]) if (count) pairs.push([label, numberText(count)]);
+    if (figures.share_sampled) pairs.push(["followed as a sample", percentText(figures.share_sampled)]);
+    place.append(definitions(pairs));
+  }
+}
+
+function definitions(pairs) {
+  const list = element("dl");
+  for (const [label, text] of pairs) list.append(element("dt", label), element("dd", text));
+  return list;
+}
+
+function fillRecall(recall, number) {
+  const place = byId("recall");
+  place.replaceChildren();
+  for (const query of recall) {
+    if (query.name) place.append(element("p", query.name, "of"));
+    for (const [label, estimate] of [["match points", query.points], ["match bundles", query.bundles]]) {
+      if (query.exact || !estimate) continue;
+      const likely = estimate.likely === null ? "" : `, likely ${percentText(estimate.likely)}`;
+      const text = `${percentText(estimate.low)} to ${percentText(estimate.high)} of the ${label}${likely}`;
+      place.append(element("p", text, "value-small"), scaleOf(estimate, text));
+    }
+    place.append(element("p", query.why, "quiet"), listOf(query.lines));
+  }
+  if (number > recall.length) place.append(element("p", `and ${number - recall.length} more queries`, "quiet"));
+}
+
+function scaleOf(estimate, text) {
+  const scale = element("div", "", "scale");
+  scale.setAttribute("role", "img");
+  scale.setAttribute("aria-label", text);
+  const span = element("div", "", "span");
+  span.style.left = `${100 * estimate.low}%`;
+  span.style.right = `${100 - 100 * estimate.high}%`;
+  scale.append(span);
+  if (estimate.likely !== null) {
+    const mark = element("div", "", "likely");
+    mark.style.left = `${100 * estimate.likely}%`;
+    scale.append(mark);
+  }
+  return scale;
+}
+
+const shownHistory = { number: 0 };
+
+function fillHistory(history, address) {
+  byId("history-note").textContent = history.note;
+  byId("history-scroll").hidden = !history.number;
+  if (history.number !== shownHistory.number) {
+    shownHistory.number = history.number;
+    byId("history-picture").src = address("history.svg", { number: history.number });
+  }
+}
