@@ -345,7 +345,7 @@ class Stream:
         """Return what the budget of a plan has given up so far; ``None`` for a plan without a bound."""
         from acep.runtime.stream_figures import shedding_figures  # few streams are watched
 
-        return None if self._finished else shedding_figures(self._executors[number])
+        return None if self._finished else shedding_figures(self.plans[number], self._executors[number])
 
     def partial_matches(self, number: int, limit: int, *, apart: bool) -> PartialColumns:
         """Return the ``limit`` last partial matches of a plan; of one that may change, those in states of its last

@@ -12,12 +12,15 @@ from acep.shedding.controller import SheddingController
 
 if TYPE_CHECKING:
     from acep.plan.compile import Plan
+    from acep.learning.policy import Policy
     from acep.runtime.executors import AnyExecutor
 
-__all__ = ["MOST_COUNTED", "SheddingFigures", "count_by_state", "shedding_figures"]
+__all__ = ["MOST_COUNTED", "MOST_STATES", "SheddingFigures", "count_by_state", "shedding_figures"]
 
 MOST_COUNTED = 1_000_000
 """The most partial matches, times states, that are counted by state: more take too long while a stream runs."""
+MOST_STATES = 40
+"""The most states of a history that are shown."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,9 @@ class SheddingFigures:
     sampling units are skipped by chance). ``threshold``: the utility threshold now (0: nothing has to be shed).
     Partial matches that were ``refused`` before they were made, or ``dropped`` after; events that were ``skipped``;
     match points of which matches were ``withheld``. ``share_sampled``: the share of sampling units that are followed
-    without shedding, to learn and to estimate the recall."""
+    without shedding, to learn and to estimate the recall. ``history`` has what the policy has learned so far, for each
+    state its name and for each bin of the window that remains, most of it first, how often partial matches were there
+    and how many targets they led to (empty: the policy keeps no such history)."""
 
     policy: str
     threshold: float = 0.0
@@ -35,6 +40,7 @@ class SheddingFigures:
     skipped: int = 0
     withheld: int = 0
     share_sampled: float = 0.0
+    history: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()
 
 
 def count_by_state(plan: Plan, executor: AnyExecutor) -> tuple[tuple[str, int], ...]:
@@ -60,7 +66,7 @@ def count_by_state(plan: Plan, executor: AnyExecutor) -> tuple[tuple[str, int], 
     return tuple((plan.arcs.states[state].name, count) for state, count in counts.items())
 
 
-def shedding_figures(executor: AnyExecutor) -> SheddingFigures | None:
+def shedding_figures(plan: Plan, executor: AnyExecutor) -> SheddingFigures | None:
     """Return what the budget of a plan has given up; ``None`` for a plan without a bound."""
     native = executor.inner if isinstance(executor, FinerExecutor) else executor
     if not isinstance(native, NativeExecutor):
@@ -81,4 +87,20 @@ def shedding_figures(executor: AnyExecutor) -> SheddingFigures | None:
         int(shedding_counts["passed_over"]),
         int(shedding_counts["withheld"]),
         effort.share,
+        _history_of(plan, effort.policy),
     )
+
+
+def _history_of(plan: Plan, policy: Policy) -> tuple[tuple[str, tuple[tuple[float, float], ...]], ...]:
+    """Return what a policy has learned of the states that were visited, of the first :data:`MOST_STATES` of them."""
+    from acep.learning.policies.history_policy import HistoryPolicy  # few streams are watched
+
+    if not isinstance(policy, HistoryPolicy):
+        return ()
+    visits, targets = policy.visits_and_targets()
+    names = [state.name for state in plan.arcs.states]
+    return tuple(
+        (names[state], tuple(zip(visits[state, ::-1].tolist(), targets[state, ::-1].tolist(), strict=True)))
+        for state in range(len(names))
+        if visits[state].any()
+    )[:MOST_STATES]

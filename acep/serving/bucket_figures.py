@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from acep.errors import AcepError, printable
@@ -11,7 +11,7 @@ from acep.runtime.stream import Stream
 if TYPE_CHECKING:
     from acep.streaming.buckets import Bucket
 
-__all__ = ["MOST_QUERIES", "QueryFigures", "bucket_figures"]
+__all__ = ["MOST_QUERIES", "QueryFigures", "bucket_figures", "ended_figures"]
 
 MOST_QUERIES = 20
 MOST_STATES = 60
@@ -29,11 +29,9 @@ class QueryFigures:
 
 
 def bucket_figures(bucket: Bucket) -> tuple[QueryFigures, ...]:
-    """Return the figures of each query of a bucket, of the first 20 of them. What an engine does not tell is left out,
+    """Return the figures of each query of a bucket that has not ended, of the first 20 of them. What an engine does not tell is left out,
     and a note says so."""
     stream: Any = bucket.stream
-    if bucket.ended:
-        return (QueryFigures("", note="the stream has ended"),)
     if not isinstance(stream, Stream):
         return (QueryFigures("", note=_reason(bucket)),)
     figures = []
@@ -53,6 +51,15 @@ def bucket_figures(bucket: Bucket) -> tuple[QueryFigures, ...]:
     if len(bucket.part.queries) > MOST_QUERIES:
         figures.append(QueryFigures("", note=f"and {len(bucket.part.queries) - MOST_QUERIES:,} more queries"))
     return tuple(figures)
+
+
+def ended_figures(figures: tuple[QueryFigures, ...]) -> tuple[QueryFigures, ...]:
+    """Return the figures of queries once their stream has ended, from the last ones before.
+
+    >>> ended_figures((QueryFigures("up", (("1 (a)", 5),)),))
+    (QueryFigures(name='up', states=(), note='', shedding=None),)
+    """
+    return tuple(replace(of_query, states=(), note="") for of_query in figures)
 
 
 def _reason(bucket: Bucket) -> str:

@@ -48,7 +48,7 @@ function show(state) {
   fillShed(state.shed);
   fillRecall(state.recall, state.queries);
   byId("facts").replaceChildren(...definitions(state.facts).childNodes);
-  fillHistory(state.history, address);
+  fillHistory(state.history, state.shed, address);
   seen.now = state.now;
   document.documentElement.dataset.ready = "yes";
 }

@@ -122,14 +122,22 @@ class LivePage:
     # What the stream says --------------------------------------------------------------------------
 
     def begin(
-        self, query: Any, *, can_pause: bool = False, rows_note: str = "", history: Any = None
+        self,
+        query: Any,
+        *,
+        can_pause: bool = False,
+        rows_note: str = "",
+        partials_note: str = "",
+        history: Any = None,
     ) -> None:
         """Show a query, or several by their names; the functions that take ``page=`` call it. ``can_pause``: the page
-        has buttons for :meth:`wait`. ``rows_note``: why matches are not shown. ``history``: one whose graph is drawn.
+        has buttons for :meth:`wait`. ``rows_note`` and ``partials_note``: why matches, and partial matches by state,
+        are not shown. ``history``: one whose graph is drawn.
         """
         from acep.serving.query_text import text_of_query
 
-        self._state.begin(text_of_query(query), can_pause=can_pause, rows_note=rows_note)
+        notes = {"rows_note": rows_note, "partials_note": partials_note}
+        self._state.begin(text_of_query(query), can_pause=can_pause, **notes)
         if history is not None:
             from acep.serving.history_drawing import draw_history
 
@@ -142,7 +150,9 @@ class LivePage:
     def look(self, bucket: Bucket) -> None:
         """Look at the partial matches of a bucket, at most once a second, and only if someone looks at the page."""
         now = time.monotonic()
-        if bucket.ended or (self._state.is_watched and now - self._looked >= EVERY):
+        if bucket.ended:
+            self._state.end_figures()
+        elif self._state.is_watched and now - self._looked >= EVERY:
             self._looked = now
             self._state.set_figures(bucket_figures(bucket))
 
@@ -172,6 +182,18 @@ class LivePage:
             return self._keys.get(timeout=seconds) if seconds > 0 else self._keys.get_nowait()
         except queue.Empty:
             return ""
+
+    def press(self, command: str) -> bool:
+        """Press a button: ``"pause"`` (or go on), ``"step"`` or ``"stop"``. Return whether the replay will see it; not
+        for another command, and not if it has not taken earlier ones."""
+        key = COMMANDS.get(command)
+        if key is None:
+            return False
+        try:
+            self._keys.put_nowait(key)
+        except queue.Full:
+            return False
+        return True
 
     def set_paused(self, is_paused: bool) -> None:
         """Show whether the replay is paused."""
@@ -204,11 +226,5 @@ class LivePage:
     def _take_command(self, parameters: dict[str, str]) -> Answer | None:
         from acep.serving.page_server import Answer
 
-        key = COMMANDS.get(parameters.get("do", ""))
-        if key is None:
-            return None
-        try:
-            self._keys.put_nowait(key)
-        except queue.Full:  # nothing takes them
-            return None
-        return Answer("application/json", b"{}")
+        is_taken = self.press(parameters.get("do", ""))
+        return Answer("application/json", b"{}") if is_taken else None

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep.display import clip_text, clipped_lines
-from acep.serving.bucket_figures import QueryFigures
+from acep.serving.bucket_figures import QueryFigures, ended_figures
 from acep.serving.course import MOST_POINTS, Course
 from acep.serving.progress_facts import facts_of, recall_of, shed_lines
 from acep.serving.shown_rows import MOST_ROWS, ShownRows
@@ -23,6 +23,8 @@ LOOKING = 5.0
 """Seconds after an answer in which someone is taken to look at the page."""
 LONGEST_QUERY = 20_000  # characters
 LONGEST_NOTE = 400
+NO_ROWS = "the matches are in the results of the stream, and are not shown here"
+NO_STATES = "partial matches are counted together here, not by state"
 
 
 class LiveState:
@@ -35,21 +37,22 @@ class LiveState:
         self._looked, self._sent = float("-inf"), 0  # when an answer was last asked for, and its number
         self._course, self._rows = Course(), ShownRows()
         self._query, self._status, self._note = "", "waiting", ""
-        self._can_pause, self._rows_note = False, ""
+        self._can_pause, self._rows_note = False, NO_ROWS
         self._progress: Progress | None = None
         self._before: Progress | None = None
         self._batch_at: float | None = None
-        self._figures: tuple[QueryFigures, ...] = ()
-        self._drawing: tuple[int, bytes, str] = (0, b"", "no history was given")
+        self._figures: tuple[QueryFigures, ...] = (QueryFigures("", note=NO_STATES),)
+        self._drawing: tuple[int, bytes, str] = (0, b"", "a history is kept where a budget is")
 
     # What the stream says --------------------------------------------------------------------------
 
-    def begin(self, query: str, *, can_pause: bool, rows_note: str) -> None:
-        """Name the query. ``can_pause``: keys pause the stream. ``rows_note``: why matches are not shown ("": they
-        are)."""
+    def begin(self, query: str, *, can_pause: bool, rows_note: str, partials_note: str) -> None:
+        """Name the query. ``can_pause``: keys pause the stream. ``rows_note`` and ``partials_note``: why matches, and
+        partial matches by state, are not shown ("": they are)."""
         with self._change():
             self._query = clipped_lines(query, LONGEST_QUERY)
             self._can_pause, self._rows_note = can_pause, rows_note
+            self._figures = (QueryFigures("", note=partials_note),) if partials_note else ()
 
     def add_progress(self, progress: Progress) -> None:
         """Take in a micro-batch."""
@@ -70,6 +73,11 @@ class LiveState:
         """Set what is known of each query."""
         with self._change():
             self._figures = figures
+
+    def end_figures(self) -> None:
+        """Forget the partial matches by state: the stream has ended."""
+        with self._change():
+            self._figures = ended_figures(self._figures)
 
     def set_drawing(self, svg: bytes, note: str) -> None:
         """Set the drawing of a history (empty: there is none), and a note on it."""

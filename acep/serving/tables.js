@@ -121,8 +121,46 @@ function scaleOf(estimate, text) {
 
 const shownHistory = { number: 0 };
 
-function fillHistory(history, address) {
-  byId("history-note").textContent = history.note;
+// What a policy has learned: a row for each state, a column for each bin of the window that remains.
+function historyTable(states) {
+  const table = element("table", "", "heat"), head = element("tr"), bins = states[0][1].length;
+  const most = Math.max(...states.flatMap(([, cells]) => cells.map(([visits, targets]) => (visits ? targets / visits : 0))), 0);
+  head.append(element("th", "state"));
+  for (let bin = bins; bin > 0; bin -= 1) {
+    head.append(element("th", `${Math.round((100 * (bin - 1)) / bins)}–${Math.round((100 * bin) / bins)} % left`, "number"));
+  }
+  for (const cell of head.cells) cell.scope = "col";
+  table.append(head);
+  for (const [name, cells] of states) {
+    const row = element("tr");
+    row.append(element("th", name));
+    row.cells[0].scope = "row";
+    for (const [visits, targets] of cells) {
+      const share = visits && most ? targets / visits / most : 0;
+      const cell = element("td", visits ? numberText(Number(visits.toPrecision(3))) : "", "number");
+      if (visits) cell.title = `${numberText(targets / visits)} match points for each visit`;
+      cell.style.background = `color-mix(in srgb, var(--line) ${Math.round(65 * share)}%, transparent)`;
+      row.append(cell);
+    }
+    table.append(row);
+  }
+  return table;
+}
+
+function fillHistory(history, shed, address) {
+  const learned = shed.queries.filter(([, figures]) => figures.history.length);
+  const notes = [];
+  if (learned.length) notes.push("learned so far: visits (number), and match points for each visit (colour), by state and by what is left of the window");
+  else if (shed.queries.length) notes.push("the policy has learned nothing yet, or keeps no history");
+  if (history.note && (history.number || !learned.length)) notes.push(history.note);
+  byId("history-note").textContent = notes.join("; ");
+  const tables = [];
+  for (const [name, figures] of learned) {
+    if (name) tables.push(element("p", name, "of"));
+    tables.push(historyTable(figures.history));
+  }
+  byId("learned").replaceChildren(...tables);
+  byId("learned").hidden = !tables.length;
   byId("history-scroll").hidden = !history.number;
   if (history.number !== shownHistory.number) {
     shownHistory.number = history.number;

@@ -99,8 +99,8 @@ def replay(
     ``checkpoint`` is a folder from which the run can be restarted after a crash, with the same arguments; no match is
     found twice. Without it a temporary folder is used, of which the matches stay as long as the Spark session.
     ``progress``: whether to write the progress to stderr (``None``: if that is a terminal). ``tell`` is called with the
-    progress of each micro-batch soon after it, and a ``page`` (:class:`acep.LivePage`) shows it live. ``engine``, ``budget``, ``policy``, ``seed`` and ``history`` are those
-    of :func:`acep.spark.match`.
+    progress of each micro-batch soon after it, and a ``page`` (:class:`acep.LivePage`) shows it live. ``engine``,
+    ``budget``, ``policy``, ``seed`` and ``history`` are those of :func:`acep.spark.match`.
 
     Raises :class:`QueryError`, :class:`DataError`, :class:`EngineError`, or :class:`SnapshotError` if the checkpoint is
     of other events, another query or another engine.
