@@ -29,12 +29,12 @@ WHERE skip_till_any_match(a, b, c, d) { [shop] AND b.sum < a.sum AND c.sum > b.s
 WITHIN 400"""
 
 
-def some_orders(seed: int, n_events: int = 40_000) -> dict[str, Any]:
+def some_orders(seed: int, n_events: int = 200_000) -> dict[str, Any]:
     """Return generated events, which come in waves."""
     draw = random.Random(seed)  # noqa: S311 - events for a picture
     moments, now = [], 0.0
     for number in range(n_events):
-        now += 1.0 + 0.9 * ((number // 3_000) % 2)
+        now += 1.0 + 0.9 * ((number // 20_000) % 2)
         moments.append(int(now))
     shops = [f"shop {draw.randrange(12)}" for _ in range(n_events)]
     kinds = draw.choices(("order", "pay", "ship"), weights=(3, 4, 2), k=n_events)
@@ -76,14 +76,14 @@ def take_picture(url: str, picture: Path | None, *, width: int = WIDTH, height: 
 def main() -> None:
     """Replay, look, and keep the picture."""
     page = acep.LivePage()
-    learned = acep.learn(some_orders(1), QUERY)
+    learned = acep.learn(some_orders(1), QUERY, unit="ms")
 
     def replay() -> None:
         try:
             with page:
                 budget = acep.Budget(work=2.5)
                 acep.replay(
-                    QUERY, some_orders(2), page=page, unit="ms", speed=0.5, chunk=500, budget=budget, history=learned
+                    QUERY, some_orders(2), page=page, unit="ms", speed=4, chunk=4_000, budget=budget, history=learned
                 )
         except KeyboardInterrupt:
             pass

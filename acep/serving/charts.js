@@ -70,7 +70,7 @@ function drawChart(place, values, textOf, { top = null, label = "" } = {}) {
     picture.append(drawn("polyline", { class: "curve", points: points.join(" "), ...scale }));
   }
   const frame = element("div", "", "frame");
-  frame.append(picture, axisTexts([textOf(most), lengthText(last - first), "now"]));
+  frame.append(picture, axisTexts([textOf(most), lengthText(last - first), "now"], label));
   place.replaceChildren(frame);
 }
 
@@ -84,8 +84,9 @@ function runsOf(values) {
   return runs.filter((run) => run.length);
 }
 
-function axisTexts([top, length, now]) {
+function axisTexts([top, length, now], label) {
   const texts = element("div", "", "axis");
+  if (label) texts.append(element("span", label, "label"));
   texts.append(element("span", top, "top"), element("span", `${length} ago`, "from"), element("span", now, "to"));
   return texts;
 }

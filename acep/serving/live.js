@@ -32,7 +32,7 @@ function fillCharts(state) {
   drawChart(byId("rate"), column(2), (value) => `${numberText(value)} events/s`, { label: "rate" });
   drawChart(byId("lag"), column(3), lengthText, { label: "lag" });
   drawChart(byId("live"), column(4), numberText, { label: "partial matches" });
-  const share = { label: "share of the allowance that was spent" };
+  const share = { label: "spent of the allowance" };
   drawChart(byId("share"), column(5), percentText, share);
   const sheds = seen.points.some((point) => point[7] !== null && point[7] < 1);
   const interval = sheds ? seen.points.map((point) => [point[1], point[6], point[7], point[8]]) : [];

@@ -93,7 +93,7 @@ class LivePage:
         names = frozenset({self._host.lower(), socket.gethostname().lower()} - {*WILDCARDS})
         try:
             self._server = PageServer(self._host, self._port, self._token, routes, names)
-        except (OSError, UnicodeError) as error:
+        except (OSError, UnicodeError, TypeError) as error:
             raise DataError(
                 f"the page cannot be served on {self._host}:{self._port}: {getattr(error, 'strerror', '') or error}",
                 hint="choose another port; 0 is any free one",

@@ -128,6 +128,9 @@ class LiveState:
             query, can_pause, rows_note = self._query, self._can_pause, self._rows_note
         reports = {} if progress is None else progress.reports or {"": progress.report}
         n_queries = len(reports)
+        n_live = 0 if progress is None else progress.live
+        if figures and all(of_query.states for of_query in figures):
+            n_live = sum(count for of_query in figures for _, count in of_query.states)
         return {
             "now": number,
             "query": query,
@@ -136,7 +139,7 @@ class LiveState:
             "points": [point.to_list() for point in points],
             "most_points": MOST_POINTS,
             "partials": {
-                "total": 0 if progress is None else progress.live,
+                "total": n_live,
                 "queries": [[of_query.name, of_query.states, of_query.note] for of_query in figures],
             },
             "matches": {

@@ -33,7 +33,6 @@ def facts_of(now: Progress, before: Progress | None = None) -> list[tuple[str, s
         ("lag", "" if now.lag is None else length_text(now.lag)),
         ("age of the watermark", "" if now.age is None else length_text(max(0.0, round(now.age, 3)))),
         ("watermark", now.watermark),
-        ("partial matches", f"{now.live:,}"),
         ("matches", f"{now.matches:,}" + (f" (+{n_new:,})" if n_new > 0 else "")),
         ("late", f"{now.late:,}" + (f" (+{now.late_now:,})" if now.late_now else "") if now.late else ""),
         ("too far ahead", f"{now.ahead:,}" if now.ahead else ""),

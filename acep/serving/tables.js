@@ -20,13 +20,13 @@ function fillStates(partials) {
   }
 }
 
-const shownRows = { columns: "", rows: [] };
+const shownRows = { columns: "" };
 
 function fillMatches(matches) {
   const columns = JSON.stringify(matches.columns);
   if (columns !== shownRows.columns) {
     shownRows.columns = columns;
-    shownRows.rows = [];
+    document.querySelector("#table tbody").replaceChildren();
     const head = element("tr");
     for (const name of matches.columns) head.append(element("th", name));
     for (const cell of head.cells) cell.scope = "col";
@@ -43,8 +43,9 @@ function fillMatches(matches) {
   byId("matches-scroll").hidden = !matches.total;
   for (const row of document.querySelectorAll("#table tr.new")) row.classList.remove("new");
   const body = document.querySelector("#table tbody");
+  const isFirst = !body.rows.length;
   for (const [, cells] of matches.rows) {
-    const row = element("tr", "", "new");
+    const row = element("tr", "", isFirst ? "" : "new");
     for (const text of cells) {
       const cell = element("td", text);
       cell.title = text;
@@ -54,6 +55,9 @@ function fillMatches(matches) {
     body.prepend(row);
   }
   while (body.rows.length > matches.most_rows) body.lastElementChild.remove();
+  // The head of a column of numbers stands above them.
+  const heads = document.querySelectorAll("#table th");
+  [...(body.rows[0]?.cells ?? [])].forEach((cell, place) => { heads[place].className = cell.className; });
 }
 
 function listOf(lines) {

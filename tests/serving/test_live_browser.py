@@ -81,7 +81,7 @@ class Shown:
     def wait(self, holds: Callable[[], Any], seconds: float = 30.0) -> None:
         until = time.monotonic() + seconds
         while not holds():
-            assert time.monotonic() < until, self.text("body")
+            assert time.monotonic() < until, self.run("return document.querySelector('main').innerText")
             time.sleep(0.05)
 
     def press(self, *keys: str) -> None:
@@ -134,7 +134,7 @@ def test_a_paced_replay_is_watched_paused_stepped_and_stopped(browser: Any) -> N
     page = LivePage()
     with replaying(page, unit="ms", speed=0.05, chunk=20) as stream:
         shown = Shown(browser, page)
-        assert "<script>" in shown.text("#query")
+        shown.wait(lambda: "<script>" in shown.text("#query"))
         shown.wait(lambda: shown.text("#status") == "running")
         first = shown.fact("events")
         shown.wait(lambda: shown.fact("events") != first)
@@ -190,7 +190,7 @@ def test_a_server_that_goes_is_noticed_and_so_is_another_one(browser: Any) -> No
 
 @pytest.mark.skipif(bool(why_not()), reason="only the native core keeps to a budget")
 def test_a_budget_shows_its_policy_recall_and_history(browser: Any) -> None:
-    learned = acep.learn(hostile_rows(), HOSTILE_QUERY)
+    learned = acep.learn(hostile_rows(), HOSTILE_QUERY, unit="ms")
     page = LivePage()
     with replaying(page, unit="ms", speed=0.5, chunk=200, budget=acep.Budget(work=1.5), history=learned):
         shown = Shown(browser, page)
@@ -226,4 +226,4 @@ def test_the_page_fits_its_window_and_the_keyboard_reaches_all(browser: Any, wid
 def test_without_the_token_the_browser_gets_nothing(browser: Any) -> None:
     with LivePage() as page:
         browser.get(page.url.partition("?")[0])
-        assert browser.find_elements("css selector", "script, #query") == []
+        assert browser.find_elements("css selector", "#query, #status, main") == []

@@ -168,7 +168,7 @@ def test_rules_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (tmp_path / "in").mkdir()
     (tmp_path / "rules").mkdir()
     Path("in/1.csv").write_text(CSV)
-    Path("rules/one.rule").write_text(f"name: one\nseverity: high\n---\n{QUERY}\n")
+    Path("rules/one.rule").write_text(f'---\nname = "one"\n---\n{QUERY}\n')
     states: list[dict[str, Any]] = []
     tell = LivePage.tell
     monkeypatch.setattr(LivePage, "tell", lambda page, progress: (tell(page, progress), states.append(state_of(page))))
