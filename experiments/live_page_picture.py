@@ -1,7 +1,7 @@
 """Make the picture of docs/howto/live_page.md: ``python -m experiments.live_page_picture`` opens a page in Chromium.
 
-It replays generated events under a budget at the pace of their clock, opens the live page, waits until its curves have a
-form, and writes what is seen to docs/howto/pages/live_page.png. It needs Chromium and its driver.
+It replays generated events under a budget at the pace of their clock, opens the live page, waits until its curves have
+a form, and writes what is seen to docs/howto/pages/live_page.png. It needs Chromium and its driver.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def some_orders(seed: int, n_events: int = 200_000) -> dict[str, Any]:
     return {"ts": moments, "type": kinds, "shop": shops, "sum": [draw.random() for _ in range(n_events)]}
 
 
-def take_picture(url: str, picture: Path | None, *, width: int = WIDTH, height: int = HEIGHT, dark: bool = False) -> None:
+def take_picture(
+    url: str, picture: Path | None, *, width: int = WIDTH, height: int = HEIGHT, dark: bool = False
+) -> None:
     """Open a live page in Chromium, wait until it has been shown for a while, and write what is seen as PNG."""
     from PIL import Image
     from selenium import webdriver

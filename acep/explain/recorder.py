@@ -197,7 +197,9 @@ class MissRecorder(ReferenceRuntime):
     def broken_negations(self, node: MatchNode, event: Event, kind: str | None) -> Iterator[Negated]:
         """Yield the negations that an event breaks so that the partial match can never be complete."""
         checks = self.later.ended[node.state]
-        for ending, (types, conditions) in zip(self.plan.program.ended[node.state] if checks else (), checks, strict=True):
+        for ending, (types, conditions) in zip(
+            self.plan.program.ended[node.state] if checks else (), checks, strict=True
+        ):
             if (not types or kind in types) and all(holds(node.registers, event.row) for holds in conditions):
                 yield self.plan.automaton.negations[ending.negation]
 

@@ -11,8 +11,8 @@ from acep.runtime.finer_partitions import FinerExecutor
 from acep.shedding.controller import SheddingController
 
 if TYPE_CHECKING:
-    from acep.plan.compile import Plan
     from acep.learning.policy import Policy
+    from acep.plan.compile import Plan
     from acep.runtime.executors import AnyExecutor
 
 __all__ = ["MOST_COUNTED", "MOST_STATES", "SheddingFigures", "count_by_state", "shedding_figures"]

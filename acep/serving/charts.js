@@ -23,7 +23,7 @@ function numberText(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
   if (size >= 1e4 || Number.isInteger(value)) return Math.round(value).toLocaleString("en");
-  return String(Number(value.toPrecision(3)));
+  return Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
 }
 
 function lengthText(seconds) {

@@ -150,11 +150,11 @@ class PageHandler(BaseHTTPRequestHandler):
             return False
         return True
 
-    def do_GET(self) -> None:  # noqa: N802 - the name of the library
+    def do_GET(self) -> None:
         """Answer a GET."""
         self._answer()
 
-    def do_POST(self) -> None:  # noqa: N802 - the name of the library
+    def do_POST(self) -> None:
         """Answer a POST."""
         self._answer()
 

@@ -13,17 +13,17 @@ __all__ = ["text_of_query"]
 
 
 def text_of_query(query: Any) -> str:
-    """Return the text of a query, of a clause, or of several queries by their names; a text is that of something else.
+    r"""Return the text of a query, of a clause, or of several queries by their names; a text is that of something else.
 
     >>> text_of_query("PATTERN SEQ(a x, b y) WITHIN 5")
     'PATTERN SEQ(a x, b y) WITHIN 5'
     >>> text_of_query({"up": "PATTERN SEQ(a x, b y) WITHIN 5", "rest": "PATTERN b y"})
-    'up:\\nPATTERN SEQ(a x, b y) WITHIN 5\\n\\nrest:\\nPATTERN b y'
+    'up:\nPATTERN SEQ(a x, b y) WITHIN 5\n\nrest:\nPATTERN b y'
     """
     if query is None or is_clause(query):
         return "" if query is None else str(query)
     if isinstance(query, os.PathLike):
-        return os.fspath(query)
+        return str(os.fspath(query))
     try:
         queries = read_queries(query)
     except AcepError:

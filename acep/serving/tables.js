@@ -43,9 +43,9 @@ function fillMatches(matches) {
   byId("matches-scroll").hidden = !matches.total;
   for (const row of document.querySelectorAll("#table tr.new")) row.classList.remove("new");
   const body = document.querySelector("#table tbody");
-  const isFirst = !body.rows.length;
+  const marksNew = body.rows.length && matches.rows.length < matches.most_rows / 2;
   for (const [, cells] of matches.rows) {
-    const row = element("tr", "", isFirst ? "" : "new");
+    const row = element("tr", "", marksNew ? "new" : "");
     for (const text of cells) {
       const cell = element("td", text);
       cell.title = text;

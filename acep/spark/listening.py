@@ -113,9 +113,7 @@ def report_progress(run: str, progress: Progress) -> None:
         hand_on(progress)
 
 
-def run_listener(
-    run: str, tell: Callable[[Progress], None], end: Callable[[str], None]
-) -> StreamingQueryListener:
+def run_listener(run: str, tell: Callable[[Progress], None], end: Callable[[str], None]) -> StreamingQueryListener:
     """Create a listener to one run of a query, whose micro-batches ``tell`` gets, those of for_each_batch among them.
     ``end`` is called when the run has ended, with what Spark says of its failure ("": it has not failed)."""
     from pyspark.sql.streaming.listener import StreamingQueryListener

@@ -74,7 +74,8 @@ class Shown:
         return self.browser.find_element("css selector", selector)
 
     def fact(self, label: str) -> str:
-        script = """const head = [...document.querySelectorAll("#facts dt")].find((e) => e.textContent === arguments[0]);
+        script = """const heads = [...document.querySelectorAll("#facts dt")];
+            const head = heads.find((e) => e.textContent === arguments[0]);
             return head ? head.nextElementSibling.textContent : "" """
         return str(self.run(script, label))
 
@@ -104,7 +105,8 @@ def hostile_rows(n: int = 4_000) -> dict[str, Any]:
 
 HOSTILE_QUERY = (
     "-- <script>window.injected = 1</script>\n"
-    "PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) { [user] AND q.x > p.x AND p.user <> '<img src=x>' } WITHIN 40"
+    "PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q)\n"
+    "{ [user] AND q.x > p.x AND p.user <> '<img src=x>' } WITHIN 40"
 )
 
 
@@ -157,7 +159,9 @@ def test_a_paced_replay_is_watched_paused_stepped_and_stopped(browser: Any) -> N
         shown.press(" ")
         shown.wait(lambda: int(shown.fact("micro-batch")) > batch + 3)
 
-        texts = shown.run("return [...document.querySelectorAll('#table td')].map((cell) => cell.textContent).join('|')")
+        texts = shown.run(
+            "return [...document.querySelectorAll('#table td')].map((cell) => cell.textContent).join('|')"
+        )
         assert "<script>window.injected" in texts
         assert "\u202e" not in texts
         assert shown.run("return window.injected") is None
@@ -213,7 +217,8 @@ def test_the_page_fits_its_window_and_the_keyboard_reaches_all(browser: Any, wid
             shown = Shown(browser, page)
             shown.wait(lambda: len(shown.run("return [...document.querySelectorAll('#table tbody tr')]")) > 5)
             assert shown.run("return document.documentElement.scrollWidth") <= width
-            script = "return [...document.querySelectorAll('button, [tabindex]')].filter((e) => e.offsetParent).map((e) => e.id)"
+            script = """const all = [...document.querySelectorAll("button, [tabindex]")];
+                return all.filter((e) => e.offsetParent).map((e) => e.id)"""
             expected, reached = set(shown.run(script)), set()
             for _ in range(2 * len(expected)):
                 shown.press("\ue004")  # Tab

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import random
@@ -187,10 +188,8 @@ def test_clients_that_say_nothing_are_closed_and_stop_nobody(monkeypatch: pytest
         silent = [socket.create_connection(address, timeout=10) for _ in range(4 * MOST_CONNECTIONS)]
         page.tell(ONE)  # the stream does not wait
         for connection in silent:
-            try:
+            with contextlib.suppress(ConnectionResetError):
                 assert connection.recv(1) == b""
-            except ConnectionResetError:
-                pass
             connection.close()
         assert in_time(lambda: state_of(page)["facts"] != [])
 
@@ -200,11 +199,11 @@ def test_a_client_that_dribbles_is_closed(monkeypatch: pytest.MonkeyPatch) -> No
     with LivePage() as page:
         parts = urlsplit(page.url)
         began = time.monotonic()
-        with socket.create_connection((str(parts.hostname), parts.port or 0), timeout=10) as connection:
-            with pytest.raises(OSError):  # noqa: PT011 - a reset or a broken pipe
-                while time.monotonic() - began < 10:
-                    connection.sendall(b"G")
-                    time.sleep(0.05)
+        connection = socket.create_connection((str(parts.hostname), parts.port or 0), timeout=10)
+        with contextlib.closing(connection), contextlib.suppress(OSError):
+            while time.monotonic() - began < 10:
+                connection.sendall(b"G")
+                time.sleep(0.05)
         assert time.monotonic() - began < 5
 
 
@@ -298,7 +297,10 @@ def test_a_stream_by_its_progress_alone() -> None:
         state = state_of(page)
         assert state["status"]["name"] == "running"
         assert dict(state["facts"])["events"] == "5, 3 held"
-        assert state["partials"] == {"total": 4, "queries": [["", [], "partial matches are counted together here, not by state"]]}
+        assert state["partials"] == {
+            "total": 4,
+            "queries": [["", [], "partial matches are counted together here, not by state"]],
+        }
         assert "not shown here" in state["matches"]["note"]
         assert state["status"]["can_pause"] is False
         assert state_of(page, state["now"])["points"] == []
@@ -450,11 +452,15 @@ def test_errors_and_ends_are_shown_to_a_browser_that_looks() -> None:
                 return
             time.sleep(0.05)
 
-    with pytest.raises(DataError), page:
-        looking = threading.Thread(target=poll)
-        looking.start()
-        assert in_time(lambda: len(seen) > 0)
-        acep.replay("PATTERN SEQ(a p, b q) WITHIN 5", {"ts": [1, None], "type": ["a", "b"]}, page=page)
+    def replay() -> None:
+        with page:
+            looking.start()
+            assert in_time(lambda: len(seen) > 0)
+            acep.replay("PATTERN SEQ(a p, b q) WITHIN 5", {"ts": [1, None], "type": ["a", "b"]}, page=page)
+
+    looking = threading.Thread(target=poll)
+    with pytest.raises(DataError):
+        replay()
     looking.join()
     assert seen[-1].startswith("failed: column `ts` is null")
 
@@ -505,17 +511,20 @@ def test_the_page_pauses_steps_and_stops_a_replay() -> None:
             command(page, "stop")
             raise
 
-    with pytest.raises(KeyboardInterrupt), LivePage() as page:
-        pressing = threading.Thread(target=press)
-        pressing.start()
-        try:
-            rows = {"ts": list(range(2_000)), "type": ["a", "b"] * 1_000}
+    page, pressing = LivePage(), threading.Thread(target=press)
+
+    def replay() -> None:
+        rows = {"ts": list(range(2_000)), "type": ["a", "b"] * 1_000}
+        with page:
+            pressing.start()
             acep.replay(
                 acep.regex("ab", within=5), rows, unit="ms", speed=0.1, chunk=1, page=page,
                 tell=lambda progress: batches.append(progress.batch),
             )  # fmt: skip
-        finally:
-            pressing.join()
+
+    with pytest.raises(KeyboardInterrupt):
+        replay()
+    pressing.join()
     assert failures == []
 
 
@@ -535,8 +544,8 @@ def test_the_page_is_among_the_names_of_acep(tmp_path: Path) -> None:
     (folder / "1.csv").write_text("ts,type\n1,a\n2,b\n")
     with acep.LivePage() as page:
         acep.follow(
-            folder, {"up": acep.regex("ab", within=5), "other": "PATTERN b q"}, state=tmp_path / "s", into=tmp_path / "o",
-            end=True, page=page,
+            folder, {"up": acep.regex("ab", within=5), "other": "PATTERN b q"}, state=tmp_path / "s",
+            into=tmp_path / "o", end=True, page=page,
         )  # fmt: skip
         state = state_of(page)
     assert state["query"].startswith("up:\n")
