@@ -137,13 +137,11 @@ def follow(
     _check(folder, state, into, max_files, poll)
     check_flat(flat, dynamic=versions is not None)
     outputs = {"output": output, "flat": flat, "late": late, "versions": versions}
-    keywords = StreamOptions.from_keywords("follow", options, RevisedKeywords)
     how: dict[str, Any] = {"rules": rules, "strict": strict, "end_marker": end_marker, "outputs": outputs}
-    stream_options = _checked_options(query, keywords, **how)
-    files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
-    files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
-    files |= {"nulls": nulls, "multiline_cells": multiline_cells, "max_line": max_line}
-    files |= {"max_expansion": max_expansion, "max_columns": max_columns}
+    stream_options = _checked_options(query, StreamOptions.from_keywords("follow", options, RevisedKeywords), **how)
+    files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines, "max_line": max_line}
+    files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal, "nulls": nulls}
+    files |= {"multiline_cells": multiline_cells, "max_expansion": max_expansion, "max_columns": max_columns}
     reading = _reading_of(query, stream_options, files, rules=rules, versions=versions)
     watch = None if rules is None else RuleWatch(folder_path("rules", rules), strict=strict)
     queries = FollowedQueries(
@@ -155,11 +153,19 @@ def follow(
     warn_if_missing(stream_options.engine)
     newer = None if versions is None else folder_path("versions", versions)
     inbox = Inbox(Path(folder).resolve(), reading, max_files, end_marker=end_marker)
-    if page is not None:
-        page.begin(query if rules is None else f"the rules in {rules}", history=stream_options.history)
+    _begin_page(page, query if rules is None else f"the rules in {rules}", stream_options)
     follower = Follower(inbox, job_of, LocalFolder(Path(state_folder(state))), outbox, newer, watch, page)
     followed = _step_until_done(follower, tell, poll=poll, once=once, end=end)
-    followed = followed.of_clause() if is_clause(query) else followed
+    return _end_page(page, followed.of_clause() if is_clause(query) else followed)
+
+
+def _begin_page(page: LivePage | None, query: Any, options: StreamOptions) -> None:
+    if page is not None:
+        page.begin(query, history=options.history)
+
+
+def _end_page(page: LivePage | None, followed: Followed) -> Followed:
+    """Show that the call returns, and return what was done."""
     if page is not None:
         page.end(str(followed).splitlines()[0])
     return followed

@@ -161,8 +161,7 @@ class Follower:
         now = pending.began if self._job.clocked else None
         micro_batch = replace(micro_batch, now=now)
         rows, part = arrived.rows, _bucket_rows(self._job, arrived, pending, now)
-        look = None if self._page is None else self._page.look
-        results, metrics = step_bucket(micro_batch, 0, part, Stopwatch(), look)
+        results, metrics = step_bucket(micro_batch, 0, part, Stopwatch(), self._page and self._page.look)
         if results:
             self.outbox.write(batch, pa.concat_tables(results), is_retry=is_retry, exact=not self._job.measured)
         newest = pending.versions[-1].number if pending.versions else self._done.get("version", 0)
@@ -176,6 +175,10 @@ class Follower:
         progress = progress_in([self._done], batch=batch, events=rows.num_rows, seconds=seconds, began=began)
         # There is one bucket, which has all rows.
         progress = progress and replace(progress, fullest=0.0, spent=replace(progress.spent, outside="files"))
+        return self._show(results, progress)
+
+    def _show(self, results: list[pa.Table], progress: Progress | None) -> Progress | None:
+        """Show a micro-batch on the live page, if there is one, and return its progress."""
         if self._page is not None and progress is not None:
             self._page.show(results)
             self._page.tell(progress)

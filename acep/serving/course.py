@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from acep.streaming.progress import Progress
 
-__all__ = ["MOST_POINTS", "Course", "Point"]
+__all__ = ["MOST_POINTS", "Course", "CoursePoint"]
 
 MOST_POINTS = 600
 EVERY = 0.5
@@ -18,7 +18,7 @@ LONGEST = 5.0
 
 
 @dataclass(frozen=True)
-class Point:
+class CoursePoint:
     """What a stream did until ``at``, in seconds since the page began: ``rate`` in events per second of the clock,
     ``lag`` in seconds of event time, ``live`` partial matches, ``share`` of the allowance that was spent so far, and
     the estimated ``recall`` with its interval. ``None`` stands for what is not known."""
@@ -36,10 +36,10 @@ class Point:
     def to_list(self) -> list[float | None]:
         """Return the point as JSON holds it, in the order of the fields."""
         values = (self.at, self.rate, self.lag, self.live, self.share, self.recall, self.low, self.high)
-        return [self.number, *(None if value is None else _rounded(value) for value in values)]
+        return [self.number, *(None if value is None else _round_figure(value) for value in values)]
 
 
-def _rounded(value: float) -> float | None:
+def _round_figure(value: float) -> float | None:
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
@@ -47,8 +47,8 @@ class Course:
     """The last points of a stream. Micro-batches that end within half a second of a point belong to the next one."""
 
     def __init__(self) -> None:
-        self.points: deque[Point] = deque(maxlen=MOST_POINTS)
-        self._open: Point | None = None
+        self.points: deque[CoursePoint] = deque(maxlen=MOST_POINTS)
+        self._open: CoursePoint | None = None
         self._rows, self._seconds, self._at = 0, 0.0, 0.0
 
     def add(self, progress: Progress, at: float, number: int) -> None:
@@ -63,7 +63,7 @@ class Course:
         self._rows, self._seconds = self._rows + progress.rows, self._seconds + progress.seconds
         report = progress.report
         has_interval = report.interval != (0.0, 1.0)
-        self._open = Point(
+        self._open = CoursePoint(
             number,
             at,
             0.0,

@@ -120,7 +120,7 @@ def run_listener(run: str, tell: Callable[[Progress], None], end: Callable[[str]
 
     _LISTENING.setdefault(run, []).append(tell)
 
-    class Listener(StreamingQueryListener):
+    class RunListener(StreamingQueryListener):
         """Report the progress of one query."""
 
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
@@ -140,7 +140,7 @@ def run_listener(run: str, tell: Callable[[Progress], None], end: Callable[[str]
                 _LISTENING.pop(run, None)
                 end(str(event.exception or ""))
 
-    return Listener()
+    return RunListener()
 
 
 def stop_listening(run: str, tell: Callable[[Progress], None]) -> None:

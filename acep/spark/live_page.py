@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from acep.serving.live_page import LivePage
 
-__all__ = ["ServedQuery", "serve"]
+__all__ = ["TOGETHER", "ServedQuery", "serve"]
 
 IN_THE_SINK = "matches go to the sink of the query, and are not shown here: that would take another job of Spark"
 TOGETHER = "on Spark partial matches are counted together, not by state"

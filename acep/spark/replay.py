@@ -29,6 +29,7 @@ from acep.spark.chunks import end_row, for_spark, write_chunks
 from acep.spark.columns.types import spark_schema
 from acep.spark.failures import error_in
 from acep.spark.job_descriptions import describe_jobs
+from acep.spark.live_page import TOGETHER
 from acep.spark.matching import match
 from acep.spark.metrics import Progress, progress_of
 from acep.spark.session import get_session, needs_pyspark
@@ -135,16 +136,11 @@ def replay(
             versions=versions,
             **options,
         )
-    if page is not None:
-        page.begin(recorded.query, rows_note=IN_THE_RESULT, history=stream_options.history)
     writer = _progress_writer(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:
-        tell_page = None if page is None else page.tell
-        listeners = [listener for listener in (writer, tell, tell_page) if listener is not None]
-        result = _run(spark, matches, folder, listeners)
+        result = _run(spark, matches, folder, [writer, tell, _begin_page(page, recorded.query, stream_options)])
         result.layout = Layout.of_plans([recorded.plan])
-        if page is not None:
-            page.end(str(result).splitlines()[0])
+        _end_page(page, result)
         if writer is not None and result.batches:
             sys.stderr.write("\n")
     except BaseException:
@@ -154,6 +150,19 @@ def replay(
     if checkpoint is None:
         _keep_matches(folder, spark)
     return result
+
+
+def _begin_page(page: LivePage | None, query: Query, options: StreamOptions) -> Callable[[Progress], None] | None:
+    """Show a query on a live page, and return the function to which it wants the progress told."""
+    if page is None:
+        return None
+    page.begin(query, rows_note=IN_THE_RESULT, partials_note=TOGETHER, history=options.history)
+    return page.tell
+
+
+def _end_page(page: LivePage | None, result: Replay) -> None:
+    if page is not None:
+        page.end(str(result).splitlines()[0])
 
 
 def _keep_matches(folder: Path, session: Any) -> None:
@@ -166,7 +175,9 @@ def _keep_matches(folder: Path, session: Any) -> None:
     weakref.finalize(session, shutil.rmtree, folder, ignore_errors=True)
 
 
-def _run(spark: SparkSession, frame: DataFrame, folder: Path, tell: Sequence[Callable[[Progress], None]]) -> Replay:
+def _run(
+    spark: SparkSession, frame: DataFrame, folder: Path, tell: Sequence[Callable[[Progress], None] | None]
+) -> Replay:
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as sf
 
@@ -178,7 +189,7 @@ def _run(spark: SparkSession, frame: DataFrame, folder: Path, tell: Sequence[Cal
     try:
         running = writer.start()
         try:
-            seen = _watch(running, tell)
+            seen = _watch(running, [listener for listener in tell if listener is not None])
         finally:
             running.stop()
         running.awaitTermination()
