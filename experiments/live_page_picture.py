@@ -23,7 +23,7 @@ PAGE = ROOT / "docs/howto/live_page.md"
 PICTURE = ROOT / "docs/howto/pages/live_page.png"
 COLOURS = 200
 WIDTH, HEIGHT = 1200, 1480
-SECONDS = 24  # of the replay that are seen
+SECONDS = 25  # of the replay that are seen
 QUERY = """PATTERN SEQ(order a, pay b, pay c, ship d)
 WHERE skip_till_any_match(a, b, c, d) { [shop] AND b.sum < a.sum AND c.sum > b.sum AND d.sum > 0.9 + b.sum }
 WITHIN 400"""

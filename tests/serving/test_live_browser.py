@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ import pytest
 import acep
 from acep.native.compiled import why_not
 from acep.serving.live_page import LivePage
+from experiments import live_page_picture
+from tests.test_imports import ROOT
 
 pytest.importorskip("selenium")
 
@@ -232,3 +235,14 @@ def test_without_the_token_the_browser_gets_nothing(browser: Any) -> None:
     with LivePage() as page:
         browser.get(page.url.partition("?")[0])
         assert browser.find_elements("css selector", "#query, #status, main") == []
+
+
+def test_the_picture_of_the_documentation_is_made_by_its_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from PIL import Image
+
+    monkeypatch.setattr(live_page_picture, "PICTURE", tmp_path / "live_page.png")
+    monkeypatch.setattr(live_page_picture, "SECONDS", 2)
+    live_page_picture.main()
+    with Image.open(tmp_path / "live_page.png") as made, Image.open(ROOT / "docs/howto/pages/live_page.png") as shown:
+        assert made.width == shown.width == live_page_picture.WIDTH
+    assert "pages/live_page.png" in live_page_picture.PAGE.read_text()
