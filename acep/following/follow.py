@@ -161,6 +161,9 @@ def follow(
 
 def _begin_page(page: LivePage | None, query: Any, options: StreamOptions) -> None:
     if page is not None:
+        from acep.serving.live_page import check_live_page  # few streams are watched
+
+        check_live_page(page)
         page.begin(query, history=options.history)
 
 

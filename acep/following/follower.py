@@ -77,6 +77,7 @@ class Follower:
         self.inbox, self.outbox = inbox, outbox
         self.bad, self._newer, self._rules = BadLines(), newer, rules
         self._page = page
+        self._look = None if page is None else page.look
         self.journal = Journal(folder)
         self._job_of = job_of
         self._state = folder.root
@@ -161,7 +162,7 @@ class Follower:
         now = pending.began if self._job.clocked else None
         micro_batch = replace(micro_batch, now=now)
         rows, part = arrived.rows, _bucket_rows(self._job, arrived, pending, now)
-        results, metrics = step_bucket(micro_batch, 0, part, Stopwatch(), self._page and self._page.look)
+        results, metrics = step_bucket(micro_batch, 0, part, Stopwatch(), self._look)
         if results:
             self.outbox.write(batch, pa.concat_tables(results), is_retry=is_retry, exact=not self._job.measured)
         newest = pending.versions[-1].number if pending.versions else self._done.get("version", 0)

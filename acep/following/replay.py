@@ -29,6 +29,7 @@ from acep.following.replayed_events import (
     ORDER,
     ROW,
     RecordedEvents,
+    check_page,
     check_tell,
     has_content,
     note_content,
@@ -125,6 +126,7 @@ def replay(
     newer = None if versions is None else folder_path("versions", versions)
     stream_options = _paced_options(StreamOptions.from_keywords("replay", options), speed)
     check_tell(tell)
+    check_page(page)
     recorded = record_events(
         query, events, stream_options, chunk=chunk, watermark=watermark, latest=latest, versions=versions
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from acep.serving.page_server import Answer, PageServer
     from acep.streaming.buckets import Bucket
 
-__all__ = ["LivePage"]
+__all__ = ["LivePage", "check_live_page"]
 
 COMMANDS = {"pause": PAUSE, "step": STEP, "stop": STOP}
 EVERY = 1.0  # seconds between two looks at the partial matches by state
@@ -113,8 +113,16 @@ class LivePage:
         self._server = None
 
     @property
+    def is_open(self) -> bool:
+        """Return whether the page is served now."""
+        return self._server is not None
+
+    @property
     def url(self) -> str:
-        """Return the address of the page, with its token. Whoever has it can see the page."""
+        """Return the address of the page, with its token. Whoever has it can see the page. Raises :class:`DataError`
+        before a page on any free port has one."""
+        if not self._port:
+            raise _closed_error()
         host = socket.gethostname() if self._host in WILDCARDS else self._host
         host = f"[{host}]" if ":" in host else host
         return f"http://{host}:{self._port}/?token={self._token}"
@@ -228,3 +236,21 @@ class LivePage:
 
         is_taken = self.press(parameters.get("do", ""))
         return Answer("application/json", b"{}") if is_taken else None
+
+
+def check_live_page(page: object) -> None:
+    """Raise :class:`DataError` for what ``page=`` does not take: what is no page, or one that is not served."""
+    if page is None:
+        return
+    if not isinstance(page, LivePage):
+        raise DataError(
+            f"page= takes an acep.LivePage, not {type(page).__name__}",
+            hint="with acep.LivePage() as page: ...",
+            code="option_invalid",
+        )
+    if not page.is_open:
+        raise _closed_error()
+
+
+def _closed_error() -> DataError:
+    return DataError("the live page is not served", hint="with acep.LivePage() as page: ...", code="option_invalid")

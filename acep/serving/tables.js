@@ -99,7 +99,9 @@ function fillRecall(recall, number) {
     for (const [label, estimate] of [["match points", query.points], ["match bundles", query.bundles]]) {
       if (query.exact || !estimate) continue;
       const likely = estimate.likely === null ? "" : `, likely ${percentText(estimate.likely)}`;
-      const text = `${percentText(estimate.low)} to ${percentText(estimate.high)} of the ${label}${likely}`;
+      // Rounded outwards, so that the interval is never shown narrower than it is.
+      const low = percentText(Math.floor(1000 * estimate.low) / 1000), high = percentText(Math.ceil(1000 * estimate.high) / 1000);
+      const text = `${low} to ${high} of the ${label}${likely}`;
       place.append(element("p", text, "value-small"), scaleOf(estimate, text));
     }
     place.append(element("p", query.why, "quiet"), listOf(query.lines));

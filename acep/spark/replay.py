@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 
 from acep.following.replay_summary import ReplaySummary
-from acep.following.replayed_events import ORDER, ROW, check_tell, record_events, with_order
+from acep.following.replayed_events import ORDER, ROW, check_page, check_tell, record_events, with_order
 from acep.matches.flat import Layout
 from acep.matches.report import Report
 from acep.native.compiled import REFERENCE
@@ -154,6 +154,7 @@ def replay(
 
 def _begin_page(page: LivePage | None, query: Query, options: StreamOptions) -> Callable[[Progress], None] | None:
     """Show a query on a live page, and return the function to which it wants the progress told."""
+    check_page(page)
     if page is None:
         return None
     page.begin(query, rows_note=IN_THE_RESULT, partials_note=TOGETHER, history=options.history)

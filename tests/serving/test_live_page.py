@@ -90,7 +90,7 @@ def test_without_the_token_nothing_is_answered(path: str, token: str) -> None:
 
 
 def test_tokens_differ_and_are_long() -> None:
-    tokens = {urlsplit(LivePage().url).query for _ in range(20)}
+    tokens = {urlsplit(LivePage(9_000).url).query for _ in range(20)}
     assert len(tokens) == 20
     assert all(len(token) >= len("token=") + 32 for token in tokens)
 
@@ -399,6 +399,32 @@ def test_an_engine_that_tells_no_states_apart_says_so(
     states = watched_replay(query, monkeypatch, **options)
     notes = {text for state in states[:-2] for _, _, text in state["partials"]["queries"]}
     assert any(note in text for text in notes) or (why_not() and "NON OVERLAP" in query)
+
+
+@pytest.mark.parametrize(
+    ("page", "complaint"), [("x", "takes an acep.LivePage, not str"), (LivePage(), "is not served")]
+)
+def test_what_is_no_page_that_is_served_is_refused(page: Any, complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=complaint):
+        acep.replay(QUERY, some_rows(10), page=page)
+    with pytest.raises(DataError, match=complaint):
+        acep.follow(tmp_path, QUERY, state=tmp_path / "_s", into=tmp_path / "_o", once=True, page=page)
+
+
+def test_a_page_has_no_address_before_it_is_served() -> None:
+    with pytest.raises(DataError, match="is not served"):
+        _ = LivePage().url
+    assert LivePage(9_000).url.startswith("http://127.0.0.1:9000/?token=")
+
+
+def test_a_page_may_be_served_over_ipv6() -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with LivePage(0, "::1") as page:
+        assert urlsplit(page.url).hostname == "::1"
+        assert state_of(page)["status"]["name"] == "waiting"
 
 
 def test_nobody_looks_so_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
