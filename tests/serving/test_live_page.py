@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import acep
@@ -425,6 +426,37 @@ def test_a_page_may_be_served_over_ipv6() -> None:
     with LivePage(0, "::1") as page:
         assert urlsplit(page.url).hostname == "::1"
         assert state_of(page)["status"]["name"] == "waiting"
+
+
+@pytest.mark.parametrize("output", ["matches", "points", "bundles", "count"])
+@pytest.mark.parametrize(
+    "options", [{}, {"budget": acep.Budget(work=2)}, {"speculation": 20}], ids=["", "work", "late"]
+)
+@pytest.mark.parametrize("condition", ["[user]", "[user] AND q.x > p.x", "[user] AND q.x = p.x"])
+def test_each_engine_gives_states_or_says_why_not(
+    condition: str, options: dict[str, Any], output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if options and (why_not() or (output == "bundles" and "speculation" in options)):
+        pytest.skip("the engine has no such bound, or matches that may be taken back have no bundles")
+    monkeypatch.setattr(live_page, "EVERY", 0.0)
+    table, states = pa.table(some_rows(900)), list[dict[str, Any]]()
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        pq.write_table(table.slice(300 * number, 300), tmp_path / "in" / f"{number}.parquet")
+    query = f"PATTERN SEQ(a p, b q) WHERE {condition} WITHIN 200"
+    folders: dict[str, Any] = {"state": tmp_path / "s", "into": tmp_path / "o"}
+    with LivePage() as page:
+        state_of(page)
+        acep.follow(
+            tmp_path / "in", query, max_files=1, once=True, output=output, page=page,
+            tell=lambda _: states.append(state_of(page)), **folders, **options,
+        )  # fmt: skip
+        states.append(state_of(page))
+    for state in states:
+        ((_, by_state, note),) = state["partials"]["queries"]
+        assert bool(by_state) != bool(note)
+        assert not by_state or sum(count for _, count in by_state) == state["partials"]["total"]
+    assert states[-1]["matches"]["columns"] or not states[-1]["matches"]["total"]
 
 
 def test_nobody_looks_so_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
