@@ -170,7 +170,7 @@ def _begin_page(page: LivePage | None, query: Any, options: StreamOptions) -> No
 def _end_page(page: LivePage | None, followed: Followed) -> Followed:
     """Show that the call returns, and return what was done."""
     if page is not None:
-        page.end(str(followed).splitlines()[0])
+        page.end(str(followed).splitlines()[0], goes_on=not followed.ended)
     return followed
 
 

@@ -168,9 +168,9 @@ class LivePage:
         """Show rows of the result as they come."""
         self._state.add_rows(tables)
 
-    def end(self, note: str = "") -> None:
-        """Show that the stream has ended, or that the call has returned, with a note."""
-        self._state.set_status("ended", note)
+    def end(self, note: str = "", *, goes_on: bool = False) -> None:
+        """Show that the stream has ended, with a note; or that it is stopped, if a later call ``goes_on`` with it."""
+        self._state.set_status("stopped" if goes_on else "ended", note)
 
     def fail(self, note: str) -> None:
         """Show that the stream has failed, with the error in one line."""

@@ -52,6 +52,7 @@ class LiveState:
         with self._change():
             self._query = clipped_lines(query, LONGEST_QUERY)
             self._can_pause, self._rows_note = can_pause, rows_note
+            self._status, self._note = "waiting", ""
             self._figures = (QueryFigures("", note=partials_note),) if partials_note else ()
 
     def add_progress(self, progress: Progress) -> None:

@@ -459,6 +459,20 @@ def test_each_engine_gives_states_or_says_why_not(
     assert states[-1]["matches"]["columns"] or not states[-1]["matches"]["total"]
 
 
+def test_a_stream_that_goes_on_later_is_stopped_and_then_ends(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/1.csv").write_text("ts,type\n1,a\n2,b\n")
+    folders: dict[str, Any] = {"state": tmp_path / "s", "into": tmp_path / "o"}
+    with LivePage() as page:
+        acep.follow(tmp_path / "in", acep.regex("ab", within=5), once=True, page=page, **folders)
+        stopped = state_of(page)["status"]
+        acep.follow(tmp_path / "in", acep.regex("ab", within=5), end=True, page=page, **folders)
+        ended = state_of(page)["status"]
+    assert (stopped["name"], ended["name"]) == ("stopped", "ended")
+    assert "the stream goes on" in stopped["note"]
+    assert "the stream has ended" in ended["note"]
+
+
 def test_nobody_looks_so_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_page, "bucket_figures", lambda bucket: pytest.fail("counted"))
     with LivePage() as page:
