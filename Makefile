@@ -290,6 +290,7 @@ RECALL_ARGS ?= --seeds 3
 plots: $(STAMP) native  ## make the pictures of docs/howto anew
 	$(BIN)/python -m experiments.plots
 	$(BIN)/python -m experiments.page_picture
+	$(BIN)/python -m experiments.live_page_picture
 	$(BIN)/python -m experiments.spark.route_picture
 
 profile: $(PROFILED)/objects/.built  ## measure where the time goes, inside the core as well where perf is there

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from acep.row_patterns.explanation import explain_clause
     from acep.row_patterns.match_rows import match_recognize
     from acep.row_patterns.statements import sql
+    from acep.serving.live_page import LivePage
     from acep.serving.metrics import Metrics
     from acep.training.learn import learn
     from acep.tuning.result import Tuning
@@ -67,6 +68,7 @@ __all__ = [
     "Followed",
     "Function",
     "Furthest",
+    "LivePage",
     "Match",
     "Matcher",
     "Matches",
@@ -135,6 +137,7 @@ _NAMES = {
     "acep.following.replay": "Replayed replay",
     "acep.matching.api": "Matcher match",
     "acep.training.learn": "learn",
+    "acep.serving.live_page": "LivePage",
     "acep.serving.metrics": "Metrics",
     "acep.tuning.result": "Tuning",
     "acep.tuning.tune": "tune",

@@ -387,6 +387,8 @@ def _add_watch_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--watch", action="store_true", help=text)
     text = "serve the figures of the stream to Prometheus, on this machine alone unless HOST says otherwise"
     parser.add_argument("--metrics", metavar="[HOST:]PORT", help=text)
+    text = "serve a live page of the stream; its address, with a token, comes to stderr (default any free port)"
+    parser.add_argument("--serve", nargs="?", const="0", metavar="[HOST:]PORT", help=text)
 
 
 def _add_output_options(

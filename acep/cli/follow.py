@@ -18,6 +18,7 @@ from acep.cli.inputs import (
     ticks_or_text,
 )
 from acep.cli.metrics import serve_metrics
+from acep.cli.serve import serve_page
 from acep.cli.terminal import say
 from acep.cli.watch import line_view
 from acep.errors import QueryError
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
     tell, finish = _live_view() if args.watch else _no_view() if args.no_progress else line_view()
     try:
-        with serve_metrics(args, tell) as tell_batch:
+        with serve_metrics(args, tell) as tell_batch, serve_page(args) as page:
             summary = follow(
                 args.folder,
                 query,
@@ -74,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
                 end=args.end,
                 end_marker=args.end_marker,
                 tell=tell_batch,
+                page=page,
                 **options,
             )
     finally:

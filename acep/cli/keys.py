@@ -8,22 +8,29 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import TYPE_CHECKING, Any, Self, TextIO
+
+from acep.serving.pausing import STOP, Pause
+
+if TYPE_CHECKING:
+    from acep.serving.live_page import LivePage
 
 __all__ = ["HELP", "KeyPause"]
 
 HELP = "space: pause or go on, n: next micro-batch, q: stop"
-LOOK = 0.05  # seconds between two looks at the clock while no key is pressed
 
 
 class KeyPause:
     """Reads keys of a terminal without waiting for the end of a line, as a context manager. ``show`` is called with
-    a text for the live view whenever it changes. Where ``keys`` is no terminal, there is no pause."""
+    a text for the live view whenever it changes. Where ``keys`` is no terminal, there is no pause, unless a live
+    ``page`` has the same keys."""
 
-    def __init__(self, show: Callable[[str], None], keys: TextIO | None = None) -> None:
-        self._show, self._keys = show, keys or sys.stdin
+    def __init__(
+        self, show: Callable[[str], None], keys: TextIO | None = None, *, page: LivePage | None = None
+    ) -> None:
+        self._show, self._keys, self._page = show, keys or sys.stdin, page
         self._settings: list[Any] | None = None
-        self._is_paused = False
+        self._pause = Pause(self._read_key, self._show_pause)
 
     def __enter__(self) -> Self:
         if self._keys is not None and self._keys.isatty():
@@ -51,37 +58,27 @@ class KeyPause:
 
         Raises :class:`KeyboardInterrupt` for the key that stops.
         """
-        if self._settings is None:
+        if self._settings is None and self._page is None:
             time.sleep(seconds)
             return 0.0
-        until, paused = time.monotonic() + seconds, 0.0
-        while True:
-            now = time.monotonic()
-            if not self._is_paused and now >= until:
-                key = self._read_key(0.0)
-            else:
-                key = self._read_key(LOOK if self._is_paused else min(LOOK, until - now))
-            if self._is_paused:
-                spent = time.monotonic() - now
-                until, paused = until + spent, paused + spent
-            if key == "q":
-                raise KeyboardInterrupt
-            if key == "n":  # this micro-batch at once, and no further one
-                self._pause(paused=True)
-                return paused - (until - time.monotonic())
-            if key == " ":
-                self._pause(paused=not self._is_paused)
-            if not key and not self._is_paused and time.monotonic() >= until:
-                return paused
+        return self._pause.wait(seconds)
 
-    def _pause(self, *, paused: bool) -> None:
-        self._is_paused = paused
-        self._show(f"paused; {HELP}" if paused else HELP)
+    def _show_pause(self, is_paused: bool) -> None:
+        if self._settings is not None:
+            self._show(f"paused; {HELP}" if is_paused else HELP)
+        else:
+            self._show("paused on the live page" if is_paused else "")
+        if self._page is not None:
+            self._page.set_paused(is_paused)
 
     def _read_key(self, seconds: float) -> str:
         """Return the key that is pressed within so many seconds, "" if there is none."""
+        if self._settings is None:
+            return "" if self._page is None else self._page.take_key(seconds)
+        if self._page is not None and (key := self._page.take_key(0.0)):
+            return key
         descriptor = self._keys.fileno()
         if not select.select([descriptor], [], [], max(seconds, 0.0))[0]:
             return ""
         pressed = os.read(descriptor, 1)
-        return pressed.decode("latin-1") if pressed else "q"  # the terminal was closed
+        return pressed.decode("latin-1") if pressed else STOP  # the terminal was closed

@@ -18,7 +18,7 @@ __all__ = ["read_address", "serve_metrics"]
 Tell = Callable[["Progress"], None]
 
 
-def read_address(text: str) -> tuple[str, int]:
+def read_address(text: str, option: str = "--metrics") -> tuple[str, int]:
     """Return the host and the port of ``[HOST:]PORT``. Raise :class:`DataError` for another text.
 
     >>> read_address("9000"), read_address("0.0.0.0:9000"), read_address("[::1]:9000")
@@ -27,7 +27,7 @@ def read_address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not port.isascii() or not port.isdecimal():
         raise DataError(
-            f"--metrics {text}: there is no port", hint="a port, such as 9000, or HOST:PORT", code="option_invalid"
+            f"{option} {text}: there is no port", hint="a port, such as 9000, or HOST:PORT", code="option_invalid"
         )
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
 

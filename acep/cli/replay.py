@@ -20,6 +20,7 @@ from acep.cli.inputs import (
 from acep.cli.keys import KeyPause
 from acep.cli.metrics import serve_metrics
 from acep.cli.progress import progress
+from acep.cli.serve import serve_page
 from acep.cli.terminal import say, show
 from acep.cli.watch import LiveView, line_view
 from acep.errors import DataError
@@ -77,8 +78,8 @@ def _replay_on_spark(
     from acep.spark.replay import replay
 
     shows_lines = False if args.no_progress or live is not None else None
-    with serve_metrics(args, None if live is None else live.tell) as tell:
-        return replay(query, events, progress=shows_lines, tell=tell, **options)
+    with serve_metrics(args, None if live is None else live.tell) as tell, serve_page(args) as page:
+        return replay(query, events, progress=shows_lines, tell=tell, page=page, **options)
 
 
 def _replay_here(
@@ -89,10 +90,14 @@ def _replay_here(
     if live is None:
         tell, end_line = (None, None) if args.no_progress or not sys.stderr.isatty() else line_view()
         try:
-            with serve_metrics(args, tell) as tell_batch:
-                return replay(query, events, speed=args.speed, tell=tell_batch, **options)
+            with serve_metrics(args, tell) as tell_batch, serve_page(args) as page:
+                return replay(query, events, speed=args.speed, tell=tell_batch, page=page, **options)
         finally:
             if end_line is not None:
                 end_line()
-    with serve_metrics(args, live.tell) as tell_batch, KeyPause(live.show_note) as pause:
-        return replay(query, events, speed=args.speed, tell=tell_batch, wait=pause.wait, **options)
+    with (
+        serve_metrics(args, live.tell) as tell_batch,
+        serve_page(args) as page,
+        KeyPause(live.show_note, page=page) as pause,
+    ):
+        return replay(query, events, speed=args.speed, tell=tell_batch, wait=pause.wait, page=page, **options)

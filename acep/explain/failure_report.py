@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from acep.automaton.arcs import Arc
+from acep.automaton.thompson import Negated
 from acep.events.records import Id
 from acep.explain.attempts import Attempt, attempts
 from acep.explain.condition_text import failed_condition_text
@@ -60,6 +61,7 @@ def explain_incomplete(recorder: MissRecorder, node: MatchNode) -> FailureReport
     needed = _with_types(m.arc for m in moves)
     state = f"{needed} {'is needed' if engine.need(node) else 'may come'} next" if moves else "everything is bound"
     failed: list[Ranked] = []
+    broken: dict[str, Failure] = {}
     taken: set[str | None] = set()
     ended = "no other row was named" if rows else recorder.end_text
     for event, kind in recorder.events:
@@ -75,6 +77,8 @@ def explain_incomplete(recorder: MissRecorder, node: MatchNode) -> FailureReport
             break
         if not rows:
             failed += _attempts(recorder, node, event, kind)
+            for negation in recorder.broken_negations(node, event, kind):
+                broken.setdefault(negation.var, _break_of(negation, event))
         waits, bound = _try_next(recorder, node, event, kind)
         taken |= {kind} if bound else set()
         if waits:
@@ -89,13 +93,13 @@ def explain_incomplete(recorder: MissRecorder, node: MatchNode) -> FailureReport
             ended = (
                 f"event {event.id} had to be bound to {_join_by_or(bound)}, which led no further: skip till next match"
             )
-        return state, _nearest_first(failed), ended
+        return state, [*broken.values(), *_nearest_first(failed)], ended
     # Events for arcs that lead no nearer to an end are not missing.
     onward = [m for m in moves if engine.leads_on(node, m.arc)]
     types = dict.fromkeys(t for move in onward for t in move.arc.types if t not in taken)
     if not failed and types and not engine.strategy.contiguous and not rows:
         ended = f"no event of type {_join_by_or(types)} came before {ended}"
-    return state, _nearest_first(failed), ended
+    return state, [*broken.values(), *_nearest_first(failed)], ended
 
 
 def _try_next(recorder: MissRecorder, node: MatchNode, event: Event, kind: str | None) -> tuple[bool, dict[str, None]]:
@@ -205,8 +209,11 @@ def _breaking_events(recorder: MissRecorder, node: MatchNode) -> Iterator[Failur
             if not is_of_type or not _is_forbidden(plan, steps, j, event):
                 continue
             if count_breaks(plan, steps, node.history, j, crossing, [event]):
-                what = " or ".join(negation.types) or "event"
-                yield Failure(event.id, f"~{negation.var}", f"no such {what} may come there")
+                yield _break_of(negation, event)
+
+
+def _break_of(negation: Negated, event: Event) -> Failure:
+    return Failure(event.id, f"~{negation.var}", f"no such {' or '.join(negation.types) or 'event'} may come there")
 
 
 def _is_forbidden(plan: Plan, steps: list[tuple[Event, str]], j: int, event: Event) -> bool:

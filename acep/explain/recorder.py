@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Any
 
 from acep.automaton.arcs import Accept, Arc
+from acep.automaton.thompson import Negated
 from acep.events.records import Id
 from acep.explain.attempts import attempts
 from acep.matches.records import Counts
@@ -171,6 +172,7 @@ class MissRecorder(ReferenceRuntime):
         self.most_looks = MOST_LOOKS if most_looks is None else most_looks
         self.tracing = TracingEngine(plan, wanted)
         self.later = ReferenceEngine(plan)  # for later checks, which are not recorded
+        self.later.ends_broken = False
         self.plain = self.engine if plan.strict and plan.query.output.is_sequential else None
         self.events: list[tuple[Event, str | None]] = []
         self.n_events = self.n_seen = self.looks = 0
@@ -191,6 +193,15 @@ class MissRecorder(ReferenceRuntime):
         waiting, complete = self.later.feed([node], event, kind, Counts())
         successors = [n for n in (*waiting, *(n for n, _ in complete)) if n.trail.previous is node.trail]
         return any(n is node for n in waiting), successors
+
+    def broken_negations(self, node: MatchNode, event: Event, kind: str | None) -> Iterator[Negated]:
+        """Yield the negations that an event breaks so that the partial match can never be complete."""
+        checks = self.later.ended[node.state]
+        for ending, (types, conditions) in zip(
+            self.plan.program.ended[node.state] if checks else (), checks, strict=True
+        ):
+            if (not types or kind in types) and all(holds(node.registers, event.row) for holds in conditions):
+                yield self.plan.automaton.negations[ending.negation]
 
     def run(self, events: Any) -> list[Any]:
         """Run over a whole stream, and return its matches."""

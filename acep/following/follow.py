@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
@@ -24,6 +24,9 @@ from acep.pattern.query_arguments import is_clause
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.streaming.job import Job
 from acep.streaming.progress import Progress
+
+if TYPE_CHECKING:
+    from acep.serving.live_page import LivePage
 
 __all__ = ["MAX_BYTES", "MAX_FILES", "POLL", "folder_path", "follow"]
 
@@ -70,6 +73,7 @@ def follow(
     end: bool = False,
     end_marker: bool = False,
     tell: Callable[[Progress], None] | None = None,
+    page: LivePage | None = None,
     **options: Unpack[RevisedKeywords],
 ) -> Followed:
     r"""Match the events of files that arrive in a folder, until interrupted; continue where an earlier call stopped.
@@ -121,7 +125,7 @@ def follow(
     ``state`` is a folder on a disk, for this query and these files only. The results are written to the folder
     ``into``: a file for each micro-batch that has some, named by its number, in ``into_format`` (``"jsonl"``,
     ``"parquet"`` or ``"csv"``). After a kill the next call continues, and the results are the same. ``tell`` is called
-    after each micro-batch.
+    after each micro-batch, and a ``page`` (:class:`acep.LivePage`) shows the stream live.
 
     The first files determine the types of the columns; a later value that these types cannot represent is an error.
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`; :class:`SnapshotError` if the state is of
@@ -146,10 +150,10 @@ def follow(
     outputs = {"output": output, "flat": flat, "late": late, "versions": versions}
     how: dict[str, Any] = {"rules": rules, "strict": strict, "end_marker": end_marker, "outputs": outputs}
     stream_options = _checked_options(query, StreamOptions.from_keywords("follow", options, RevisedKeywords), **how)
-    files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines, "nulls": nulls}
-    files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
-    files |= {"multiline_cells": multiline_cells, "max_line": max_line, "max_expansion": max_expansion}
-    reading = _reading_of(query, stream_options, files | {"max_columns": max_columns}, rules=rules, versions=versions)
+    files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines, "max_line": max_line}
+    files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal, "nulls": nulls}
+    files |= {"multiline_cells": multiline_cells, "max_expansion": max_expansion, "max_columns": max_columns}
+    reading = _reading_of(query, stream_options, files, rules=rules, versions=versions)
     watch = None if rules is None else RuleWatch(folder_path("rules", rules), strict=strict)
     times = {"options": after_cast(stream_options, cast), "watermark": watermark, "latest": latest}
     queries = FollowedQueries(query=query, reading=reading, **times, **_outputs_of_queries(outputs))
@@ -157,9 +161,25 @@ def follow(
     job_of = _jobs_into(outbox, queries, has_rules=watch is not None)
     newer = None if versions is None else folder_path("versions", versions)
     inbox = source.inbox_of(reading, max_files, end_marker=end_marker)
-    follower = Follower(inbox, job_of, state_place(state), outbox, newer, watch, source.growing, source.bad_folder)
+    _begin_page(page, query if rules is None else f"the rules in {rules}", stream_options)
+    follower = Follower(inbox, job_of, state_place(state), outbox, newer, watch, source, page)
     followed = _step_until_done(follower, tell, poll=poll, once=once, end=end)
-    return followed.of_clause() if is_clause(query) else followed
+    return _end_page(page, followed.of_clause() if is_clause(query) else followed)
+
+
+def _begin_page(page: LivePage | None, query: Any, options: StreamOptions) -> None:
+    if page is not None:
+        from acep.serving.live_page import check_live_page  # few streams are watched
+
+        check_live_page(page)
+        page.begin(query, history=options.history)
+
+
+def _end_page(page: LivePage | None, followed: Followed) -> Followed:
+    """Show that the call returns, and return what was done."""
+    if page is not None:
+        page.end(str(followed).splitlines()[0], goes_on=not followed.ended)
+    return followed
 
 
 def _checked_options(

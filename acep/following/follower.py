@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import astuple, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
 import numpy as np
@@ -27,10 +27,10 @@ from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.columns import ticks_of
 from acep.events.fields import column_at
 from acep.events.files.options import BadLines
-from acep.following.bad_files import BadFileError, BadFolder
+from acep.following.bad_files import BadFileError
 from acep.following.checked_values import check_values
 from acep.following.follow_result import Followed
-from acep.following.growing_files import GrowingFiles, GrowingSource
+from acep.following.growing_files import GrowingFiles
 from acep.following.inbox import ROW, Arrived, Inbox, StreamCounts
 from acep.following.journal import BACK, KEEP, Journal, Planned
 from acep.following.outbox import Outbox
@@ -47,6 +47,10 @@ from acep.streaming.progress import Progress, progress_in, reports_in
 from acep.streaming.query_versions import NewVersion, versions_in_folder
 from acep.streaming.step import BucketRows, MicroBatch, bucket_of, newest_tick, step_bucket
 from acep.streaming.time_spent import Stopwatch
+
+if TYPE_CHECKING:
+    from acep.following.follow_places import EventSource
+    from acep.serving.live_page import LivePage
 
 __all__ = ["Follower"]
 
@@ -66,23 +70,25 @@ class Follower:
         outbox: Outbox,
         newer: Path | None = None,
         rules: RuleWatch | None = None,
-        growing: GrowingSource | None = None,
-        bad_folder: BadFolder | None = None,
+        source: EventSource | None = None,
+        page: LivePage | None = None,
     ) -> None:
         """Continue from the state in ``folder``. ``job_of`` returns the job for columns, and the delay of its watermark
         in milliseconds. The folder ``newer`` has newer versions of its queries. ``rules`` run in place of queries.
-        Files that are ``growing`` take the place of whole ones. Files that cannot be read go to ``bad_folder``.
+        The ``source`` says whether files grow, and where bad ones go. ``page`` shows the stream.
 
         Raises :class:`SnapshotError` if the state is damaged, or of another query.
         """
         self.inbox, self.outbox = inbox, outbox
         self.bad, self._newer, self._rules = BadLines(), newer, rules
         self._gaps: tuple[str, ...] = ()
+        self._page = page
+        self._look = None if page is None else page.look
         self.journal = Journal(folder)
-        self._bad_folder = bad_folder
+        self._bad_folder = None if source is None else source.bad_folder
         self._source: WholeFiles | GrowingFiles = WholeFiles(inbox, self.journal)
-        if growing is not None:
-            self._source = GrowingFiles(growing, inbox.options, self.journal, folder)
+        if source is not None and source.growing is not None:
+            self._source = GrowingFiles(source.growing, inbox.options, self.journal, folder)
         self._job_of = job_of
         self._folder, self._state = folder, folder.root
         self._run = str(uuid4())
@@ -177,7 +183,7 @@ class Follower:
         now = pending.began if self._job.clocked else None
         micro_batch = replace(micro_batch, now=now)
         rows, part = arrived.rows, _bucket_rows(self._job, arrived, pending, now)
-        results, metrics = step_bucket(micro_batch, 0, part, Stopwatch())
+        results, metrics = step_bucket(micro_batch, 0, part, Stopwatch(), self._look)
         if results:
             self.outbox.write(batch, pa.concat_tables(results), is_retry=is_retry, exact=not self._job.measured)
         newest = pending.versions[-1].number if pending.versions else self._done.get("version", 0)
@@ -200,7 +206,14 @@ class Follower:
             return None
         # There is one bucket, which has all rows.
         spent = replace(progress.spent, outside="files")
-        return replace(progress, fullest=0.0, spent=spent, bad_files=len(self._moved))
+        return self._show(results, replace(progress, fullest=0.0, spent=spent, bad_files=len(self._moved)))
+
+    def _show(self, results: list[pa.Table], progress: Progress) -> Progress:
+        """Show a micro-batch on the live page, if there is one, and return its progress."""
+        if self._page is not None:
+            self._page.show(results)
+            self._page.tell(progress)
+        return progress
 
     @property
     def _moved(self) -> list[Path]:

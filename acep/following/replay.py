@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from acep.following.replayed_events import (
     ORDER,
     ROW,
     RecordedEvents,
+    check_page,
     check_tell,
     has_content,
     note_content,
@@ -40,6 +41,9 @@ from acep.matches.flat import Layout
 from acep.native.compiled import warn_if_missing
 from acep.runtime.options import StreamKeywords, StreamOptions, lists_options
 from acep.streaming.progress import Progress, length_text
+
+if TYPE_CHECKING:
+    from acep.serving.live_page import LivePage
 
 __all__ = ["Replayed", "replay"]
 
@@ -85,6 +89,7 @@ def replay(
     versions: str | os.PathLike[str] | None = None,
     tell: Callable[[Progress], None] | None = None,
     wait: Wait | None = None,
+    page: LivePage | None = None,
     **options: Unpack[StreamKeywords],
 ) -> Replayed:
     """Replay events as a stream in this process, and find the matches of a query. The matches are those of
@@ -105,7 +110,9 @@ def replay(
     ``checkpoint`` is a folder from which the replay can be taken up again after a crash, with the same arguments; no
     match is found twice. ``versions`` is a folder with newer versions of the query (see :func:`acep.follow`). ``tell``
     is called with the progress of each micro-batch. ``wait`` is called with the seconds until the next micro-batch and
-    returns how many of the seconds that it took do not count, because the replay was paused; by default it sleeps.
+    returns how many of the seconds that it took do not count, because the replay was paused; by default it sleeps. A
+    ``page`` (:class:`acep.LivePage`) shows the stream live, with buttons that pause, step and stop it; one that is
+    stopped so raises :class:`KeyboardInterrupt`.
 
     Raises :class:`QueryError`, :class:`DataError`, :class:`EngineError`, or :class:`SnapshotError` if the checkpoint is
     of other events, another query or another engine.
@@ -119,18 +126,23 @@ def replay(
     newer = None if versions is None else folder_path("versions", versions)
     stream_options = _paced_options(StreamOptions.from_keywords("replay", options), speed)
     check_tell(tell)
+    check_page(page)
     recorded = record_events(
         query, events, stream_options, chunk=chunk, watermark=watermark, latest=latest, versions=versions
     )
     warn_if_missing(stream_options.engine)
     chunks = Chunks.from_events(recorded, by_time=speed if chunk is None else None, sort=watermark is None)
     due = None if speed is None else _times_due(recorded, chunks, speed)
+    if page is not None:
+        page.begin(recorded.query, can_pause=True, history=stream_options.history)
+        wait = wait or page.wait
     pace = None if due is None and wait is None else ReplayPace(due, wait or _sleep)
     about = recorded.about | {"route": "in one process", "speed": speed}
     root = Path(tempfile.mkdtemp(prefix="acep-replay-") if checkpoint is None else os.fspath(checkpoint)).resolve()
     try:
         if not has_content(root, about):
             note_content(root, about)
+        (root / "events").mkdir(exist_ok=True)
         queries = FollowedQueries(
             query=recorded.query,
             options=_options_of_files(stream_options),
@@ -142,9 +154,15 @@ def replay(
             flat=False,
             dynamic=versions is not None,
         )
-        return _run(
-            root, queries, newer, chunks, Layout.of_plans([recorded.plan]), pace, tell, durable=checkpoint is not None
-        )
+        durable = checkpoint is not None
+        inbox = Inbox(root / "events", queries.reading, 1, end_marker=False)
+        outbox = Outbox(root / "results", "parquet", durable=durable)
+        state = LocalFolder(root / "state", durable=durable)
+        follower = Follower(inbox, queries.job_over, state, outbox, newer, page=page)
+        replayed = _run(follower, queries, chunks, Layout.of_plans([recorded.plan]), pace, tell)
+        if page is not None:
+            page.end(str(replayed).splitlines()[0])
+        return replayed
     finally:
         if checkpoint is None:
             shutil.rmtree(root, ignore_errors=True)
@@ -258,23 +276,16 @@ class ReplayPace:
 
 
 def _run(
-    root: Path,
+    follower: Follower,
     queries: FollowedQueries,
-    newer: Path | None,
     chunks: Chunks,
     layout: Layout,
     pace: ReplayPace | None,
     tell: Callable[[Progress], None] | None,
-    *,
-    durable: bool,
 ) -> Replayed:
-    """Take all micro-batches that were not done yet, and sum up. ``durable``: what is written outlives a crash."""
+    """Take all micro-batches that were not done yet, and sum up."""
     began, progresses, behind = time.monotonic(), list[Progress](), 0.0
-    folder = root / "events"
-    folder.mkdir(exist_ok=True)
-    inbox = Inbox(folder, queries.reading, 1, end_marker=False)
-    outbox = Outbox(root / "results", "parquet", durable=durable)
-    follower = Follower(inbox, queries.job_over, LocalFolder(root / "state", durable=durable), outbox, newer)
+    folder = follower.inbox.folder
     first = follower.journal.next
     for path in folder.glob("*.parquet"):
         if int(path.stem) < first:
@@ -290,7 +301,7 @@ def _run(
             if tell is not None:
                 tell(progress)
     seconds = time.monotonic() - began
-    parts = [pq.read_table(path) for path in sorted(outbox.folder.glob("[0-9]*.parquet"))]
+    parts = [pq.read_table(path) for path in sorted(follower.outbox.folder.glob("[0-9]*.parquet"))]
     rows = pa.concat_tables(parts) if parts else _result_schema(queries, chunks).empty_table()
     report = replace(follower.sum_up(len(progresses), seconds).report, matches=len(rows), seconds=seconds)
     return Replayed(

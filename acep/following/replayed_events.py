@@ -35,6 +35,7 @@ __all__ = [
     "ORDER",
     "ROW",
     "RecordedEvents",
+    "check_page",
     "check_tell",
     "has_content",
     "note_content",
@@ -112,6 +113,14 @@ def check_tell(tell: object) -> None:
         raise DataError(
             "tell= is called after each micro-batch", hint="give a function of one argument", code="option_invalid"
         )
+
+
+def check_page(page: object) -> None:
+    """Raise :class:`DataError` if ``page=`` is no live page that is served."""
+    if page is not None:
+        from acep.serving.live_page import check_live_page  # few streams are watched
+
+        check_live_page(page)
 
 
 def _table_of(path: Any, query: Query, options: StreamOptions, *, reads_all: bool) -> pa.Table:

@@ -32,6 +32,7 @@ from acep.storage.snapshot import seal, unseal
 if TYPE_CHECKING:
     from acep.matches.partials.partial_columns import PartialColumns
     from acep.native.session import NativeSession
+    from acep.runtime.stream_figures import SheddingFigures
 
 __all__ = ["EVENTS", "SEVERAL", "Stream", "check_plans", "merge_matches"]
 
@@ -328,6 +329,23 @@ class Stream:
             return 0
         plan, executor = self.plans[number], self._executors[number]
         return executor.live_in(plan.current) if plan.parts else executor.live()
+
+    def live_by_state(self, number: int) -> tuple[tuple[str, int], ...]:
+        """Return the number of partial matches of a plan in each state, with the name of the state.
+
+        Raises :class:`EngineError` for an engine that does not tell states apart, or if there are too many."""
+        from acep.runtime.stream_figures import count_by_state  # few streams are watched
+
+        if self._finished:
+            return ()
+        with self._guard_call():
+            return count_by_state(self.plans[number], self._executors[number])
+
+    def shedding_figures(self, number: int) -> SheddingFigures | None:
+        """Return what the budget of a plan has given up so far; ``None`` for a plan without a bound."""
+        from acep.runtime.stream_figures import shedding_figures  # few streams are watched
+
+        return None if self._finished else shedding_figures(self.plans[number], self._executors[number])
 
     def partial_matches(self, number: int, limit: int, *, apart: bool) -> PartialColumns:
         """Return the ``limit`` last partial matches of a plan; of one that may change, those in states of its last

@@ -11,6 +11,7 @@ from acep.spark.clauses.table_functions import register_clause
 from acep.spark.failures import error_in
 from acep.spark.foreach.foreach_batch import for_each_batch
 from acep.spark.listening import listener
+from acep.spark.live_page import serve
 from acep.spark.match_events import events
 from acep.spark.matching import match
 from acep.spark.punctuations import punctuation
@@ -18,7 +19,7 @@ from acep.spark.session import get_session
 
 __all__ = [
     "error_in", "events", "for_each_batch", "get_session", "listener", "match", "match_recognize", "punctuation",
-    "register_clause", "sql",
+    "register_clause", "serve", "sql",
 ]  # fmt: skip
 
 

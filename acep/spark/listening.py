@@ -26,6 +26,8 @@ __all__ = [
     "progress_of",
     "progress_of_event",
     "report_progress",
+    "run_listener",
+    "stop_listening",
 ]
 
 METRICS, NULL_KEYS, COUNTS, SHED = "acep_", "acep-null-keys_", "acep-counts_", "acep-shed_"
@@ -109,6 +111,42 @@ def report_progress(run: str, progress: Progress) -> None:
     """Hand the progress of a micro-batch to the listeners that wait for a run, as for_each_batch does."""
     for hand_on in _LISTENING.get(run, ()):
         hand_on(progress)
+
+
+def run_listener(run: str, tell: Callable[[Progress], None], end: Callable[[str], None]) -> StreamingQueryListener:
+    """Create a listener to one run of a query, whose micro-batches ``tell`` gets, those of for_each_batch among them.
+    ``end`` is called when the run has ended, with what Spark says of its failure ("": it has not failed)."""
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    _LISTENING.setdefault(run, []).append(tell)
+
+    class RunListener(StreamingQueryListener):
+        """Report the progress of one query."""
+
+        def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
+            """Do nothing: another query has started."""
+
+        def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
+            """Report a micro-batch."""
+            if str(event.progress.runId) == run and (progress := progress_of_event(event.progress)) is not None:
+                tell(progress)
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
+            """Do nothing, as no rows came."""
+
+        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
+            """Forget the run, and say that it has ended."""
+            if str(event.runId) == run:
+                _LISTENING.pop(run, None)
+                end(str(event.exception or ""))
+
+    return RunListener()
+
+
+def stop_listening(run: str, tell: Callable[[Progress], None]) -> None:
+    """Let a run tell its micro-batches to others only."""
+    if tell in _LISTENING.get(run, ()):
+        _LISTENING[run].remove(tell)
 
 
 def listener(tell: Callable[[Progress], None] | None = None) -> StreamingQueryListener:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 
 from acep.following.replay_summary import ReplaySummary
-from acep.following.replayed_events import ORDER, ROW, check_tell, record_events, with_order
+from acep.following.replayed_events import ORDER, ROW, check_page, check_tell, record_events, with_order
 from acep.matches.flat import Layout
 from acep.matches.report import Report
 from acep.native.compiled import REFERENCE
@@ -29,6 +29,7 @@ from acep.spark.chunks import end_row, for_spark, write_chunks
 from acep.spark.columns.types import spark_schema
 from acep.spark.failures import error_in
 from acep.spark.job_descriptions import describe_jobs
+from acep.spark.live_page import TOGETHER
 from acep.spark.matching import match
 from acep.spark.metrics import Progress, progress_of
 from acep.spark.session import get_session, needs_pyspark
@@ -37,9 +38,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from acep.serving.live_page import LivePage
+
 __all__ = ["Replay", "replay"]
 
 POLL = 0.2
+IN_THE_RESULT = "matches that Spark finds are in the result of the replay, and are not shown as they come"
 
 
 @dataclass(eq=False, kw_only=True)
@@ -77,6 +81,7 @@ def replay(
     buckets: int | None = None,
     progress: bool | None = None,
     tell: Callable[[Progress], None] | None = None,
+    page: LivePage | None = None,
     session: SparkSession | None = None,
     **options: Unpack[StreamKeywords],
 ) -> Replay:
@@ -95,8 +100,8 @@ def replay(
     ``checkpoint`` is a folder from which the run can be restarted after a crash, with the same arguments; no match is
     found twice. Without it a temporary folder is used, of which the matches stay as long as the Spark session.
     ``progress``: whether to write the progress to stderr (``None``: if that is a terminal). ``tell`` is called with the
-    progress of each micro-batch soon after it. ``engine``, ``budget``, ``policy``, ``seed`` and ``history`` are those
-    of :func:`acep.spark.match`.
+    progress of each micro-batch soon after it, and a ``page`` (:class:`acep.LivePage`) shows it live. ``engine``,
+    ``budget``, ``policy``, ``seed`` and ``history`` are those of :func:`acep.spark.match`.
 
     Raises :class:`QueryError`, :class:`DataError`, :class:`EngineError`, or :class:`SnapshotError` if the checkpoint is
     of other events, another query or another engine.
@@ -133,8 +138,9 @@ def replay(
         )
     writer = _progress_writer(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:
-        result = _run(spark, matches, folder, [listener for listener in (writer, tell) if listener is not None])
+        result = _run(spark, matches, folder, [writer, tell, _begin_page(page, recorded.query, stream_options)])
         result.layout = Layout.of_plans([recorded.plan])
+        _end_page(page, result)
         if writer is not None and result.batches:
             sys.stderr.write("\n")
     except BaseException:
@@ -144,6 +150,20 @@ def replay(
     if checkpoint is None:
         _keep_matches(folder, spark)
     return result
+
+
+def _begin_page(page: LivePage | None, query: Query, options: StreamOptions) -> Callable[[Progress], None] | None:
+    """Show a query on a live page, and return the function to which it wants the progress told."""
+    check_page(page)
+    if page is None:
+        return None
+    page.begin(query, rows_note=IN_THE_RESULT, partials_note=TOGETHER, history=options.history)
+    return page.tell
+
+
+def _end_page(page: LivePage | None, result: Replay) -> None:
+    if page is not None:
+        page.end(str(result).splitlines()[0])
 
 
 def _keep_matches(folder: Path, session: Any) -> None:
@@ -156,7 +176,9 @@ def _keep_matches(folder: Path, session: Any) -> None:
     weakref.finalize(session, shutil.rmtree, folder, ignore_errors=True)
 
 
-def _run(spark: SparkSession, frame: DataFrame, folder: Path, tell: Sequence[Callable[[Progress], None]]) -> Replay:
+def _run(
+    spark: SparkSession, frame: DataFrame, folder: Path, tell: Sequence[Callable[[Progress], None] | None]
+) -> Replay:
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as sf
 
@@ -168,7 +190,7 @@ def _run(spark: SparkSession, frame: DataFrame, folder: Path, tell: Sequence[Cal
     try:
         running = writer.start()
         try:
-            seen = _watch(running, tell)
+            seen = _watch(running, [listener for listener in tell if listener is not None])
         finally:
             running.stop()
         running.awaitTermination()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -233,17 +233,23 @@ class SteppedBucket:
 
 
 def step_bucket(
-    micro_batch: MicroBatch, number: int, bucket_rows: BucketRows, watch: Stopwatch
+    micro_batch: MicroBatch,
+    number: int,
+    bucket_rows: BucketRows,
+    watch: Stopwatch,
+    look: Callable[[Bucket], None] | None = None,
 ) -> tuple[list[pa.Table], str]:
     """Process a micro-batch in a bucket whose state is in files; return the result rows and the metrics as JSON.
 
-    The bucket's next state version is durable when this returns.
+    The bucket's next state version is durable when this returns. ``look`` is called with the bucket after it.
 
     Raises :class:`DataError` or :class:`SnapshotError`.
     """
     step = take_step(micro_batch, number, bucket_rows, watch)
     metrics = end_step(micro_batch, step, write_step(micro_batch, step), watch)
     _warn_if_late(micro_batch.job, step.bucket, reached_time(micro_batch, step.bucket), watch)
+    if look is not None:
+        look(step.bucket)
     return step.out, metrics
 
 

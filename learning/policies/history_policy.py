@@ -235,6 +235,18 @@ class HistoryPolicy:
         self.sums.scale(factor)
         self.visits *= factor
 
+    def visits_and_targets(self) -> tuple[Floats, Floats]:
+        """Return how often partial matches were seen, by state and bin of the remaining window, and how many targets
+        they led to, float64[states, windows] each. Errors and times since the last event are summed up."""
+        vectors = np.arange(self.grid.vectors)
+        parts, sums = self.grid.parts(vectors), self._sums()
+        cells = []
+        for column in (sums.visits, sums.won):
+            cell = np.zeros((self.grid.states, self.grid.windows))
+            np.add.at(cell, (parts.state, parts.remaining), column)
+            cells.append(cell)
+        return cells[0], cells[1]
+
     def _sums(self) -> Sums:
         return Sums(*self.sums.look(np.arange(self.grid.vectors)).T)
 

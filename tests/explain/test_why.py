@@ -33,6 +33,22 @@ def test_an_event_that_had_to_be_bound_ended_it() -> None:
     assert look("SEQ((A a, B b)+, C c) WITHIN 50", "ABAC").matches == 1
 
 
+def test_a_broken_negation_does_not_hide_the_condition_that_failed() -> None:
+    rows = {"ts": [1, 2, 3], "type": list("acb"), "p": [10, 0, 1]}
+    found = why(rows, acep.parse("PATTERN SEQ(a f, ~(c n), b m) WHERE m.p > f.p WITHIN 30"))
+    assert [(failure.id, failure.arc, failure.reason) for failure in found.failed] == [
+        (1, "~n", "no such c may come there"),
+        (2, "m", "m.p > f.p does not hold (m.p = 1, f.p = 10)"),
+    ]
+    assert found.ended == "the stream ended"
+
+
+def test_a_broken_negation_alone_is_named_and_what_did_not_come() -> None:
+    found = look("SEQ(A f, ~(C n), B m) WITHIN 30", "ACC")
+    assert [(failure.id, failure.arc) for failure in found.failed] == [(1, "~n")]
+    assert found.ended == "no event of type B came before the stream ended"
+
+
 def test_of_runs_equally_far_one_that_failed_is_shown() -> None:
     """The first one came as far, but nothing came for it before its window closed."""
     rows = {"ts": [1, 12, 13, 14], "type": list("AAXB"), "x": [1, 5, 2, 3]}
