@@ -154,17 +154,23 @@ def follow(
     files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal, "nulls": nulls}
     files |= {"multiline_cells": multiline_cells, "max_expansion": max_expansion, "max_columns": max_columns}
     reading = _reading_of(query, stream_options, files, rules=rules, versions=versions)
-    watch = None if rules is None else RuleWatch(folder_path("rules", rules), strict=strict)
+    newer, watch = _changes_of(versions, rules, strict=strict)
     times = {"options": after_cast(stream_options, cast), "watermark": watermark, "latest": latest}
     queries = FollowedQueries(query=query, reading=reading, **times, **_outputs_of_queries(outputs))
     outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
     job_of = _jobs_into(outbox, queries, has_rules=watch is not None)
-    newer = None if versions is None else folder_path("versions", versions)
     inbox = source.inbox_of(reading, max_files, end_marker=end_marker)
     _begin_page(page, query if rules is None else f"the rules in {rules}", stream_options)
     follower = Follower(inbox, job_of, state_place(state), outbox, newer, watch, source, page)
-    followed = _step_until_done(follower, tell, poll=poll, once=once, end=end)
-    return _end_page(page, followed.of_clause() if is_clause(query) else followed)
+    return _end_page(page, _step_until_done(follower, tell, poll=poll, once=once, end=end), query)
+
+
+def _changes_of(versions: Any, rules: Any, *, strict: bool) -> tuple[Path | None, RuleWatch | None]:
+    """Return the folder of newer versions of the queries, and what looks at the folder of rules.
+
+    Raises :class:`DataError` for a path that is none."""
+    newer = None if versions is None else folder_path("versions", versions)
+    return newer, None if rules is None else RuleWatch(folder_path("rules", rules), strict=strict)
 
 
 def _begin_page(page: LivePage | None, query: Any, options: StreamOptions) -> None:
@@ -175,8 +181,9 @@ def _begin_page(page: LivePage | None, query: Any, options: StreamOptions) -> No
         page.begin(query, history=options.history)
 
 
-def _end_page(page: LivePage | None, followed: Followed) -> Followed:
-    """Show that the call returns, and return what was done."""
+def _end_page(page: LivePage | None, followed: Followed, query: Any) -> Followed:
+    """Show that the call returns, and return what was done, of a clause or of queries."""
+    followed = followed.of_clause() if is_clause(query) else followed
     if page is not None:
         page.end(str(followed).splitlines()[0], goes_on=not followed.ended)
     return followed
