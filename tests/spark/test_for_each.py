@@ -75,6 +75,20 @@ def exact(table: pa.Table, query: Any = QUERY) -> list[dict[str, Any]]:
     return as_rows(acep.match(table.sort_by(ORDER), query, seq=ORDER, id=ROW))
 
 
+def test_the_driver_gives_tables_of_which_spark_makes_dataframes(spark: Any) -> None:
+    """Also where no event of a micro-batch comes to it."""
+    sizes = list[int]()
+
+    def sink(matches: pa.Table, batch: int) -> None:
+        sizes.append(spark.createDataFrame(matches).count())
+
+    events = many_keys(40)
+    unused = events.set_column(1, "type", pa.array(["c"] * 40))
+    stream = Folder(spark, unused, 20)
+    run(stream, quiet(stream, sink, on_driver=True))
+    assert sizes == [0] * 3
+
+
 class Database:
     """A sink that stores each match once: it replaces what it has of a micro-batch. It fails when it is told to."""
 

@@ -134,7 +134,8 @@ class BatchCall:
         result = pa.Table.from_batches(stepped, columns)
         is_match = pc.is_null(result.column(METRICS_COLUMN))
         matches = result.filter(is_match).drop_columns([METRICS_COLUMN])
-        sink(matches, batch)
+        # Without a chunk Spark would make no DataFrame of it.
+        sink(matches if matches.num_rows else matches.schema.empty_table(), batch)
         return seen, result.column(METRICS_COLUMN).drop_null().to_pylist()
 
     @property
