@@ -79,7 +79,7 @@ def test_the_driver_gives_tables_of_which_spark_makes_dataframes(spark: Any) -> 
     """Also where no event of a micro-batch comes to it."""
     sizes = list[int]()
 
-    def sink(matches: pa.Table, batch: int) -> None:
+    def sink(matches: pa.Table, _: int) -> None:
         sizes.append(spark.createDataFrame(matches).count())
 
     events = many_keys(40)
