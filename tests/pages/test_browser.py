@@ -5,7 +5,6 @@ Where no Chromium is installed, these tests are skipped.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,20 +13,14 @@ import pytest
 
 import acep
 from experiments import page_picture
+from tests.chromium import BROWSER_MARKS, open_browser
 from tests.pages.test_page import HOSTILE, hostile_events, hostile_query
 from tests.test_imports import ROOT
 
 pytest.importorskip("bokeh")
 pytest.importorskip("selenium")
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-DRIVER = shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(
-        not (CHROMIUM and DRIVER), reason="no Chromium with its driver is installed (apt install chromium-driver)"
-    ),
-]
+pytestmark = BROWSER_MARKS
 # The colour of a bar on the screen, or a range, of the models of bokeh, by script.
 BOKEH = "const of = (name) => Bokeh.documents.map((d) => d.get_model_by_name(name)).find((m) => m);"
 # All elements, those of bokeh's own trees among them.
@@ -37,17 +30,7 @@ ALL = """const inside = (e) => e.shadowRoot ? all(e.shadowRoot) : [];
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,900"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
+    yield from open_browser()
 
 
 class Shown:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 COMMON = """
-import json, os, random, shutil, signal, sys
+import json, os, random, shutil, sys
 from pathlib import Path
 
 import pandas, pyarrow.compute, pyarrow.csv, pyarrow.json, pyarrow.parquet  # imports of a child count as calls, too
@@ -23,6 +23,7 @@ from acep.events.files import stream
 from acep.events.files.csv import quote_bits
 from acep.following import follow
 from acep.streaming import live_buckets, step
+from tests.runner.killed_child import is_killed
 from tests.runner.streams import lines_of, results, the_same
 
 os.fsync = os.fstat  # a kill loses nothing that was written, and this is a call that touches a file, too
@@ -42,38 +43,13 @@ def follow_log(end=False):
     return acep.follow(source, QUERY, state=ROOT / "state", into=ROOT / "found", growing=True, once=True, end=end,
                        max_bytes=MAX_BYTES)
 
-def child(number, work):
-    # Fork a child that does the work, and kills itself before a call that touches a file, counted from 1.
-    pid = os.fork()
-    if pid == 0:
-        left = number
-        def count(frame, event, arg):
-            nonlocal left
-            if event == "c_call" and (arg.__module__ == "posix" or type(arg.__self__).__module__ == "_io"):
-                left -= 1
-                if left == 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-        sys.setprofile(count)
-        try:
-            work()
-        except BaseException as error:
-            sys.setprofile(None)
-            import traceback
-            traceback.print_exc()
-            print("child", number, repr(error), flush=True)
-            os._exit(1)
-        os._exit(0)
-    _, status = os.waitpid(pid, 0)
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, status
-    return os.WIFSIGNALED(status)
-
 def look():
     global kills
-    kills += child(rng.randrange(1, 500), follow_log)
+    kills += is_killed(rng.randrange(1, 500), follow_log)
 
 def look_until_done():
     global kills
-    while child(rng.randrange(1, 400 + 20 * kills), follow_log):
+    while is_killed(rng.randrange(1, 400 + 20 * kills), follow_log):
         kills += 1
 
 def line():
@@ -161,7 +137,7 @@ if LOSES:
 end_line()
 grow()
 look_until_done()  # a line that is not at its end waits
-while child(rng.randrange(1, 800 + 20 * kills), lambda: follow_log(end=True) if not partial else follow_log()):
+while is_killed(rng.randrange(1, 800 + 20 * kills), lambda: follow_log(end=True) if not partial else follow_log()):
     kills += 1
 end_line()
 look_until_done()

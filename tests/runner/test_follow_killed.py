@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 COMMON = """
-import json, os, random, signal, sys
+import json, os, random, sys
 from pathlib import Path
 
 import pandas, pyarrow.compute, pyarrow.csv, pyarrow.parquet  # what a child imports counts as calls, too
@@ -22,34 +22,12 @@ from acep.native import session as native_session
 from acep.events.files import stream
 from acep.following import follow
 from acep.streaming import step
+from tests.runner.killed_child import is_killed
 from tests.runner.streams import Stream, lines_of, results, the_same
 
 os.fsync = os.fstat  # a kill loses nothing that was written, and this is a call that touches a file, too
 ROOT, SEED, FORM, DAILY = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4] == "daily"
 QUERY = acep.parse("PATTERN SEQ(a x, b y, ~c z) WHERE [k] WITHIN 6", errors=1)
-
-def child(number, work):
-    # Fork a child that does the work, and kills itself before a call that touches a file, counted from 1.
-    pid = os.fork()
-    if pid == 0:
-        left = number
-        def count(frame, event, arg):
-            nonlocal left
-            if event == "c_call" and (arg.__module__ == "posix" or type(arg.__self__).__module__ == "_io"):
-                left -= 1
-                if left == 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-        sys.setprofile(count)
-        try:
-            work()
-        except BaseException as error:
-            sys.setprofile(None)
-            print("child", number, repr(error), flush=True)
-            os._exit(1)
-        os._exit(0)
-    _, status = os.waitpid(pid, 0)
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, status
-    return os.WIFSIGNALED(status)
 
 rng = random.Random(SEED)
 stream = Stream(ROOT, QUERY, max_files=rng.randint(1, 3), into_format=FORM, end=not DAILY, tell=None)
@@ -59,7 +37,7 @@ kills = 0
 
 def follow_until_done(work):
     global kills
-    while child(rng.randrange(1, 300 + 20 * kills), work):
+    while is_killed(rng.randrange(1, 300 + 20 * kills), work):
         kills += 1
 
 if DAILY:  # a file of one name comes each day, and is removed; sometimes the follower looks in between
@@ -68,7 +46,7 @@ if DAILY:  # a file of one name comes each day, and is removed; sometimes the fo
         follow_until_done(stream.follow)
         (stream.events / "day.csv").unlink()
         if rng.random() < 0.5:
-            kills += child(rng.randrange(1, 150), stream.follow)
+            kills += is_killed(rng.randrange(1, 150), stream.follow)
     follow_until_done(lambda: stream.follow(end=True))
 else:
     for number, part in enumerate(parts):

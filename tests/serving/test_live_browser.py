@@ -5,7 +5,6 @@ Where no Chromium is installed, these tests are skipped.
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,18 +18,12 @@ import acep
 from acep.native.compiled import why_not
 from acep.serving.live_page import LivePage
 from experiments import live_page_picture
+from tests.chromium import BROWSER_MARKS, open_browser
 from tests.test_imports import ROOT
 
 pytest.importorskip("selenium")
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-DRIVER = shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(
-        not (CHROMIUM and DRIVER), reason="no Chromium with its driver is installed (apt install chromium-driver)"
-    ),
-]
+pytestmark = BROWSER_MARKS
 HOSTILE = (
     "<script>window.injected = 1</script>",
     '"><img src=x onerror="window.injected = 1">',
@@ -45,17 +38,7 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,900"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
+    yield from open_browser()
 
 
 class Shown:
