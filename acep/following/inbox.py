@@ -366,6 +366,8 @@ def _fit_column(
     if _widens(column_type, field.type):
         try:
             return _cast(column, field.type)
+        except MemoryError:
+            raise
         except (pa.ArrowException, ValueError):
             pass
     zones = (
