@@ -670,6 +670,37 @@ def test_a_state_of_whole_files_is_not_one_of_files_that_grow(tmp_path: Path) ->
         log.follow()
 
 
+@pytest.mark.parametrize("first", ["file", "folder"])
+def test_a_state_of_other_files_is_refused(first: str, tmp_path: Path) -> None:
+    log, other = Log(tmp_path), Log(tmp_path, name="b.csv")
+    log.grow()
+    other.grow(1)
+    if first == "file":
+        log.follow()
+    else:
+        Stream.follow(log)
+    with pytest.raises(SnapshotError, match="is of other files that grow: `app.csv`"):
+        other.follow()
+    if first == "folder":
+        Stream.follow(log, end=True)
+    else:
+        log.follow(end=True)
+        assert log.is_exact(has_matches=False)
+
+
+def test_a_log_of_zeek_is_followed_over_a_rotation(tmp_path: Path) -> None:
+    head = "#separator \\x09\n#unset_field\t-\n#fields\tts\ttype\tk\n#types\ttime\tstring\tcount\n"
+    log = Log(tmp_path, acep.parse("PATTERN SEQ(a x, b y) WHERE [k] WITHIN 8 seconds"), "conn.log", format="zeek")
+    log.path.write_text(head + "1700000000.5\ta\t1\n1700000001.5\ta\t-\n")
+    assert log.follow().report.events == 2
+    with log.path.open("a") as stream:
+        stream.write("1700000002.5\ta\t2\n#close\t2023-11-14-22-13-22\n")
+    log.path.rename(log.path.with_name("conn.2023-11-14-22-13-22.log"))
+    log.path.write_text(head + "1700000003.5\tb\t1\n")
+    done = log.follow(end=True)
+    assert (done.report.events, done.report.matches, done.gaps) == (4, 1, ())
+
+
 def test_the_command_line_follows_one_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = Log(tmp_path, name="app.log")
     log.path.write_text('{"ts": 1, "type": "a"}\n{"ts": 2, "type": "b"}\n')
