@@ -183,7 +183,8 @@ class Inbox:
             size += rows.num_rows
         first = counts.rows
         if self.is_growing:
-            BadLines(counts.bad + unread.count, unread.first).check_share(first + size, self.options)
+            if unread.count and not is_planned:  # without bad lines the share falls
+                BadLines(counts.bad + unread.count, unread.first).check_share(first + size, self.options)
         else:
             unread.check_share(size, self.options)
         rows = pa.concat_tables(tables) if tables else schema.empty_table()
