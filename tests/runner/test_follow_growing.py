@@ -535,6 +535,31 @@ def test_a_bad_line_that_stopped_the_stream_may_be_skipped_in_a_later_run(log: L
     assert log.is_exact()
 
 
+@pytest.mark.parametrize("ts", ["integers", "moments", "moments with a zone"])
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_line_with_a_value_of_another_type_is_skipped(form: str, ts: str, tmp_path: Path) -> None:
+    query = "PATTERN SEQ(a x, b y) WITHIN 100" + ("" if ts == "integers" else " seconds")
+    log = Log(tmp_path, acep.parse(query), f"app.{form}", skip_bad_lines=True, max_skipped=0.5)
+
+    def write(*rows: tuple[Any, str, Any]) -> None:
+        with log.path.open("a") as stream:
+            stream.write("" if stream.tell() else log.header)
+            stream.writelines(map(log.line, rows))
+
+    def at(tick: int) -> Any:
+        return tick if ts == "integers" else f"2026-01-31T10:00:{tick:02}" + ("Z" if "zone" in ts else "")
+
+    write((at(1), "a", 1), (at(2), "a", 2))
+    assert log.follow().report.events == 2
+    write((at(3), "b", 3), ("soon", "b", 4), (at(4), "b", "five" if form == "csv" else 6))
+    done = log.follow()
+    assert done.bad.count == 1
+    assert "line 5" in done.bad.first or "line 4" in done.bad.first
+    write((at(5), "b", 7))
+    done = log.follow(end=True)
+    assert (done.report.events, done.report.matches) == (5, 6)
+
+
 def test_a_folder_of_files_that_grow(tmp_path: Path) -> None:
     stream = Stream(tmp_path, acep.parse("PATTERN SEQ(a x, b y) WITHIN 100"), growing=True, watermark=1000)
     (stream.events / "below").mkdir()
