@@ -84,7 +84,7 @@ class BadFolder:
             _sync(target.parent)
             _sync(path.parent)
         except OSError as error:
-            raise self._unusable_error(error) from None
+            raise self._unusable_error(error, path) from None
         self.moved.append(target)
         logs.info(__name__, "`%s` was moved to `%s`", path, target)
         warn_caller(f"`{bad.part.name}` was moved to `{target}`: {bad.error.message}", DataWarning)
@@ -99,7 +99,14 @@ class BadFolder:
                 return target
         raise FileExistsError(f"`{first}` is there under all names")
 
-    def _unusable_error(self, error: OSError) -> DataError:
+    def _unusable_error(self, error: OSError, path: Path | None = None) -> DataError:
+        """Return the error of a folder of bad files, or of the file at ``path``, which its own folder holds fast."""
+        if path is not None and error.filename == str(path):
+            return DataError(
+                f"`{path}` cannot be moved to `{self.folder}`: {reason_of(error)}",
+                hint=f'the follower needs the right to write in `{path.parent}`; bad_files="stop" stops at a bad file',
+                code="file_write",
+            )
         return DataError(
             f"bad files cannot be moved to `{self.folder}`: {reason_of(error)}",
             hint='bad_folder= names a folder that can be written; bad_files="stop" stops at a bad file',

@@ -48,9 +48,9 @@ class GrowingFiles:
         Raises :class:`SnapshotError` if one file is followed, and the state has lines of others: they would be
         forgotten, and taken once more when they are followed again.
         """
-        others = sorted({position.base for position in journal.positions} - {source.name})
-        if source.name is not None and others:
-            shown = ", ".join(f"`{name}`" for name in others[:3]) + (", ..." if len(others) > 3 else "")
+        other_names = sorted({position.base for position in journal.positions} - {source.name})
+        if source.name is not None and other_names:
+            shown = ", ".join(f"`{name}`" for name in other_names[:3]) + (", ..." if len(other_names) > 3 else "")
             raise SnapshotError(
                 f"the state in `{state.shown}` is of other files that grow: {shown}",
                 hint="go on with what it was made with, or begin a new state and output; nothing was lost",
@@ -75,7 +75,8 @@ class GrowingFiles:
                     break
                 time.sleep(BETWEEN)
         except OSError as error:
-            why = f"the files in `{self.folder}` cannot be read: {reason_of(error)}"
+            unreadable = f"the files in `{self.folder}`" if error.filename is None else f"`{error.filename}`"
+            why = f"{unreadable} cannot be read: {reason_of(error)}"
             raise DataError(why, code="file_read") from None
         if not selection.stretches and not selection.has_more:
             self._first_positions = selection.positions  # until there are rows, and with them a plan

@@ -66,7 +66,7 @@ def row_ends_of(path: Path, form: str, options: Options) -> RowEnds | None:
     is_zeek = head.startswith(ZEEK)
     if not any(line.strip() and not (is_zeek and line.startswith(b"#")) for line in lines[:-1]):
         return None
-    own = replace(options, casts=dict(options.casts))  # a header of Zeek adds to the casts
-    csv = CsvFile(EventFile(path, str(path), form), own, BadLines())
+    file_options = replace(options, casts=dict(options.casts))  # a header of Zeek adds to the casts
+    csv = CsvFile(EventFile(path, str(path), form), file_options, BadLines())
     n_lines = csv.dialect.header_lines
     return RowEnds(path, options, csv, sum(len(line) + 1 for line in lines[:n_lines]))

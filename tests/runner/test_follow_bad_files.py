@@ -99,6 +99,17 @@ def test_a_file_that_the_system_has_no_room_to_read_stays(number: int, tmp_path:
     assert stream.follow().report.events == 2
 
 
+def test_a_file_that_its_own_folder_holds_fast_is_named(tmp_path: Path) -> None:
+    stream = stream_of(tmp_path)
+    stream.put("1.csv", GOOD[0])
+    path = stream.put("2.csv", "ts,type\nsoon,a\n")
+    denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    with mock.patch("acep.following.bad_files.give_name", side_effect=denied), pytest.raises(DataError) as caught:
+        stream.follow()
+    assert caught.value.message.startswith(f"`{path}` cannot be moved to")
+    assert f"the right to write in `{stream.events}`" in str(caught.value.hint)
+
+
 def test_another_disk_is_refused(tmp_path: Path) -> None:
     elsewhere = Path("/dev/shm")  # noqa: S108 - nothing is written there
     if not elsewhere.is_dir() or elsewhere.stat().st_dev == tmp_path.stat().st_dev:

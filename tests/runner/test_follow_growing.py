@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import sys
 import warnings
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -707,6 +709,15 @@ def test_a_state_of_whole_files_is_not_one_of_files_that_grow(tmp_path: Path) ->
     log.grow()
     Stream(tmp_path, AB).follow()
     with pytest.raises(SnapshotError, match="was made with other options of reading"):
+        log.follow()
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log(tmp_path)
+    log.grow()
+    denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(log.path))
+    monkeypatch.setattr(growing_files, "row_ends_of", mock.Mock(side_effect=denied))
+    with pytest.raises(DataError, match=r"/app\.csv` cannot be read: Permission denied"):
         log.follow()
 
 
