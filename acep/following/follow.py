@@ -225,7 +225,9 @@ def _step_until_done(
     while True:
         try:
             progress = follower.step(end=end)
-        except MemoryError as error:
+        except (MemoryError, EngineError) as error:
+            if isinstance(error, EngineError) and error.code != "engine_memory":
+                raise
             clear_frames(error.__traceback__)  # so that there is some again
             raise EngineError(
                 "memory is too small for a micro-batch of this stream",

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.errors import DataError, DataWarning, EngineError
+from acep.errors import DataError, DataWarning, EngineError, memory_error
 from acep.following import bad_files
 from tests.runner.streams import Stream, lines_of, the_same
 
@@ -86,6 +86,20 @@ def test_a_file_for_which_memory_is_too_small_stays_and_stops_the_stream(kind: s
     assert "max_files" in str(caught.value.hint)
     assert (stream.events / name).read_text() == text
     assert not (tmp_path / "events.bad").exists()
+
+
+@pytest.mark.parametrize("error", [MemoryError(), memory_error()], ids=["reading", "matching"])
+def test_a_micro_batch_for_which_memory_is_too_small_says_how_to_make_smaller_ones(
+    error: Exception, tmp_path: Path
+) -> None:
+    stream = stream_of(tmp_path)
+    stream.put("1.csv", GOOD[0])
+    short = mock.patch("acep.following.follower.step_bucket", side_effect=error)
+    with short, pytest.raises(EngineError, match="memory is too small for a micro-batch") as caught:
+        stream.follow()
+    assert caught.value.code == "engine_memory"
+    assert "max_files" in str(caught.value.hint)
+    assert stream.follow().report.events == 2
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENOMEM, errno.ENOSPC])
