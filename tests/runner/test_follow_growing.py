@@ -242,6 +242,15 @@ def test_a_truncated_file_that_was_read_to_its_end_is_announced_too(log: Log) ->
     assert log.is_exact(has_matches=False)
 
 
+def test_a_gap_after_one_line_says_one_line(tmp_path: Path) -> None:
+    log = Log(tmp_path, name="app.jsonl")
+    log.grow(1)
+    log.follow()
+    log.path.unlink()
+    with pytest.warns(DataWarning, match="is gone, .*: 1 line, "):
+        log.follow()
+
+
 @pytest.mark.parametrize("n_lines", [1, 30])
 def test_lines_that_are_truncated_before_they_are_read_are_announced(n_lines: int, log: Log) -> None:
     log.grow()
