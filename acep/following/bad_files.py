@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ __all__ = ["REASON", "BadFileError", "BadFolder"]
 REASON = ".reason"
 """The ending of the text that says why a file was moved."""
 _PLACES = 1_000_000
+_SHORTAGES = (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(eq=False)
@@ -58,8 +60,9 @@ class BadFolder:
             )
 
     def refuse(self, part: FilePart, error: DataError) -> None:
-        """Raise :class:`BadFileError` for a file that can be moved; one that is reached by a link stays."""
-        if part.path.resolve() == part.path:
+        """Raise :class:`BadFileError` for a file that can be moved. One that is reached by a link stays, and so does
+        one that the system has no room to read, as it may be a good one."""
+        if part.path.resolve() == part.path and not _is_shortage(error):
             raise BadFileError(part, error)
 
     def move(self, bad: BadFileError) -> None:
@@ -81,7 +84,7 @@ class BadFolder:
             _sync(target.parent)
             _sync(path.parent)
         except OSError as error:
-            raise self._unusable_error(error) from None
+            raise self._unusable_error(error, path) from None
         self.moved.append(target)
         logs.info(__name__, "`%s` was moved to `%s`", path, target)
         warn_caller(f"`{bad.part.name}` was moved to `{target}`: {bad.error.message}", DataWarning)
@@ -96,12 +99,33 @@ class BadFolder:
                 return target
         raise FileExistsError(f"`{first}` is there under all names")
 
-    def _unusable_error(self, error: OSError) -> DataError:
+    def _unusable_error(self, error: OSError, path: Path | None = None) -> DataError:
+        """Return the error of a folder of bad files, or of the file at ``path``, which its own folder holds fast."""
+        if path is not None and error.filename == str(path):
+            return DataError(
+                f"`{path}` cannot be moved to `{self.folder}`: {reason_of(error)}",
+                hint=f'the follower needs the right to write in `{path.parent}`; bad_files="stop" stops at a bad file',
+                code="file_write",
+            )
         return DataError(
             f"bad files cannot be moved to `{self.folder}`: {reason_of(error)}",
             hint='bad_folder= names a folder that can be written; bad_files="stop" stops at a bad file',
             code="file_write",
         )
+
+
+def _is_shortage(error: BaseException) -> bool:
+    """Return whether an error came of a lack of memory, of open files or of space on a disk.
+
+    >>> _is_shortage(DataError("`1.csv` is no text")), _is_shortage(OSError(errno.EMFILE, "too many open files"))
+    (False, True)
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.errno in _SHORTAGES):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 def _write_reason(path: Path, text: str) -> None:

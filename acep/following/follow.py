@@ -6,11 +6,12 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from traceback import clear_frames
 from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
-from acep.errors import DataError, QueryError
+from acep.errors import DataError, EngineError, QueryError
 from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED, Options
 from acep.following.follow_places import MAX_BYTES, BadFileOptions, check_numbers, source_of, state_place
 from acep.following.follow_result import Followed
@@ -249,7 +250,17 @@ def _step_until_done(
     ended the stream. Else the folder is listed every ``poll`` seconds."""
     began, batches = time.monotonic(), 0
     while True:
-        progress = follower.step(end=end)
+        try:
+            progress = follower.step(end=end)
+        except (MemoryError, EngineError) as error:
+            if isinstance(error, EngineError) and error.code != "engine_memory":
+                raise
+            clear_frames(error.__traceback__)  # so that there is some again
+            raise EngineError(
+                "memory is too small for a micro-batch of this stream",
+                hint="smaller ones take less: max_files=, and max_bytes= of files that grow; or a Budget of memory",
+                code="engine_memory",
+            ) from None
         if progress is not None:
             batches += 1
             if tell is not None:

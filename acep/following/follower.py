@@ -328,6 +328,9 @@ class Follower:
             ) from None
         expected = self._settings(schema, job)
         complaints = {"query": "another query", "reading": "other options of reading", "fingerprint": "other options"}
+        if isinstance(reading := settings.get("reading"), dict):  # a later run may skip the bad line that stopped this
+            is_skipping = {"skip_bad_lines": self.inbox.options.skip_bad_lines}
+            settings = settings | {"reading": reading | is_skipping}
         for name, difference in complaints.items():
             if settings.get(name) != expected[name]:
                 raise self._unfit_error(f"was made with {difference}", hint)

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from acep.bucket_state.folders import LocalFolder
 from acep.errors import DataError, DataWarning, SnapshotError, warn_caller
 from acep.events.files.folders import check_hard_links, walk_folder
-from acep.events.files.formats import reason_of, split_format
+from acep.events.files.formats import NAMES, reason_of, split_format
 from acep.events.files.options import Options
 from acep.following.journal import Journal
 from acep.following.selection import Selection
@@ -43,7 +43,18 @@ class GrowingFiles:
     """Files that grow, and how far they were taken."""
 
     def __init__(self, source: GrowingSource, options: Options, journal: Journal, state: LocalFolder) -> None:
-        """Copies of what is read go into the ``state``, whose ``journal`` says how far files were taken."""
+        """Copies of what is read go into the ``state``, whose ``journal`` says how far files were taken.
+
+        Raises :class:`SnapshotError` if one file is followed, and the state has lines of others: they would be
+        forgotten, and taken once more when they are followed again.
+        """
+        other_names = sorted({position.base for position in journal.positions} - {source.name})
+        if source.name is not None and other_names:
+            shown = ", ".join(f"`{name}`" for name in other_names[:3]) + (", ..." if len(other_names) > 3 else "")
+            raise SnapshotError(
+                f"the state in `{state.shown}` is of other files that grow: {shown}",
+                hint="go on with what it was made with, or begin a new state and output; nothing was lost",
+            )
         self.folder, self.name, self.max_bytes = source.folder, source.name, source.max_bytes
         self.options = options
         self._journal, self._state = journal, state
@@ -64,7 +75,8 @@ class GrowingFiles:
                     break
                 time.sleep(BETWEEN)
         except OSError as error:
-            why = f"the files in `{self.folder}` cannot be read: {reason_of(error)}"
+            unreadable = f"the files in `{self.folder}`" if error.filename is None else f"`{error.filename}`"
+            why = f"{unreadable} cannot be read: {reason_of(error)}"
             raise DataError(why, code="file_read") from None
         if not selection.stretches and not selection.has_more:
             self._first_positions = selection.positions  # until there are rows, and with them a plan
@@ -308,11 +320,11 @@ class GrowingFiles:
 def growing_form(name: str, form: str | None) -> str | None:
     """Return the form of a file that grows, by its name, else ``form``; ``None`` for one that is not read so.
 
-    >>> growing_form("a.csv", None), growing_form("a.log", "jsonl"), growing_form("a.csv.gz", None)
-    ('csv', 'jsonl', None)
+    >>> growing_form("a.csv", None), growing_form("conn.log", "zeek"), growing_form("a.csv.gz", None)
+    ('csv', 'tsv', None)
     """
     form_of_name, packed = split_format(name)
-    found_form = form_of_name or form
+    found_form = form_of_name or NAMES.get(form or "")
     return found_form if packed is None and not is_packed(name) and found_form in FORMS else None
 
 

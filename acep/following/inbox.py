@@ -183,7 +183,8 @@ class Inbox:
             size += rows.num_rows
         first = counts.rows
         if self.is_growing:
-            BadLines(counts.bad + unread.count, unread.first).check_share(first + size, self.options)
+            if unread.count and not is_planned:  # without bad lines the share falls
+                BadLines(counts.bad + unread.count, unread.first).check_share(first + size, self.options)
         else:
             unread.check_share(size, self.options)
         rows = pa.concat_tables(tables) if tables else schema.empty_table()
@@ -258,12 +259,14 @@ def _read_rows(part: FilePart, reading: _FileReading) -> tuple[pa.Table, PlaceOf
     form = split_format(path)[0] or NAMES[options.format or ""]
     is_csv = form in ("csv", "tsv")
     texts = [field.name for field in schema if pa.types.is_string(field.type)]
-    as_texts = {name: cast_of(name, "string") for name in texts if is_csv}
+    as_settled = {name: cast_of(name, "string") for name in texts if is_csv}
+    if part.shown is not None and options.skip_bad_lines:  # so that a value of another type makes a line a bad one
+        as_settled |= _casts_to_types(schema)
     # The ids, and what breaks ties, are looked at once the rows are known that are events.
     as_written = dataclasses.replace(
         options,
         columns=tuple(schema.names),
-        casts=as_texts | options.casts,
+        casts=as_settled | options.casts,
         texts=frozenset(texts),
         casts_are_there=False,
         remarks=False,
@@ -366,6 +369,8 @@ def _fit_column(
     if _widens(column_type, field.type):
         try:
             return _cast(column, field.type)
+        except MemoryError:
+            raise
         except (pa.ArrowException, ValueError):
             pass
     zones = (
@@ -414,6 +419,25 @@ def _cast_for_both(column_type: pa.DataType, wanted_type: pa.DataType, value: An
     if is_.is_timestamp(column_type):
         return "timestamptz" if column_type.tz else "timestamp(ns)" if column_type.unit == "ns" else "timestamp"
     return next((name for is_one, name in names.items() if is_one(column_type)), "string")
+
+
+def _casts_to_types(schema: pa.Schema) -> dict[str, Cast]:
+    """Return casts to the types that columns of numbers, truth values, dates and times have.
+
+    >>> schema = pa.schema({"ts": pa.timestamp("us"), "n": pa.int64(), "user": pa.string()})
+    >>> {name: cast.text for name, cast in _casts_to_types(schema).items()}
+    {'ts': 'timestamp', 'n': 'int'}
+    """
+    is_ = pa.types
+    names = {is_.is_boolean: "bool", is_.is_int64: "int", is_.is_float64: "float", is_.is_date32: "date"}
+    casts = {}
+    for field in schema:
+        name = next((name for is_one, name in names.items() if is_one(field.type)), None)
+        if is_.is_timestamp(field.type):
+            name = _cast_for_both(field.type, field.type, None)
+        if name is not None:
+            casts[field.name] = cast_of(field.name, name)
+    return casts
 
 
 def _cast(column: pa.ChunkedArray, wanted_type: pa.DataType) -> pa.ChunkedArray:

@@ -192,7 +192,8 @@ def _sort_by_age(files: Iterable[FileState]) -> list[FileState]:
 
 
 def _gap_text(folder: Path, position: Position, why: str) -> str:
+    lines = "1 line" if position.lines == 1 else f"{position.lines:,} lines"
     return (
-        f"`{folder / position.name}` {why}: {position.lines:,} lines, {position.stop:,} bytes, were taken of it, and"
+        f"`{folder / position.name}` {why}: {lines}, {position.stop:,} bytes, were taken of it, and"
         " lines that were written to it after that, if there were any, are not in the results"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from acep.errors import DataError
@@ -66,6 +66,7 @@ def row_ends_of(path: Path, form: str, options: Options) -> RowEnds | None:
     is_zeek = head.startswith(ZEEK)
     if not any(line.strip() and not (is_zeek and line.startswith(b"#")) for line in lines[:-1]):
         return None
-    csv = CsvFile(EventFile(path, str(path), form), options, BadLines())
+    file_options = replace(options, casts=dict(options.casts))  # a header of Zeek adds to the casts
+    csv = CsvFile(EventFile(path, str(path), form), file_options, BadLines())
     n_lines = csv.dialect.header_lines
     return RowEnds(path, options, csv, sum(len(line) + 1 for line in lines[:n_lines]))

@@ -467,7 +467,6 @@ def test_results_that_could_not_be_written_are_written_by_the_next_follower(tmp_
     "change",
     [
         {"output": "points"},
-        {"skip_bad_lines": True},
         {"cast": {"type": "string"}},
         {"budget": acep.Budget(work=3)},
         {"query": acep.regex("ab", within=6)},

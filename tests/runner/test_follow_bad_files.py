@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import pyarrow as pa
 import pytest
 
 import acep
-from acep.errors import DataError, DataWarning
+from acep.errors import DataError, DataWarning, EngineError, memory_error
 from acep.following import bad_files
 from tests.runner.streams import Stream, lines_of, the_same
 
@@ -63,6 +66,62 @@ def test_a_bad_file_is_moved_with_its_reason_and_the_others_are_taken(kind: str,
     assert f"1 bad file was moved aside: {place}" in str(done)
     (tmp_path / "good.csv").write_text(GOOD[0] + GOOD[1].partition("\n")[2])
     assert the_same(stream.lines(), lines_of(acep.match(acep.read_events(str(tmp_path / "good.csv")), AB)))
+
+
+SHORT = {
+    "csv": ("2.csv", "ts,type\n3,a\n", "pyarrow.csv.read_csv"),
+    "json": ("2.jsonl", '{"ts": 3, "type": "a"}\n', "pyarrow.json.read_json"),
+    "parquet": ("2.parquet", "PAR1", "pyarrow.parquet.ParquetFile"),
+}
+
+
+@pytest.mark.parametrize("kind", SHORT)
+def test_a_file_for_which_memory_is_too_small_stays_and_stops_the_stream(kind: str, tmp_path: Path) -> None:
+    name, text, reader = SHORT[kind]
+    stream = stream_of(tmp_path)
+    (stream.events / name).write_text(text)
+    short = mock.patch(reader, side_effect=pa.ArrowMemoryError("malloc of size 972352 failed"))
+    with short, pytest.raises(EngineError, match="memory is too small for a micro-batch") as caught:
+        stream.follow()
+    assert "max_files" in str(caught.value.hint)
+    assert (stream.events / name).read_text() == text
+    assert not (tmp_path / "events.bad").exists()
+
+
+@pytest.mark.parametrize("error", [MemoryError(), memory_error()], ids=["reading", "matching"])
+def test_a_micro_batch_for_which_memory_is_too_small_says_how_to_make_smaller_ones(
+    error: Exception, tmp_path: Path
+) -> None:
+    stream = stream_of(tmp_path)
+    stream.put("1.csv", GOOD[0])
+    short = mock.patch("acep.following.follower.step_bucket", side_effect=error)
+    with short, pytest.raises(EngineError, match="memory is too small for a micro-batch") as caught:
+        stream.follow()
+    assert caught.value.code == "engine_memory"
+    assert "max_files" in str(caught.value.hint)
+    assert stream.follow().report.events == 2
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENOMEM, errno.ENOSPC])
+def test_a_file_that_the_system_has_no_room_to_read_stays(number: int, tmp_path: Path) -> None:
+    stream = stream_of(tmp_path)
+    stream.put("1.csv", GOOD[0])
+    short = mock.patch("acep.events.files.finding.EventFile.open", side_effect=OSError(number, os.strerror(number)))
+    with short, pytest.raises(DataError, match=os.strerror(number)):
+        stream.follow()
+    assert not (tmp_path / "events.bad").exists()
+    assert stream.follow().report.events == 2
+
+
+def test_a_file_that_its_own_folder_holds_fast_is_named(tmp_path: Path) -> None:
+    stream = stream_of(tmp_path)
+    stream.put("1.csv", GOOD[0])
+    path = stream.put("2.csv", "ts,type\nsoon,a\n")
+    denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    with mock.patch("acep.following.bad_files.give_name", side_effect=denied), pytest.raises(DataError) as caught:
+        stream.follow()
+    assert caught.value.message.startswith(f"`{path}` cannot be moved to")
+    assert f"the right to write in `{stream.events}`" in str(caught.value.hint)
 
 
 def test_another_disk_is_refused(tmp_path: Path) -> None:

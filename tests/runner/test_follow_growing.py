@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import sys
 import warnings
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -238,6 +240,15 @@ def test_a_truncated_file_that_was_read_to_its_end_is_announced_too(log: Log) ->
     with warnings.catch_warnings(action="error"):
         assert log.follow(end=True).report.events == 4
     assert log.is_exact(has_matches=False)
+
+
+def test_a_gap_after_one_line_says_one_line(tmp_path: Path) -> None:
+    log = Log(tmp_path, name="app.jsonl")
+    log.grow(1)
+    log.follow()
+    log.path.unlink()
+    with pytest.warns(DataWarning, match="is gone, .*: 1 line, "):
+        log.follow()
 
 
 @pytest.mark.parametrize("n_lines", [1, 30])
@@ -520,6 +531,46 @@ def test_bad_lines_are_skipped_up_to_a_share_of_all_lines(log: Log) -> None:
         log.follow(**options)
 
 
+def test_a_bad_line_that_stopped_the_stream_may_be_skipped_in_a_later_run(log: Log) -> None:
+    log.grow()
+    log.follow()
+    with log.path.open("a") as stream:
+        stream.write("neither this nor that\n")
+    log.grow()
+    with pytest.raises(DataError, match="line"):
+        log.follow()
+    done = log.follow(skip_bad_lines=True, max_skipped=0.5)
+    assert (done.report.events, done.bad.count) == (6, 1)
+    log.grow()
+    log.follow(end=True)
+    assert log.is_exact()
+
+
+@pytest.mark.parametrize("ts", ["integers", "moments", "moments with a zone"])
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_line_with_a_value_of_another_type_is_skipped(form: str, ts: str, tmp_path: Path) -> None:
+    query = "PATTERN SEQ(a x, b y) WITHIN 100" + ("" if ts == "integers" else " seconds")
+    log = Log(tmp_path, acep.parse(query), f"app.{form}", skip_bad_lines=True, max_skipped=0.5)
+
+    def write(*rows: tuple[Any, str, Any]) -> None:
+        with log.path.open("a") as stream:
+            stream.write("" if stream.tell() else log.header)
+            stream.writelines(map(log.line, rows))
+
+    def at(tick: int) -> Any:
+        return tick if ts == "integers" else f"2026-01-31T10:00:{tick:02}" + ("Z" if "zone" in ts else "")
+
+    write((at(1), "a", 1), (at(2), "a", 2))
+    assert log.follow().report.events == 2
+    write((at(3), "b", 3), ("soon", "b", 4), (at(4), "b", "five" if form == "csv" else 6))
+    done = log.follow()
+    assert done.bad.count == 1
+    assert "line 5" in done.bad.first or "line 4" in done.bad.first
+    write((at(5), "b", 7))
+    done = log.follow(end=True)
+    assert (done.report.events, done.report.matches) == (5, 6)
+
+
 def test_a_folder_of_files_that_grow(tmp_path: Path) -> None:
     stream = Stream(tmp_path, acep.parse("PATTERN SEQ(a x, b y) WITHIN 100"), growing=True, watermark=1000)
     (stream.events / "below").mkdir()
@@ -668,6 +719,46 @@ def test_a_state_of_whole_files_is_not_one_of_files_that_grow(tmp_path: Path) ->
     Stream(tmp_path, AB).follow()
     with pytest.raises(SnapshotError, match="was made with other options of reading"):
         log.follow()
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log(tmp_path)
+    log.grow()
+    denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(log.path))
+    monkeypatch.setattr(growing_files, "row_ends_of", mock.Mock(side_effect=denied))
+    with pytest.raises(DataError, match=r"/app\.csv` cannot be read: Permission denied"):
+        log.follow()
+
+
+@pytest.mark.parametrize("first", ["file", "folder"])
+def test_a_state_of_other_files_is_refused(first: str, tmp_path: Path) -> None:
+    log, other = Log(tmp_path), Log(tmp_path, name="b.csv")
+    log.grow()
+    other.grow(1)
+    if first == "file":
+        log.follow()
+    else:
+        Stream.follow(log)
+    with pytest.raises(SnapshotError, match=r"is of other files that grow: `app\.csv`"):
+        other.follow()
+    if first == "folder":
+        Stream.follow(log, end=True)
+    else:
+        log.follow(end=True)
+        assert log.is_exact(has_matches=False)
+
+
+def test_a_log_of_zeek_is_followed_over_a_rotation(tmp_path: Path) -> None:
+    head = "#separator \\x09\n#unset_field\t-\n#fields\tts\ttype\tk\n#types\ttime\tstring\tcount\n"
+    log = Log(tmp_path, acep.parse("PATTERN SEQ(a x, b y) WHERE [k] WITHIN 8 seconds"), "conn.log", format="zeek")
+    log.path.write_text(head + "1700000000.5\ta\t1\n1700000001.5\ta\t-\n")
+    assert log.follow().report.events == 2
+    with log.path.open("a") as stream:
+        stream.write("1700000002.5\ta\t2\n#close\t2023-11-14-22-13-22\n")
+    log.path.rename(log.path.with_name("conn.2023-11-14-22-13-22.log"))
+    log.path.write_text(head + "1700000003.5\tb\t1\n")
+    done = log.follow(end=True)
+    assert (done.report.events, done.report.matches, done.gaps) == (4, 1, ())
 
 
 def test_the_command_line_follows_one_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

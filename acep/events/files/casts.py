@@ -286,6 +286,8 @@ def bad_rows(column: pa.ChunkedArray, convert: Callable[[pa.ChunkedArray], Any])
             return
         try:
             convert(column.slice(begin, stop - begin))
+        except MemoryError:
+            raise
         except (pa.ArrowException, ValueError, OverflowError):
             if stop - begin == 1:
                 rows.append(begin)

@@ -140,6 +140,8 @@ class _Looking:
         except DataError as wrong:
             hint = f"{as_cast(name, 'timestamp(s)')}, or (ms), (us), (ns)"
             raise DataError(f"`{name}`: {wrong.message}", hint=hint, code="data_value") from None
+        except MemoryError:
+            raise
         except (pa.ArrowException, ValueError, OverflowError):
             finer_cast = with_nanoseconds(cast)
             rows = bad_rows(column, lambda values: cast_column(values, finer_cast or cast))

@@ -50,6 +50,8 @@ def text_chunks(source: EventFile, options: Options, size: int = CHUNK) -> Itera
                     yield text
             if decoder is not None and (text := decoder.decode(b"", final=True).encode()):
                 yield text
+    except MemoryError:
+        raise
     except (OSError, pa.ArrowException) as wrong:
         raise DataError(
             f"`{source.name}` cannot be read: {reason_of(wrong)}", hint="is it whole?", code="file_read"

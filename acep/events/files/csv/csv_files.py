@@ -183,6 +183,8 @@ class CsvFile:
                     strings_can_be_null=is_first or bool(nulls),
                 ),
             )
+        except MemoryError:  # Arrow has one, too, and the file may be a good one
+            raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as wrong:
             raise self._error(wrong, piece) from None
         if is_first and n_ragged:

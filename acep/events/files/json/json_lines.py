@@ -178,6 +178,8 @@ class JsonFile:
                     unexpected_field_behavior="error" if is_all else "ignore",
                 ),
             )
+        except MemoryError:
+            raise
         except (pa.ArrowException, UnicodeDecodeError, OSError):
             return None
         return table.select(list(roots)) if table.num_rows == n_lines else None

@@ -52,6 +52,8 @@ class ParquetFile:
                     schema = opened.schema_arrow
         except PermissionError as wrong:
             raise DataError(f"`{source.name}` cannot be read: {reason_of(wrong)}", code="file_read") from None
+        except MemoryError:
+            raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as wrong:
             raise self._error(wrong) from None
         self.schema = pa.schema([(name, path.type) for name in names if (path := path_to(schema, name))])
@@ -71,6 +73,8 @@ class ParquetFile:
                     n_bytes += table.nbytes
                     check_expansion(self.source, self._options, n_bytes, "read")
                     yield pa.Table.from_arrays([column_at(table, name) for name in names], names=names)
+        except MemoryError:
+            raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as wrong:
             raise self._error(wrong) from None
 
