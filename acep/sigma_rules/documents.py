@@ -19,14 +19,13 @@ from sigma.rule import SigmaRule
 from acep.errors import AcepError, QueryError, printable
 from acep.sigma_rules.refusals import checked_text, excerpt, refusal
 
-__all__ = ["Document", "read_documents"]
+__all__ = ["UNFORESEEN", "Document", "read_documents"]
 
 MOST_DOCUMENTS = 2_000
 KEYS = ("title", "name", "description", "fields", "level", "logsource", "detection", "correlation")
 """What pySigma is given of a document. What people write besides, such as dates and references, decides nothing."""
 CORRELATION_KEYS = ("type", "rules", "group-by", "timespan", "condition", "aliases", "generate")
-# Files may hold any YAML, and neither PyYAML nor pySigma promises which errors that raises.
-_UNFORESEEN = (
+UNFORESEEN = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -34,7 +33,9 @@ _UNFORESEEN = (
     NotImplementedError,
     RecursionError,
     TypeError,
+    ValueError,
 )
+"""Files may hold any YAML, and neither PyYAML nor pySigma promises which errors that raises."""
 
 
 class SilentRegexEngine(RE2RegexEngine):
@@ -87,7 +88,7 @@ def _documents(text: str) -> Iterator[Any]:
         reason = printable(getattr(error, "problem", None) or str(error))[:200]
         place = {} if mark is None else {"text": text, "start": min(mark.index, len(text))}
         raise QueryError(f"it is no YAML: {reason}", code="query_syntax", **place) from None
-    except (ValueError, *_UNFORESEEN) as error:
+    except UNFORESEEN as error:
         raise QueryError(f"it is no YAML: {printable(str(error))[:200]}", code="query_syntax") from None
     if not documents:
         raise QueryError(
@@ -140,7 +141,7 @@ def _rule(values: Mapping[str, Any]) -> SigmaRule | SigmaCorrelationRule:
         ).rules
     except SigmaError as error:
         raise QueryError(f"pySigma refuses it: {printable(str(error))[:300]}", code="query_invalid") from None
-    except (ValueError, *_UNFORESEEN) as error:
+    except UNFORESEEN as error:
         raise QueryError(f"pySigma cannot read it: {printable(str(error))[:200]}", code="query_invalid") from None
     if len(rules) != 1:
         raise refusal("pySigma reads no rule of it")

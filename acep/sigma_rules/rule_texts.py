@@ -14,7 +14,7 @@ from sigma.rule import SigmaRule
 from acep.errors import AcepError, QueryError, printable
 from acep.pattern.spelling import expression_text
 from acep.sigma_rules.correlations import QueryText, correlation_query, event_query
-from acep.sigma_rules.documents import Document, read_documents
+from acep.sigma_rules.documents import UNFORESEEN, Document, read_documents
 from acep.sigma_rules.refusals import checked_text, excerpt, refusal
 from acep.sigma_rules.settings import SigmaSettings, read_settings
 from acep.sigma_rules.values import field_attribute
@@ -95,6 +95,9 @@ def _rule_text(document: Document, by_name: Mapping[str, list[Document]], settin
         return SigmaRuleText(document.file, document.title, None, problem)
     except RecursionError:
         problem = QueryError("it has too many parts inside each other", code="query_size")
+        return SigmaRuleText(document.file, document.title, None, problem)
+    except UNFORESEEN as error:  # pySigma looks at some parts of a rule only when it is used
+        problem = QueryError(f"pySigma cannot read it: {printable(str(error))[:200]}", code="query_invalid")
         return SigmaRuleText(document.file, document.title, None, problem)
 
 

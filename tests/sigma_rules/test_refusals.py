@@ -51,6 +51,9 @@ DETECTIONS = {
     "[s]": "pySigma",
     "{s: {f: 1}, condition: 3}": "",
     "{s: {1: 2}, condition: s}": "pySigma",
+    "{s: {f|re: 3}, condition: s}": "pySigma",
+    "{s: {f: 1}, 3: {f: 2}, condition: 1 of s*}": "pySigma cannot read it",
+    "{s: {f: 1}, 2024-01-01: {f: 2}, condition: all of s*}": "pySigma cannot read it",
 }
 
 
@@ -99,6 +102,11 @@ CORRELATIONS = {
     "{type: temporal, rules: 3, timespan: 1m}": "pySigma",
     "{type: [temporal], rules: [ra], timespan: 1m}": "pySigma",
     "{type: temporal, rules: [[ra]], timespan: 1m}": "",
+    "{type: temporal, rules: [], timespan: 1m}": "it refers to no rule",
+    "{type: event_count, rules: [], timespan: 1m, condition: {gte: 2}}": "it refers to no rule",
+    "{type: value_count, rules: [], timespan: 1m, condition: {gte: 2, field: x}}": "it refers to no rule",
+    "{type: value_count, rules: [ra], timespan: 1m, condition: {gte: 2, field: 3}}": "pySigma cannot read it",
+    "{type: value_count, rules: [ra], timespan: 1m, condition: {gte: 2, field: {x: y}}}": "pySigma cannot read it",
     "3": "",
 }
 
