@@ -56,7 +56,8 @@ _REGEX_FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"))
 @dataclass(frozen=True)
 class Document:
     """One document of a file: a rule or a correlation of pySigma, or the error that it is none. ``title`` is what it
-    is called, where that is known; ``names`` are its id and name, by which others refer to it."""
+    is called, where that is known; ``names`` are its id and name, by which others refer to it. ``silent_names`` are the
+    names of the rules that a correlation with an error keeps from alerts of their own."""
 
     file: str
     title: str | None
@@ -64,6 +65,7 @@ class Document:
     rule: SigmaRule | SigmaCorrelationRule | None
     error: AcepError | None = None
     tags: tuple[str, ...] = ()
+    silent_names: tuple[str, ...] = ()
 
 
 def read_documents(text: str, file: str) -> list[Document]:
@@ -111,7 +113,16 @@ def _read(values: Any, file: str) -> Document:
         rule = _rule(values if "title" in values else {"title": title, **values})
         return Document(file, title, names, rule, tags=_tags(values.get("tags")))
     except AcepError as error:
-        return Document(file, title, names, None, error)
+        return Document(file, title, names, None, error, silent_names=_silent_names(values))
+
+
+def _silent_names(values: Any) -> tuple[str, ...]:
+    """Return the names of the rules of a correlation that does not ask for their alerts."""
+    correlation = values.get("correlation") if isinstance(values, dict) else None
+    if not isinstance(correlation, dict) or correlation.get("generate") is True:
+        return ()
+    rules = correlation.get("rules")
+    return tuple(str(name) for name in (rules if isinstance(rules, list) else [rules]) if isinstance(name, str))
 
 
 def _tags(tags: object) -> tuple[str, ...]:

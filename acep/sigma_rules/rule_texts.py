@@ -71,9 +71,11 @@ def _texts(files: tuple[tuple[str, str], ...], settings_text: str | None) -> tup
 def _rules_without_alerts(documents: Sequence[Document], by_name: Mapping[str, list[Document]]) -> Iterator[Rule]:
     """Yield the rules to which a correlation refers that does not ask for their alerts."""
     for document in documents:
+        references = [*document.silent_names]
         if isinstance(document.rule, SigmaCorrelationRule) and not document.rule.generate:
-            for reference in _references(document.rule):
-                yield from (other.rule for other in by_name.get(str(reference), ()) if other.rule is not None)
+            references = _references(document.rule)
+        for reference in references:
+            yield from (other.rule for other in by_name.get(str(reference), ()) if other.rule is not None)
 
 
 def _references(correlation: SigmaCorrelationRule) -> list[str]:

@@ -204,6 +204,15 @@ def test_the_rules_of_a_correlation_give_alerts_if_it_says_so() -> None:
         assert [reading.name for reading in readings if not isinstance(reading, RuleProblem)] == names
 
 
+@pytest.mark.parametrize("mistake", ["timespan: 60", "timespan: 1m, group_by: [f]"])
+def test_the_rules_of_a_correlation_that_is_refused_give_no_alerts_either(mistake: str) -> None:
+    bases = BASES.split("title: c", maxsplit=1)[0]
+    correlation = f"title: t\ncorrelation: {{type: event_count, rules: [ra], condition: {{gte: 2}}, {mistake}}}\n"
+    readings = read_sigma_rules({"x.yml": bases + correlation}, None)
+    assert [reading.name for reading in readings if not isinstance(reading, RuleProblem)] == ["b"]
+    assert [isinstance(reading, RuleProblem) for reading in readings] == [False, True]
+
+
 def test_what_people_write_besides_decides_nothing() -> None:
     text = f"{HEAD}id: 17\nstatus: good\ndate: 2024/13/41\nreferences: here\nauthor: [x]\ntags: [plain, a.b, plain]\n"
     readings = read_sigma_rules({"x.yml": f"{text}detection: {{s: {{f: 1}}, condition: s}}\n"}, None)
