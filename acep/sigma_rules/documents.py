@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,15 +76,25 @@ def read_documents(text: str, file: str) -> list[Document]:
     [('a', True), ('b', False)]
     """
     try:
-        return [_read(values, file) for values in _documents(text)]
+        return [_read(values, problem, file) for values, problem in _documents(text)]
     except AcepError as error:
         return [Document(file, None, (), None, error)]
 
 
-def _documents(text: str) -> Iterator[Any]:
-    """Yield the documents that are not empty, as plain data. Raises :class:`QueryError` for what is no YAML."""
+def _documents(text: str) -> list[tuple[Any, QueryError | None]]:
+    """Return the documents that are not empty, as plain data, each with the mistake that plain data does not show.
+
+    Raises :class:`QueryError` for what is no YAML.
+    """
+    documents = list[tuple[Any, QueryError | None]]()
     try:
-        documents = [values for values in yaml.load_all(text, Loader=yaml.CSafeLoader) if values is not None]
+        loader = yaml.CSafeLoader(text)
+        while loader.check_node():
+            node = loader.get_node()
+            problem = _repeated_key(node, text)
+            values = loader.construct_document(node)
+            if values is not None:
+                documents.append((values, problem))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         reason = printable(getattr(error, "problem", None) or str(error))[:200]
@@ -98,10 +108,40 @@ def _documents(text: str) -> Iterator[Any]:
         )
     if len(documents) > MOST_DOCUMENTS:
         raise QueryError(f"it has more than {MOST_DOCUMENTS:,} documents", code="query_size")
-    yield from documents
+    return documents
 
 
-def _read(values: Any, file: str) -> Document:
+def _repeated_key(document: yaml.Node, text: str) -> QueryError | None:
+    """Return the mistake of a mapping that has a key twice, as YAML forbids. Plain data would have the last value."""
+    nodes, seen = [document], set[int]()
+    while nodes:
+        node = nodes.pop()
+        if id(node) in seen:  # an alias
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            nodes += node.value
+        elif isinstance(node, yaml.MappingNode):
+            keys = set[tuple[str, str]]()
+            for key, value in node.value:
+                nodes += [key, value]
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
+                if (key.tag, key.value) in keys:
+                    start, end = (min(mark.index, len(text)) for mark in (key.start_mark, key.end_mark))
+                    return QueryError(
+                        f"the key `{excerpt(key.value)}` is there twice",
+                        hint="only one of its values would count; write a list",
+                        code="query_syntax",
+                        text=text,
+                        start=start,
+                        end=end,
+                    )
+                keys.add((key.tag, key.value))
+    return None
+
+
+def _read(values: Any, problem: QueryError | None, file: str) -> Document:
     title: str | None = None
     names: tuple[str, ...] = ()
     try:
@@ -110,6 +150,8 @@ def _read(values: Any, file: str) -> Document:
         if not isinstance(values, dict) or not {"detection", "correlation", "filter", "action"} & values.keys():
             raise QueryError("it is no Sigma rule: it has neither detection nor correlation", code="query_syntax")
         names = tuple(str(values[key]) for key in ("id", "name") if isinstance(values.get(key), str))
+        if problem is not None:
+            raise problem
         rule = _rule(values if "title" in values else {"title": title, **values})
         return Document(file, title, names, rule, tags=_tags(values.get("tags")))
     except AcepError as error:
