@@ -91,7 +91,9 @@ def _documents(text: str) -> list[tuple[Any, QueryError | None]]:
         loader = yaml.CSafeLoader(text)
         while loader.check_node():
             node = loader.get_node()
-            problem = _repeated_key(node, text)
+            if node is None:
+                continue
+            problem = _repeated_key(node, text)  # before values are made, which puts merged keys into the nodes
             values = loader.construct_document(node)
             if values is not None:
                 documents.append((values, problem))
