@@ -121,7 +121,8 @@ def rules_of(readings: Iterable[AlertRule | RuleProblem], folder: str) -> Rules:
         else:
             problems += [_duplicate_problem(rule, same_name) for rule in same_name]
     if not rules and not problems:
-        raise DataError(f"there is no rule in `{folder}`", hint="a rule is a file that ends in .rule", code="file_read")
+        hint = "a rule is a file that ends in .rule, or in .yml or .yaml for Sigma"
+        raise DataError(f"there is no rule in `{folder}`", hint=hint, code="file_read")
     return Rules(
         tuple(sorted(rules, key=lambda rule: rule.name)), tuple(sorted(problems, key=lambda problem: problem.file))
     )

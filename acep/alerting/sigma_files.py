@@ -35,10 +35,16 @@ def read_sigma_rules(texts: Mapping[str, str], settings: str | RuleProblem | Non
 
 
 def hint_at_settings(error: AcepError, rule: AlertRule) -> None:
-    """Add to the hint of a column that events lack where a rule of Sigma says which column it is."""
-    if rule.file.endswith(SIGMA_SUFFIXES) and error.message.startswith("unknown column"):
-        where = f"{SETTINGS_FILE} says which column a field is, and which events a log source has"
-        error.hint = where if error.hint is None else f"{error.hint}; {where}"
+    """Add to the hint of an error where a rule of Sigma says which column it is, or how a column gets another type."""
+    if not rule.file.endswith(SIGMA_SUFFIXES):
+        return
+    hint = None
+    if error.message.startswith("unknown column"):
+        hint = f"{SETTINGS_FILE} says which column a field is, and which events a log source has"
+    elif error.message.startswith(("a string cannot be compared with", "lower needs text")):
+        hint = "a cast reads the column as another type, as in --cast EventID=int"
+    if hint is not None:
+        error.hint = hint if error.hint is None else f"{error.hint}; {hint}"
 
 
 def _rule_of(of_document: SigmaRuleText) -> AlertRule | RuleProblem:

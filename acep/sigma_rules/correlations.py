@@ -68,6 +68,8 @@ def correlation_query(
 
     Raises :class:`QueryError` for what cannot be said exactly.
     """
+    if not rules:
+        raise refusal("it refers to no rule")
     if len({id(rule) for rule in rules.values()}) < len(correlation.rules or rules):
         raise refusal("a rule is named twice in `rules`")
     window = _window(correlation)

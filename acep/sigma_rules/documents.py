@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +19,13 @@ from sigma.rule import SigmaRule
 from acep.errors import AcepError, QueryError, printable
 from acep.sigma_rules.refusals import checked_text, excerpt, refusal
 
-__all__ = ["Document", "read_documents"]
+__all__ = ["UNFORESEEN", "Document", "read_documents"]
 
 MOST_DOCUMENTS = 2_000
 KEYS = ("title", "name", "description", "fields", "level", "logsource", "detection", "correlation")
 """What pySigma is given of a document. What people write besides, such as dates and references, decides nothing."""
 CORRELATION_KEYS = ("type", "rules", "group-by", "timespan", "condition", "aliases", "generate")
-# Files may hold any YAML, and neither PyYAML nor pySigma promises which errors that raises.
-_UNFORESEEN = (
+UNFORESEEN = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -34,7 +33,9 @@ _UNFORESEEN = (
     NotImplementedError,
     RecursionError,
     TypeError,
+    ValueError,
 )
+"""Files may hold any YAML, and neither PyYAML nor pySigma promises which errors that raises."""
 
 
 class SilentRegexEngine(RE2RegexEngine):
@@ -55,7 +56,8 @@ _REGEX_FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"))
 @dataclass(frozen=True)
 class Document:
     """One document of a file: a rule or a correlation of pySigma, or the error that it is none. ``title`` is what it
-    is called, where that is known; ``names`` are its id and name, by which others refer to it."""
+    is called, where that is known; ``names`` are its id and name, by which others refer to it. ``silent_names`` are the
+    names of the rules that a correlation with an error keeps from alerts of their own."""
 
     file: str
     title: str | None
@@ -63,6 +65,7 @@ class Document:
     rule: SigmaRule | SigmaCorrelationRule | None
     error: AcepError | None = None
     tags: tuple[str, ...] = ()
+    silent_names: tuple[str, ...] = ()
 
 
 def read_documents(text: str, file: str) -> list[Document]:
@@ -73,21 +76,33 @@ def read_documents(text: str, file: str) -> list[Document]:
     [('a', True), ('b', False)]
     """
     try:
-        return [_read(values, file) for values in _documents(text)]
+        return [_read(values, problem, file) for values, problem in _documents(text)]
     except AcepError as error:
         return [Document(file, None, (), None, error)]
 
 
-def _documents(text: str) -> Iterator[Any]:
-    """Yield the documents that are not empty, as plain data. Raises :class:`QueryError` for what is no YAML."""
+def _documents(text: str) -> list[tuple[Any, QueryError | None]]:
+    """Return the documents that are not empty, as plain data, each with the mistake that plain data does not show.
+
+    Raises :class:`QueryError` for what is no YAML.
+    """
+    documents = list[tuple[Any, QueryError | None]]()
     try:
-        documents = [values for values in yaml.load_all(text, Loader=yaml.CSafeLoader) if values is not None]
+        loader = yaml.CSafeLoader(text)
+        while loader.check_node():
+            node = loader.get_node()
+            if node is None:
+                continue
+            problem = _repeated_key(node, text)  # before values are made, which puts merged keys into the nodes
+            values = loader.construct_document(node)
+            if values is not None:
+                documents.append((values, problem))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         reason = printable(getattr(error, "problem", None) or str(error))[:200]
         place = {} if mark is None else {"text": text, "start": min(mark.index, len(text))}
         raise QueryError(f"it is no YAML: {reason}", code="query_syntax", **place) from None
-    except (ValueError, *_UNFORESEEN) as error:
+    except UNFORESEEN as error:
         raise QueryError(f"it is no YAML: {printable(str(error))[:200]}", code="query_syntax") from None
     if not documents:
         raise QueryError(
@@ -95,10 +110,40 @@ def _documents(text: str) -> Iterator[Any]:
         )
     if len(documents) > MOST_DOCUMENTS:
         raise QueryError(f"it has more than {MOST_DOCUMENTS:,} documents", code="query_size")
-    yield from documents
+    return documents
 
 
-def _read(values: Any, file: str) -> Document:
+def _repeated_key(document: yaml.Node, text: str) -> QueryError | None:
+    """Return the mistake of a mapping that has a key twice, as YAML forbids. Plain data would have the last value."""
+    nodes, seen = [document], set[int]()
+    while nodes:
+        node = nodes.pop()
+        if id(node) in seen:  # an alias
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            nodes += node.value
+        elif isinstance(node, yaml.MappingNode):
+            keys = set[tuple[str, str]]()
+            for key, value in node.value:
+                nodes += [key, value]
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
+                if (key.tag, key.value) in keys:
+                    start, end = (min(mark.index, len(text)) for mark in (key.start_mark, key.end_mark))
+                    return QueryError(
+                        f"the key `{excerpt(key.value)}` is there twice",
+                        hint="only one of its values would count; write a list",
+                        code="query_syntax",
+                        text=text,
+                        start=start,
+                        end=end,
+                    )
+                keys.add((key.tag, key.value))
+    return None
+
+
+def _read(values: Any, problem: QueryError | None, file: str) -> Document:
     title: str | None = None
     names: tuple[str, ...] = ()
     try:
@@ -107,10 +152,21 @@ def _read(values: Any, file: str) -> Document:
         if not isinstance(values, dict) or not {"detection", "correlation", "filter", "action"} & values.keys():
             raise QueryError("it is no Sigma rule: it has neither detection nor correlation", code="query_syntax")
         names = tuple(str(values[key]) for key in ("id", "name") if isinstance(values.get(key), str))
+        if problem is not None:
+            raise problem
         rule = _rule(values if "title" in values else {"title": title, **values})
         return Document(file, title, names, rule, tags=_tags(values.get("tags")))
     except AcepError as error:
-        return Document(file, title, names, None, error)
+        return Document(file, title, names, None, error, silent_names=_silent_names(values))
+
+
+def _silent_names(values: Any) -> tuple[str, ...]:
+    """Return the names of the rules of a correlation that does not ask for their alerts."""
+    correlation = values.get("correlation") if isinstance(values, dict) else None
+    if not isinstance(correlation, dict) or correlation.get("generate") is True:
+        return ()
+    rules = correlation.get("rules")
+    return tuple(str(name) for name in (rules if isinstance(rules, list) else [rules]) if isinstance(name, str))
 
 
 def _tags(tags: object) -> tuple[str, ...]:
@@ -140,7 +196,7 @@ def _rule(values: Mapping[str, Any]) -> SigmaRule | SigmaCorrelationRule:
         ).rules
     except SigmaError as error:
         raise QueryError(f"pySigma refuses it: {printable(str(error))[:300]}", code="query_invalid") from None
-    except (ValueError, *_UNFORESEEN) as error:
+    except UNFORESEEN as error:
         raise QueryError(f"pySigma cannot read it: {printable(str(error))[:200]}", code="query_invalid") from None
     if len(rules) != 1:
         raise refusal("pySigma reads no rule of it")

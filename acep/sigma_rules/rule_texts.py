@@ -14,7 +14,7 @@ from sigma.rule import SigmaRule
 from acep.errors import AcepError, QueryError, printable
 from acep.pattern.spelling import expression_text
 from acep.sigma_rules.correlations import QueryText, correlation_query, event_query
-from acep.sigma_rules.documents import Document, read_documents
+from acep.sigma_rules.documents import UNFORESEEN, Document, read_documents
 from acep.sigma_rules.refusals import checked_text, excerpt, refusal
 from acep.sigma_rules.settings import SigmaSettings, read_settings
 from acep.sigma_rules.values import field_attribute
@@ -71,9 +71,11 @@ def _texts(files: tuple[tuple[str, str], ...], settings_text: str | None) -> tup
 def _rules_without_alerts(documents: Sequence[Document], by_name: Mapping[str, list[Document]]) -> Iterator[Rule]:
     """Yield the rules to which a correlation refers that does not ask for their alerts."""
     for document in documents:
+        references = [*document.silent_names]
         if isinstance(document.rule, SigmaCorrelationRule) and not document.rule.generate:
-            for reference in _references(document.rule):
-                yield from (other.rule for other in by_name.get(str(reference), ()) if other.rule is not None)
+            references = _references(document.rule)
+        for reference in references:
+            yield from (other.rule for other in by_name.get(str(reference), ()) if other.rule is not None)
 
 
 def _references(correlation: SigmaCorrelationRule) -> list[str]:
@@ -95,6 +97,9 @@ def _rule_text(document: Document, by_name: Mapping[str, list[Document]], settin
         return SigmaRuleText(document.file, document.title, None, problem)
     except RecursionError:
         problem = QueryError("it has too many parts inside each other", code="query_size")
+        return SigmaRuleText(document.file, document.title, None, problem)
+    except UNFORESEEN as error:  # pySigma looks at some parts of a rule only when it is used
+        problem = QueryError(f"pySigma cannot read it: {printable(str(error))[:200]}", code="query_invalid")
         return SigmaRuleText(document.file, document.title, None, problem)
 
 

@@ -51,6 +51,11 @@ DETECTIONS = {
     "[s]": "pySigma",
     "{s: {f: 1}, condition: 3}": "",
     "{s: {1: 2}, condition: s}": "pySigma",
+    "{s: {f|re: 3}, condition: s}": "pySigma",
+    "{s: {f: a, f: b}, condition: s}": "the key `f` is there twice",
+    "{s: {f: a}, condition: s, s: {f: b}}": "the key `s` is there twice",
+    "{s: {f: 1}, 3: {f: 2}, condition: 1 of s*}": "pySigma cannot read it",
+    "{s: {f: 1}, 2024-01-01: {f: 2}, condition: all of s*}": "pySigma cannot read it",
 }
 
 
@@ -99,6 +104,11 @@ CORRELATIONS = {
     "{type: temporal, rules: 3, timespan: 1m}": "pySigma",
     "{type: [temporal], rules: [ra], timespan: 1m}": "pySigma",
     "{type: temporal, rules: [[ra]], timespan: 1m}": "",
+    "{type: temporal, rules: [], timespan: 1m}": "it refers to no rule",
+    "{type: event_count, rules: [], timespan: 1m, condition: {gte: 2}}": "it refers to no rule",
+    "{type: value_count, rules: [], timespan: 1m, condition: {gte: 2, field: x}}": "it refers to no rule",
+    "{type: value_count, rules: [ra], timespan: 1m, condition: {gte: 2, field: 3}}": "pySigma cannot read it",
+    "{type: value_count, rules: [ra], timespan: 1m, condition: {gte: 2, field: {x: y}}}": "pySigma cannot read it",
     "3": "",
 }
 
@@ -194,6 +204,26 @@ def test_the_rules_of_a_correlation_give_alerts_if_it_says_so() -> None:
     for generate, names in (("false", ["t"]), ("true", ["a", "b", "t"])):
         readings = read_sigma_rules({"x.yml": bases + correlation % generate}, None)
         assert [reading.name for reading in readings if not isinstance(reading, RuleProblem)] == names
+
+
+@pytest.mark.parametrize("mistake", ["timespan: 60", "timespan: 1m, group_by: [f]", "timespan: 1m, timespan: 2m"])
+def test_the_rules_of_a_correlation_that_is_refused_give_no_alerts_either(mistake: str) -> None:
+    bases = BASES.split("title: c", maxsplit=1)[0]
+    correlation = f"title: t\ncorrelation: {{type: event_count, rules: [ra], condition: {{gte: 2}}, {mistake}}}\n"
+    readings = read_sigma_rules({"x.yml": bases + correlation}, None)
+    assert [reading.name for reading in readings if not isinstance(reading, RuleProblem)] == ["b"]
+    assert [isinstance(reading, RuleProblem) for reading in readings] == [False, True]
+
+
+def test_a_key_that_is_there_twice_refuses_its_document_alone() -> None:
+    text = f"{HEAD}detection: {{s: {{f: 1, f: 2}}, condition: s}}\n---\n"
+    (message,) = problems(text + BASES.split("---\n", maxsplit=1)[0])
+    assert message.startswith("rule `t` in `rules/x.yml`: the key `f` is there twice")
+
+
+def test_a_merge_is_no_key_that_is_there_twice() -> None:
+    text = f"{HEAD}detection: {{a: &a {{f: 1, g: 1}}, s: {{<<: *a, f: 2}}, t: {{<<: *a, g: 2}}, condition: s or t}}\n"
+    assert problems(text) == []
 
 
 def test_what_people_write_besides_decides_nothing() -> None:

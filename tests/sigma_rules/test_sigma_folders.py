@@ -69,6 +69,26 @@ def test_a_log_source_is_a_condition(folder: Path) -> None:
         problems.match(EVENTS, unit="s")
 
 
+def test_a_number_for_a_column_of_texts_names_the_cast(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "number.yml").write_text(
+        "title: number\nlogsource: {product: linux}\ndetection: {s: {code: 1}, condition: s}\n"
+    )
+    events = folder.parent / "codes.jsonl"
+    events.write_text('{"ts": 1, "type": "pass", "user": "ann", "code": "1"}\n')
+    command = ["match", "--rules", str(folder), str(events), "--unit", "s", "--count"]
+    assert main(command) == 4
+    assert "a cast reads the column as another type, as in --cast EventID=int" in capsys.readouterr().err
+    assert main([*command, "--cast", "code=int"]) == 0
+    assert '"rule": "number", "severity": null, "tags": [], "count": 1' in capsys.readouterr().out
+
+
+def test_a_folder_without_rules_says_how_the_files_of_rules_end(tmp_path: Path) -> None:
+    with pytest.raises(acep.DataError) as caught:
+        acep.rules(tmp_path)
+    assert caught.value.hint is not None
+    assert ".rule, or in .yml or .yaml" in caught.value.hint
+
+
 def test_match_and_follow_have_them(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     events = str(tmp_path / "events.jsonl")
     assert main(["match", "--rules", str(folder), events, "--unit", "s"]) == 0
