@@ -19,7 +19,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.scalars.casts import CASTS, TIMESTAMP_TEXT
 from acep.pattern.walk import leaves_of
 
-__all__ = ["CASE", "EXACT", "Compiled", "compile_expression", "matches_like"]
+__all__ = ["CASE", "EXACT", "Compiled", "compile_expression"]
 
 Values = Sequence[Any]
 Run = Callable[[Values], Any]
@@ -109,7 +109,9 @@ def _build(expr: ex.Expr, index: dict[ex.Leaf, int], tick_ns: Fraction | None) -
                 negated,
             )
         case ex.Like(operand=x, pattern=pattern, negated=negated):
-            return _negate_if(_null_if_any_null(lambda s: matches_like(s, pattern), (sub(x),)), negated)
+            from acep.functions.like_patterns import compile_like  # few queries have LIKE
+
+            return _negate_if(_null_if_any_null(compile_like(pattern), (sub(x),)), negated)
         case ex.IsNull(operand=x, negated=negated):
             f = sub(x)
             return (lambda v: f(v) is not None) if negated else (lambda v: f(v) is None)
@@ -204,39 +206,6 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-
-
-def matches_like(text: str, pattern: str) -> bool:
-    r"""Match as SQL LIKE does: ``%`` is any characters, ``_`` one, a backslash takes the next one literally.
-
-    >>> matches_like("creatinine", "%atin%"), matches_like("50%", r"50\%"), matches_like("abc", "a_")
-    (True, True, False)
-    """
-    tokens: list[str | bool | None] = []  # a character, None for one of any, True for any number
-    i = 0
-    while i < len(pattern):
-        c = pattern[i]
-        if c == "\\" and i + 1 < len(pattern):
-            i += 1
-            tokens.append(pattern[i])
-        else:
-            tokens.append(True if c == "%" else None if c == "_" else c)
-        i += 1
-    # Greedy, with one place for backtracking: time O(len(text) * len(pattern)), never exponential.
-    t = p = 0
-    retry: tuple[int, int] | None = None
-    while t < len(text):
-        if p < len(tokens) and tokens[p] is True:
-            retry = (p, t)
-            p += 1
-        elif p < len(tokens) and (tokens[p] is None or tokens[p] == text[t]):
-            p, t = p + 1, t + 1
-        elif retry is not None:
-            retry = (retry[0], retry[1] + 1)
-            p, t = retry[0] + 1, retry[1]
-        else:
-            return False
-    return all(x is True for x in tokens[p:])
 
 
 def _order(x: int, y: float, places: int, other_places: int) -> int:

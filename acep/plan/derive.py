@@ -35,14 +35,34 @@ class Derived:
 
     def values_of(self, values: Sequence[ex.Value]) -> list[ex.Value]:
         """Return the value of the column for each of some values of its source."""
-        match self.compiled.expr:
-            case ex.Call(name=name, args=(ex.Attribute(), *parameters)) if (entry := find_scalar(name)) is not None:
-                constants = [part.value for part in parameters if isinstance(part, ex.Literal)]
-                if entry.of_texts is not None and len(constants) == len(parameters):
-                    texts = [value for value in values if isinstance(value, str)]
-                    results = iter(entry.of_texts(texts, *constants))
-                    return [next(results) if isinstance(value, str) else None for value in values]
-        return [self.compiled.run([value]) for value in values]
+        results = _values_of_texts(self.compiled.expr, values)
+        return [self.compiled.run([value]) for value in values] if results is None else results
+
+
+def _values_of_texts(expr: ex.Expr, values: Sequence[ex.Value]) -> list[ex.Value] | None:
+    """Return the values of an expression over one attribute, computed for all texts at once; ``None`` if it is another
+    one than LIKE or functions of one text."""
+    match expr:
+        case ex.Attribute():
+            return list(values)
+        case ex.Like(operand=operand, pattern=pattern, negated=negated):
+            from acep.functions.like_patterns import compile_like  # few queries have LIKE
+
+            texts = _values_of_texts(operand, values)
+            if texts is None:
+                return None
+            matches = compile_like(pattern)
+            return [matches(text) is not negated if isinstance(text, str) else None for text in texts]
+        case ex.Call(name=name, args=(operand, *parameters)) if (entry := find_scalar(name)) is not None:
+            constants = [part.value for part in parameters if isinstance(part, ex.Literal)]
+            operands = _values_of_texts(operand, values) if len(constants) == len(parameters) else None
+            if operands is not None and entry.of_texts is not None:
+                results = iter(entry.of_texts([text for text in operands if isinstance(text, str)], *constants))
+                return [next(results) if isinstance(text, str) else None for text in operands]
+            change = entry.of_values
+            if operands is not None and (change is str.lower or change is str.upper):
+                return [change(text) if isinstance(text, str) else None for text in operands]
+    return None
 
 
 def derive(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from acep.functions.like_patterns import compile_like
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import matches_like
 from acep.pattern.spelling import expression_text
 from acep.sigma_rules.refusals import refusal
 
@@ -59,9 +59,9 @@ def _may_both_hold(value: ex.Expr, other: ex.Expr) -> bool:
         case ex.Literal(value=constant), ex.Literal(value=other_constant):
             return constant == other_constant
         case ex.Literal(value=str() as text), ex.Like(pattern=pattern):
-            return matches_like(text, pattern)
+            return compile_like(pattern)(text)
         case ex.Like(pattern=pattern), ex.Literal(value=str() as text):
-            return matches_like(text, pattern)
+            return compile_like(pattern)(text)
         case ex.Like(pattern=pattern), ex.Like(pattern=other_pattern):
             (begin, end), (other_begin, other_end) = _ends(pattern), _ends(other_pattern)
             begins = begin.startswith(other_begin) or other_begin.startswith(begin)
