@@ -316,9 +316,8 @@ void KnownFuture::place_rows(const Batch& batch, size_t from, size_t end) {
     const uint32_t* pattern = classifier_.classify_ahead(batch, from, end);
     while (concerns_.size() < classifier_.patterns()) {
         const auto next = static_cast<uint32_t>(concerns_.size());
-        concerns_.push_back(std::ranges::any_of(bindings_, [&](const Binding& binding) {
-            return classifier_.has(next, binding.event_class);
-        }));
+        concerns_.push_back(std::ranges::any_of(
+            bindings_, [&](const Binding& binding) { return classifier_.has(next, binding.event_class); }));
     }
     for (size_t row = from; row < end; ++row) {
         if (concerns_[pattern[row]] == 0) continue;
