@@ -24,8 +24,11 @@ SUFFIXES = {".cpp", ".hpp", ".cmake", ".java", ".txt", ".py"}
 DIGITS = 12
 RUN_BY_ALL = ("acep.matching.api",)
 """The code that runs in each experiment, whatever it imports: ``acep.match`` and ``acep.Matcher``."""
-WRITE_PAGES = {"experiments.ages", "experiments.charts", "experiments.measured_code", "experiments.results"}
-"""The code that writes pages, on which no figure depends."""
+WRITE_PAGES = {
+    *("experiments.ages", "experiments.charts", "experiments.measured_code", "experiments.results"),
+    "acep.serving.history_drawing",
+}
+"""The code that writes pages, and draws for a live page: no figure depends on it."""
 PAGES = {
     "ablation": ("experiments.overload.ablation",),
     "automata": ("experiments.automata",),
