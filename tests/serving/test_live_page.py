@@ -9,7 +9,7 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -75,19 +75,25 @@ def send_raw(page: LivePage, sent: bytes) -> bytes:
     return received
 
 
+@pytest.fixture(scope="module")
+def open_page() -> Iterator[LivePage]:
+    """A page that several tests ask, and that shows no stream."""
+    with LivePage() as page:
+        yield page
+
+
 # Who is answered -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["/", "/state", "/command?do=stop", "/history.svg", "/nothing", "/../../etc/passwd"])
 @pytest.mark.parametrize("token", ["", "?token=", "?token=x", "?token=%00", "?token=%F0%9F%98%80&token=a"])
-def test_without_the_token_nothing_is_answered(path: str, token: str) -> None:
-    with LivePage() as page:
-        for method in ("GET", "POST", "HEAD", "PUT", "OPTIONS"):
-            joined = path + (token.replace("?", "&") if "?" in path else token)
-            status, headers, content = ask(page, joined, method=method, token=False)
-            assert (status, content) == (403, b"")
-            assert headers["Content-Length"] == "0"
-        assert page.take_key(0) == ""
+def test_without_the_token_nothing_is_answered(path: str, token: str, open_page: LivePage) -> None:
+    for method in ("GET", "POST", "HEAD", "PUT", "OPTIONS"):
+        joined = path + (token.replace("?", "&") if "?" in path else token)
+        status, headers, content = ask(open_page, joined, method=method, token=False)
+        assert (status, content) == (403, b"")
+        assert headers["Content-Length"] == "0"
+    assert open_page.take_key(0) == ""
 
 
 def test_tokens_differ_and_are_long() -> None:
@@ -103,9 +109,8 @@ def test_tokens_differ_and_are_long() -> None:
         ("evil.example", 403), ("127.0.0.1.evil.example:80", 403), ("", 403), ("[", 403), ("localhost.", 403),
     ],
 )  # fmt: skip
-def test_a_request_to_the_name_of_another_site_is_refused(host: str, status: int) -> None:
-    with LivePage() as page:
-        assert ask(page, "/state", host=host)[0] == status
+def test_a_request_to_the_name_of_another_site_is_refused(host: str, status: int, open_page: LivePage) -> None:
+    assert ask(open_page, "/state", host=host)[0] == status
 
 
 def test_a_request_needs_one_host() -> None:
@@ -160,12 +165,11 @@ def test_the_page_lets_only_its_own_scripts_run() -> None:
         b"GET /?" + b"a=1&" * 40 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\r\n\r\n",
     ],
 )  # fmt: skip
-def test_rubbish_gets_no_content(sent: bytes, capfd: pytest.CaptureFixture[str]) -> None:
-    with LivePage() as page:
-        received = send_raw(page, sent)
-        assert received.startswith((b"HTTP/1.0 400", b"HTTP/1.0 403", b"HTTP/1.0 505")) or received == b""
-        assert received.partition(b"\r\n\r\n")[2] == b""
-        assert state_of(page)["status"]["name"] == "waiting"
+def test_rubbish_gets_no_content(sent: bytes, open_page: LivePage, capfd: pytest.CaptureFixture[str]) -> None:
+    received = send_raw(open_page, sent)
+    assert received.startswith((b"HTTP/1.0 400", b"HTTP/1.0 403", b"HTTP/1.0 505")) or received == b""
+    assert received.partition(b"\r\n\r\n")[2] == b""
+    assert state_of(open_page)["status"]["name"] == "waiting"
     assert capfd.readouterr().err == ""
 
 
@@ -439,6 +443,7 @@ def test_each_engine_gives_states_or_says_why_not(
     if options and (why_not() or (output == "bundles" and "speculation" in options)):
         pytest.skip("the engine has no such bound, or matches that may be taken back have no bundles")
     monkeypatch.setattr(live_page, "EVERY", 0.0)
+    monkeypatch.setattr(live_page, "PARTING", 0.0)
     table, states = pa.table(some_rows(900)), list[dict[str, Any]]()
     (tmp_path / "in").mkdir()
     for number in range(3):
