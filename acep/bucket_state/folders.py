@@ -26,6 +26,7 @@ __all__ = [
     "give_name",
     "place_below",
     "state_folder",
+    "sync_folder",
 ]
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
@@ -117,7 +118,7 @@ class LocalFolder:
         with _usable(self.shown):
             folder.mkdir(parents=True, exist_ok=True)
             for above in folder.parents[: parents if self.durable else 0]:
-                _sync(above)
+                sync_folder(above)
             try:
                 with temporary.open("xb") as file:
                     file.write(data)
@@ -131,7 +132,7 @@ class LocalFolder:
             finally:
                 temporary.unlink(missing_ok=True)
             if self.durable:
-                _sync(folder)
+                sync_folder(folder)
 
     def remove(self, path: str) -> None:
         """Remove a subfolder and its files. A file that is being written now stays until the next call."""
@@ -168,7 +169,7 @@ def give_name(temporary: Path, final: Path) -> bool:
     return True
 
 
-def _sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable, if the disk supports this."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

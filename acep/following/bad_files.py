@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 from acep import logs
-from acep.bucket_state.folders import give_name
+from acep.bucket_state.folders import give_name, sync_folder
 from acep.errors import DataError, DataWarning, warn_caller
 from acep.events.files.formats import reason_of
 from acep.growing.stretches import FilePart
@@ -81,8 +80,8 @@ class BadFolder:
             _write_reason(target.with_name(target.name + REASON), text)
             if give_name(path, target) or target.samefile(path):  # the same if a run that was killed had begun
                 path.unlink(missing_ok=True)
-            _sync(target.parent)
-            _sync(path.parent)
+            for folder in (target.parent, path.parent):
+                sync_folder(folder)
         except OSError as error:
             raise self._unusable_error(error, path) from None
         self.moved.append(target)
@@ -138,12 +137,3 @@ def _write_reason(path: Path, text: str) -> None:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

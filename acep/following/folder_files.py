@@ -47,9 +47,9 @@ class FolderFile:
 
 @dataclass
 class Listing:
-    """What is in the folder: its ``files`` of events in their order; the ``names`` of all files, those without bytes
-    included; the names of files whose format is not known (``unread``); and what is no file, or leads to one that is
-    there under another name (``refused``: the reasons by name)."""
+    """The content of the folder: its ``files`` of events in their order; the ``names`` of all files, also of those
+    without bytes; the names of files whose format is not known (``unread``); and names that are no file, or lead to one
+    that is there under another name (``refused``: the reasons by name)."""
 
     files: list[FolderFile] = field(default_factory=list)
     names: set[str] = field(default_factory=set)

@@ -24,7 +24,7 @@ LEAST_BYTES = 1 << 10
 
 @dataclass(frozen=True)
 class BadFileOptions:
-    """What becomes of a file that cannot be read, as users write it: ``choice`` is "stop" or "aside"."""
+    """The choice of users for a file that cannot be read: ``choice`` is "stop" or "aside"."""
 
     choice: Any
     folder: Any

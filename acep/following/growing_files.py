@@ -130,7 +130,7 @@ class GrowingFiles:
         for name in self._state.names(COPIES):
             self._state.remove_file(f"{COPIES}/{name}")
 
-    # What there is ------------------------------------------------------------------------------
+    # Files that are there ---------------------------------------------------------------------------
 
     def _select(self, positions: Sequence[Position], *, end: bool) -> Selection:
         listing = self._list()

@@ -58,7 +58,7 @@ class Arrived:
 
 @dataclasses.dataclass(frozen=True)
 class StreamCounts:
-    """What a stream has had so far: ``rows`` of events, and ``bad`` lines that were skipped."""
+    """The totals of a stream so far: ``rows`` of events, and ``bad`` lines that were skipped."""
 
     rows: int
     bad: int = 0

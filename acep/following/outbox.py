@@ -13,7 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from acep.alerting.alerts import write_alerts
-from acep.bucket_state.folders import give_name
+from acep.bucket_state.folders import give_name, sync_folder
 from acep.errors import DataError, SnapshotError
 from acep.events.files.formats import reason_of
 from acep.matches.flat import Layout
@@ -116,7 +116,7 @@ class Outbox:
             elif not give_name(draft, final) and not (is_retry and _has_same_rows(draft, final, self.form)):
                 raise self._other_writer_error(final)
             if self.durable:
-                self._sync_folder()
+                sync_folder(self.folder)
         except FileNotFoundError as error:
             if not self.folder.is_dir():
                 raise self._unusable_error(error) from None
@@ -127,13 +127,6 @@ class Outbox:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
         self.last = batch
-
-    def _sync_folder(self) -> None:
-        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
     def _write_rows(self, rows: pa.Table, stream: IO[Any]) -> None:
         if self.has_alerts:

@@ -12,9 +12,9 @@ __all__ = ["Selection"]
 
 @dataclass(frozen=True)
 class Selection:
-    """What a micro-batch takes: whole ``files``; or ``stretches`` of files that grow, with the ``positions`` of all of
-    these afterwards, and words for what could not be read any more (``gaps``). ``has_more``: there is more to take at
-    once."""
+    """The input of a micro-batch: whole ``files``; or ``stretches`` of files that grow, with the ``positions`` of all
+    of these afterwards, and words for lines that could not be read any more (``gaps``). ``has_more``: there is more to
+    take at once."""
 
     files: tuple[FolderFile, ...] = ()
     stretches: tuple[Stretch, ...] = ()

@@ -29,8 +29,8 @@ class QueryFigures:
 
 
 def bucket_figures(bucket: Bucket) -> tuple[QueryFigures, ...]:
-    """Return the figures of each query of a bucket that has not ended, of the first 20 of them. What an engine does not
-    tell is left out, and a note says so."""
+    """Return the figures of each query of a bucket that has not ended, of the first 20 of them. A figure that an engine
+    does not tell is left out, and a note says so."""
     stream: Any = bucket.stream
     if not isinstance(stream, Stream):
         return (QueryFigures("", note=_reason(bucket)),)

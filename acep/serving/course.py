@@ -19,9 +19,9 @@ LONGEST = 5.0
 
 @dataclass(frozen=True)
 class CoursePoint:
-    """What a stream did until ``at``, in seconds since the page began: ``rate`` in events per second of the clock,
+    """The course of a stream until ``at``, in seconds since the page began: ``rate`` in events per second of the clock,
     ``lag`` in seconds of event time, ``live`` partial matches, ``share`` of the allowance that was spent so far, and
-    the estimated ``recall`` with its interval. ``None`` stands for what is not known."""
+    the estimated ``recall`` with its interval. ``None`` stands for an unknown figure."""
 
     number: int
     at: float

@@ -119,7 +119,7 @@ class LivePage:
 
     @property
     def url(self) -> str:
-        """Return the address of the page, with its token. Whoever has it can see the page. Raises :class:`DataError`
+        """Return the address of the page, with its token, which is all that a reader needs. Raises :class:`DataError`
         before a page on any free port has one."""
         if not self._port:
             raise _closed_error()
@@ -127,7 +127,7 @@ class LivePage:
         host = f"[{host}]" if ":" in host else host
         return f"http://{host}:{self._port}/?token={self._token}"
 
-    # What the stream says --------------------------------------------------------------------------
+    # Calls of the stream ----------------------------------------------------------------------------
 
     def begin(
         self,
@@ -207,7 +207,7 @@ class LivePage:
         """Show whether the replay is paused."""
         self._state.set_status("paused" if is_paused else "running")
 
-    # What the browser asks for ---------------------------------------------------------------------
+    # Requests of the browser ------------------------------------------------------------------------
 
     def _page(self, _: dict[str, str]) -> Answer:
         from acep.serving.live_document import live_document

@@ -28,7 +28,7 @@ NO_STATES = "partial matches are counted together here, not by state"
 
 
 class LiveState:
-    """What a stream does now, and the last of what it did. The thread of the stream writes, those of the server read;
+    """The present and the recent past of a stream. The thread of the stream writes, those of the server read;
     neither waits for the other longer than it takes to copy the last points and rows."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -44,7 +44,7 @@ class LiveState:
         self._figures: tuple[QueryFigures, ...] = (QueryFigures("", note=NO_STATES),)
         self._drawing: tuple[int, bytes, str] = (0, b"", "a history is kept where a budget is")
 
-    # What the stream says --------------------------------------------------------------------------
+    # Calls of the stream ----------------------------------------------------------------------------
 
     def begin(self, query: str, *, can_pause: bool, rows_note: str, partials_note: str) -> None:
         """Name the query. ``can_pause``: keys pause the stream. ``rows_note`` and ``partials_note``: why matches, and
@@ -93,7 +93,7 @@ class LiveState:
                 self._can_pause = False
                 self._course.close()
 
-    # What the page asks for ------------------------------------------------------------------------
+    # Questions of the page --------------------------------------------------------------------------
 
     @property
     def status(self) -> str:

@@ -126,7 +126,7 @@ class PageHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.0"
 
     def setup(self) -> None:
-        """Read the head of the request. What comes after it is never read."""
+        """Read the head of the request. The bytes after it are never read."""
         super().setup()
         self.rfile.close()
         self.rfile = io.BytesIO(_read_head(self.connection))

@@ -48,8 +48,8 @@ class QueryText:
 
 @dataclass(frozen=True)
 class CorrelationGroup:
-    """What events of a group share: the ``columns`` that are the key for all rules, and the columns that are one for
-    each of the rules (``aliases``, by their numbers)."""
+    """The attributes that events of a group share: the ``columns`` that are the key for all rules, and the columns that
+    are one for each of the rules (``aliases``, by their numbers)."""
 
     columns: tuple[str, ...]
     aliases: tuple[tuple[str, ...], ...]
@@ -103,9 +103,7 @@ def _event_count(
         raise refusal("`field` is not for `event_count`", "use value_count")
     count = _least_count(condition, MOST_EVENTS)
     _check_one_key(group, "event_count")
-    conditions = _any_of(rules, "events", settings)
-    pattern = f"ANY{f'{{{count}}}' if count > 1 else ''} events{'[]' if count > 1 else ''}"
-    return QueryText(_query(pattern, [*group.columns], conditions, window), ("events",))
+    return _count_query(count, group, _any_of(rules, "events", settings), window)
 
 
 def _value_count(
@@ -127,7 +125,12 @@ def _value_count(
     for back in range(1, count):
         other = ex.Attribute("events", f"i-{back}", value)
         conditions.append(ex.Binary("!=", ex.Attribute("events", "i", value), other))
-    pattern = f"ANY{f'{{{count}}}' if count > 1 else ''} events{'[]' if count > 1 else ''}"
+    return _count_query(count, group, conditions, window)
+
+
+def _count_query(count: int, group: CorrelationGroup, conditions: Sequence[ex.Expr], window: str) -> QueryText:
+    """Return the query of so many events of a group."""
+    pattern = f"ANY{{{count}}} events[]" if count > 1 else "ANY events"
     return QueryText(_query(pattern, [*group.columns], conditions, window), ("events",))
 
 
@@ -183,7 +186,7 @@ def _set_text(variables: Sequence[str]) -> str:
     return f"{{{members}}}" if len(variables) > 1 else members
 
 
-# What they have in common ------------------------------------------------------------------------
+# Common parts ---------------------------------------------------------------------------------------
 
 
 def _query(

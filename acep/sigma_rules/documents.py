@@ -23,7 +23,7 @@ __all__ = ["UNFORESEEN", "Document", "read_documents"]
 
 MOST_DOCUMENTS = 2_000
 KEYS = ("title", "name", "description", "fields", "level", "logsource", "detection", "correlation")
-"""What pySigma is given of a document. What people write besides, such as dates and references, decides nothing."""
+"""The keys of a document that pySigma gets. All others, such as dates and references, decide nothing."""
 CORRELATION_KEYS = ("type", "rules", "group-by", "timespan", "condition", "aliases", "generate")
 UNFORESEEN = (
     ArithmeticError,

@@ -25,7 +25,7 @@ EXAMPLE = '[[logsource]], product = "windows", where = "e.type = \'Windows\'"'
 
 @dataclass(frozen=True)
 class LogSource:
-    """What tells the events of a log source from others: the ``conditions`` of each event whose log source has these
+    """A log source, and how its events are known: the ``conditions`` of each event whose log source has these
     ``parts`` (product, category and service, where they are said)."""
 
     parts: Mapping[str, str]

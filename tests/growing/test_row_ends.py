@@ -1,4 +1,4 @@
-"""What there is of a file is cut at the end of a row, wherever its writer is."""
+"""A file is cut at the end of a row, wherever its writer is."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def test_no_file_is_written_over(tmp_path: Path) -> None:
     assert "no 1" in (tmp_path / "events.bad" / "bad.2.csv.reason").read_text()
 
 
-@pytest.mark.parametrize("call", ["give_name", "_write_reason", "_sync", "warn_caller"])
+@pytest.mark.parametrize("call", ["give_name", "_write_reason", "sync_folder", "warn_caller"])
 def test_a_kill_while_a_file_is_moved_loses_nothing(call: str, tmp_path: Path) -> None:
     """Before the name, after the reason, between the two names, and before it is said."""
     stream = stream_of(tmp_path)

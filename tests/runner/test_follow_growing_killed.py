@@ -110,7 +110,7 @@ def copy_and_truncate():
             write(HEADER)
 
 def truncate():
-    # What was not taken is lost. Of a file of which only a header was taken nobody could know.
+    # Lines that were not taken are lost. If only the header of a file was taken, this cannot be noticed.
     grow()
     end_line()
     look_until_done()

@@ -62,7 +62,7 @@ def state_of(page: LivePage, since: int = 0) -> dict[str, Any]:
 
 
 def send_raw(page: LivePage, sent: bytes) -> bytes:
-    """What comes back for bytes that need not be a request."""
+    """The answer to bytes that need not be a request."""
     parts = urlsplit(page.url)
     with socket.create_connection((str(parts.hostname), parts.port or 0), timeout=20) as connection:
         connection.sendall(sent)
@@ -82,7 +82,7 @@ def open_page() -> Iterator[LivePage]:
         yield page
 
 
-# Who is answered -----------------------------------------------------------------------------------
+# Requests that are answered -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["/", "/state", "/command?do=stop", "/history.svg", "/nothing", "/../../etc/passwd"])
@@ -154,7 +154,7 @@ def test_the_page_lets_only_its_own_scripts_run() -> None:
     assert b"http://" not in document.replace(b"http://www.w3.org/2000/svg", b"")
 
 
-# What does no harm ---------------------------------------------------------------------------------
+# Harmless requests ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_nothing_is_answered_after_the_end() -> None:
         ask(page, "/state")
 
 
-# What is shown -------------------------------------------------------------------------------------
+# Content --------------------------------------------------------------------------------------------
 
 
 def test_a_stream_by_its_progress_alone() -> None:
