@@ -18,7 +18,10 @@ def compile_like(pattern: str) -> Callable[[str], bool]:
     >>> compile_like("%atin%")("creatinine"), compile_like(r"50\%")("50%"), compile_like("a_")("abc")
     (True, True, False)
     """
-    first, *later_pieces = _pieces_of(pattern)
+    pieces = _pieces_of(pattern)
+    if (plain_match := _plain_match(pieces)) is not None:
+        return plain_match
+    first, *later_pieces = pieces
     begins, n_first = _test_at(first), len(first)
     if not later_pieces:
         return lambda text: len(text) == n_first and begins(text, 0)
@@ -43,6 +46,22 @@ def compile_like(pattern: str) -> Callable[[str], bool]:
     return matches
 
 
+def _plain_match(pieces: list[Piece]) -> Callable[[str], bool] | None:
+    """Return the function of the usual patterns, ``x``, ``x%``, ``%x`` and ``%x%``; ``None`` for others."""
+    if any(None in piece for piece in pieces):
+        return None
+    match [_literal_of(piece) for piece in pieces]:
+        case [whole]:
+            return lambda text: text == whole
+        case ["", inner, ""]:
+            return lambda text: inner in text
+        case [beginning, ""]:
+            return lambda text: text.startswith(beginning)
+        case ["", ending]:
+            return lambda text: text.endswith(ending)
+    return None
+
+
 def _pieces_of(pattern: str) -> list[Piece]:
     pieces: list[list[str | None]] = [[]]
     characters = iter(pattern)
@@ -56,10 +75,14 @@ def _pieces_of(pattern: str) -> list[Piece]:
     return [tuple(piece) for piece in pieces]
 
 
+def _literal_of(piece: Piece) -> str:
+    return "".join(map(str, piece))
+
+
 def _test_at(piece: Piece) -> Callable[[str, int], bool]:
     """Return a function that tells whether a text has the piece at a place."""
     if None not in piece:
-        literal = "".join(map(str, piece))
+        literal = _literal_of(piece)
         return lambda text, at: text.startswith(literal, at)
     match = _regex_of(piece).match
     return lambda text, at: match(text, at) is not None
@@ -68,7 +91,7 @@ def _test_at(piece: Piece) -> Callable[[str, int], bool]:
 def _finder_of(piece: Piece) -> Callable[[str, int, int], int]:
     """Return a function that gives the first place of the piece in a part of a text, or -1."""
     if None not in piece:
-        literal = "".join(map(str, piece))
+        literal = _literal_of(piece)
         return lambda text, begin, end: text.find(literal, begin, end)
     search = _regex_of(piece).search
 
