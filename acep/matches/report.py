@@ -63,8 +63,8 @@ class Report:
     ``unrecovered`` were not, for want of allowance; ``recovering`` of the touches went into that. With ``speculation``,
     ``matches`` are those given and not taken back; ``retracted`` were taken back. ``threads`` could match at once;
     ``fewer_threads`` says why they were fewer than were asked for. Of a MATCH_RECOGNIZE clause (``is_clause``)
-    ``matches`` are rows of the result, and there are no partial matches. ``str(report)`` says all that in words;
-    ``repr`` has the fields that are not as in a run of nothing.
+    ``matches`` are rows of the result, there are no partial matches, rows are ``shed``, and the recall is one of
+    matches. ``str(report)`` says all that in words; ``repr`` has the fields that are not as in a run of nothing.
 
     >>> print(Report(events=1000, made=40, work=2000, matches=3, seconds=0.5))
     1,000 events, 3 matches in 0.50 s (2,000 events/s)
@@ -177,7 +177,7 @@ class Report:
         if self.shed:
             interval = self.bundle_interval
             if of != "match bundles" or interval == UNKNOWN:  # more is known of match points
-                of, interval = "match points", self.interval
+                of, interval = self._estimated, self.interval
             texts.append(self._lost if interval == UNKNOWN else f"{_interval_text(interval, of)} were found")
         if self.withheld:
             texts.append(self._withheld)
@@ -204,7 +204,7 @@ class Report:
             first += f"; {self.refused}"
         if self.duplicates:
             first += f"; {count_text(self.duplicates, 'duplicate')} left out"
-        return first if self.is_clause else f"{first}\n{self.effort}"
+        return first if self.is_clause and not self.work else f"{first}\n{self.effort}"
 
     @property
     def refused(self) -> str:
@@ -238,6 +238,11 @@ class Report:
         return ", ".join(texts) or "matches were not counted"
 
     @property
+    def _estimated(self) -> str:
+        """Return what the recall is estimated of."""
+        return "matches" if self.is_clause else "match points"
+
+    @property
     def _lost(self) -> str:
         return f"matches may be missing: {clip_text(self.unknown, 400) or 'how many is not known'}"
 
@@ -248,8 +253,9 @@ class Report:
     @property
     def effort(self) -> str:
         """Return partial matches, work, what was shed and what that may have cost, in words, as one to three lines."""
-        text = f"{count_text(self.made, 'node')} made, {count_text(self.work, 'touch', 'touches')}"
-        if self.shed:
+        touches = count_text(self.work, "touch", "touches")
+        text = touches if self.is_clause else f"{count_text(self.made, 'node')} made, {touches}"
+        if self.shed and not self.is_clause:
             text += f" ({self.deciding:,} of them to decide)"
         if self.memory:
             text += f", at most {self.memory / 2**20:,.1f} MB held"
@@ -259,7 +265,7 @@ class Report:
             ending = ", and no more matches were asked for" if self.limited else ""
             ending += f"\nnot exact: {self._withheld}" if self.withheld else ""
             return f"{text}; {'exact: ' if self.exact else ''}nothing was shed{ending}"
-        text += f"; {self.shed:,} shed\n"
+        text += f"; {self.shed:,} {'rows ' if self.is_clause else ''}shed\n"
         if self.recovered or self.unrecovered:
             bundles = count_text(self.recovered, "bundle")
             touches = count_text(self.recovering, "touch", "touches")
@@ -267,7 +273,7 @@ class Report:
         ending = f"; {self._withheld}" if self.withheld else ""
         if self.interval == UNKNOWN:
             return f"{text}not exact: {self._lost}{ending}"
-        text += f"not exact: {_interval_text(self.interval, 'match points', self.recall)}"
+        text += f"not exact: {_interval_text(self.interval, self._estimated, self.recall)}"
         if self.bundle_interval != UNKNOWN:
             text += f" and {_interval_text(self.bundle_interval, 'match bundles', self.bundle_recall)}"
         return f"{text} were found (90 % confidence){ending}"

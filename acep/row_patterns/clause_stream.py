@@ -25,6 +25,7 @@ from acep.row_patterns.match_batch import MatchBatch
 from acep.row_patterns.match_rows import SortedTable, match_table, partition_columns, result_tables, row_columns
 from acep.row_patterns.open_rows import OpenPartitions, open_partitions
 from acep.row_patterns.open_walks import OpenWalks, reads_labels
+from acep.row_patterns.partition_choice import CELLS, PartitionChoice
 from acep.row_patterns.partition_states import NEVER, PartitionStates
 from acep.row_patterns.row_search import search_rows, window_of
 from acep.row_patterns.row_values import Evaluator
@@ -64,12 +65,14 @@ def reach_of(plan: OrderedPlan) -> Reach:
 
 
 class ClauseStream:
-    """A clause over rows that come in the order of time. ``plan``: that of the clause; ``arrow``: the columns.
+    """A clause over rows that come in the order of time. ``plan``: that of the clause; ``arrow``: the columns;
+    ``choice``: the partitions that a budget pays for.
 
     Rows of the same time are in the order of the other keys, so they wait until time has passed where there are such
     keys."""
 
-    def __init__(self, plan: OrderedPlan, arrow: pa.Schema) -> None:
+    def __init__(self, plan: OrderedPlan, arrow: pa.Schema, choice: PartitionChoice | None = None) -> None:
+        self.choice = choice
         self.time = time_column(plan)
         self.plan, self.arrow = add_open_matches(plan), arrow
         self.reach = reach_of(plan)
@@ -113,6 +116,8 @@ class ClauseStream:
         if len(self.plan.order) > 1:
             new_rows = self._release(new_rows, clock)
         result = self._search(new_rows, clock)
+        if self.choice is not None and self.choice.budget.memory is not None:
+            self._fit_memory(self.choice)
         if are_texts_new:
             self.evaluator.note_texts()
         return result
@@ -140,6 +145,16 @@ class ClauseStream:
         time)."""
         columns = partition_columns(self.plan, new_rows, self.evaluator)
         codes = self.partitions.add(self.plan.partition, columns, new_rows.num_rows)
+        if self.choice is not None:
+            new_rows, codes = self._give_up(self.choice, new_rows, codes, clock)
+        began = 0.0 if self.choice is None or self.choice.pace is None else self.choice.pace.read_clock()
+        result = self._search_partitions(new_rows, codes, clock)
+        if self.choice is not None and self.choice.pace is not None:
+            self.choice.searching += self.choice.pace.read_clock() - began
+        return result
+
+    def _search_partitions(self, new_rows: pa.Table, codes: Ints, clock: int | None) -> pa.Table:
+        """Search partitions that have new rows, by their codes, or whose windows are over."""
         is_searched = self.partitions.find_searched(codes, clock)
         if clock is not None and (self.partitions.waits[codes] >= 0).any():
             still_open = self._walk_on(new_rows, codes, clock)
@@ -153,6 +168,30 @@ class ClauseStream:
         table, codes = pa.concat_tables([earlier, new_rows]), np.concatenate([earlier_codes, codes])
         table = table.combine_chunks() if len(codes) <= FEW else table
         return self._search_whole(table, codes, clock) if len(codes) else self.empty_result()
+
+    def _give_up(
+        self, choice: PartitionChoice, new_rows: pa.Table, codes: Ints, clock: int | None
+    ) -> tuple[pa.Table, Ints]:
+        """Give up the partitions that the budget does not pay for; return the new rows of the others."""
+        self._forget(choice, choice.choose(self.partitions, codes, clock))
+        is_lost = self.partitions.lost[codes] == 1
+        if not is_lost.any():
+            return new_rows, codes
+        choice.shed += int(is_lost.sum())
+        return new_rows.filter(pa.array(~is_lost)), codes[~is_lost]
+
+    def _forget(self, choice: PartitionChoice, is_lost: Flags) -> None:
+        """Drop the rows of partitions that are given up."""
+        if is_lost.any():
+            _, codes, self.kept = self.kept.take(is_lost)
+            self.kept, self.tails = self.kept.compact(), self.tails.take(is_lost)[2].compact()
+            self.partitions.reset(is_lost)
+            choice.shed += len(codes)
+
+    def _fit_memory(self, choice: PartitionChoice) -> None:
+        """Give up partitions until what is kept fits into the budget."""
+        size, rows = self.kept.size() + self.tails.size(), len(self.kept)
+        self._forget(choice, choice.fit_memory(self.partitions, size / max(rows, 1), rows))
 
     def _open_partitions(self, table: pa.Table, codes: Ints, clock: int | None) -> OpenPartitions:
         """Bring rows into order, with an open row in each partition."""
@@ -181,8 +220,12 @@ class ClauseStream:
         partitions.waits[opened.codes] = states
         goes_on[opened.codes] = states >= 0
         self.kept = self.kept.add(new_rows.filter(pa.array(goes_on[codes])), codes[goes_on[codes]])
+        np.add.at(partitions.sizes, codes[goes_on[codes]], 1)
         self._keep_tails(table, opened, states >= 0)
         self.searched_rows += len(codes)
+        if self.choice is not None:
+            walked = np.bincount(codes[is_walked], minlength=len(goes_on))[opened.codes]
+            self.choice.record(partitions.cells[opened.codes], walked, np.zeros(len(walked), np.int64))
         return goes_on
 
     def _keep_tails(self, table: pa.Table, opened: OpenPartitions, is_open: Flags) -> None:
@@ -217,12 +260,16 @@ class ClauseStream:
             waits = self.walks.begin(opened, limits, self.reach.behind, walks)
         if walks.any():
             self._keep_tails(table, opened, waits >= 0)
+        if self.choice is not None:
+            n_matches = limits.last_numbers - partitions.numbers[opened.codes]
+            self.choice.record(partitions.cells[opened.codes], sizes, n_matches)
         settled = {
             "starts": limits.next_starts - first_kept,
             "numbers": limits.last_numbers,
             "covered": np.maximum(covered_ends - first_kept, 0),
             "deadlines": self._deadlines(opened, limits, sizes),
             "waits": waits,
+            "sizes": counts,
         }
         is_over = (counts == 0) & (not self.reach.numbers_matter or clock is None)
         partitions.settle(opened.codes, settled, is_over)
@@ -266,6 +313,7 @@ class ClauseStream:
             "kept": table_bytes(rows),
             "codes": np.ascontiguousarray(codes, "<i8").tobytes(),
             "partitions": self.partitions.dump(),
+            **({} if self.choice is None else {"choice": self.choice.dump()}),
         }
 
     def load(self, data: Mapping[str, Any]) -> None:
@@ -279,6 +327,11 @@ class ClauseStream:
         counts = np.bincount(codes, minlength=len(partitions.starts))
         if len(counts) > len(partitions.starts) or (partitions.starts > counts).any():
             raise ValueError("starts")
+        if self.choice is not None:
+            self.choice.load(data["choice"])
+            if partitions.cells.min(initial=0) < -1 or partitions.cells.max(initial=0) >= CELLS:
+                raise ValueError("cells")
+        partitions.sizes[: len(counts)] = counts
         self.waiting = KeptRows(self.arrow).add(waiting, np.zeros(waiting.num_rows, np.int64))
         self.partitions = partitions
         self.kept, self.tails = KeptRows(self.arrow).add(rows, codes), KeptRows(self.arrow)

@@ -30,6 +30,14 @@ class KeptRows:
     def __len__(self) -> int:
         return sum(int(np.count_nonzero(codes != TAKEN)) for _, codes in self.chunks)
 
+    def size(self) -> int:
+        """Return the bytes of the rows, those that were taken out and still stand in a chunk among them."""
+        return sum(table.nbytes for table, _ in self.chunks)
+
+    def compact(self) -> KeptRows:
+        """Return the rows without those that were taken out and still stand in a chunk."""
+        return KeptRows(self.schema, tuple(map(drop_taken, self.chunks)))
+
     def add(self, table: pa.Table, codes: Ints) -> KeptRows:
         """Return the rows with others behind them.
 

@@ -16,8 +16,12 @@ __all__ = ["NEVER", "PartitionStates"]
 Ints = npt.NDArray[np.int64]
 NEVER = 2**63 - 1
 """The deadline of a partition that no time decides."""
-COLUMNS = {"starts": 0, "numbers": 0, "covered": 0, "deadlines": NEVER, "waits": -1}
+COLUMNS = {
+    "starts": 0, "numbers": 0, "covered": 0, "deadlines": NEVER, "waits": -1, "sizes": 0, "cells": -1, "lost": 0,
+}  # fmt: skip
 """The columns of the partitions, with their values at the beginning."""
+STORED = ("starts", "numbers", "covered", "deadlines")
+"""The columns of a state; ``cells`` and ``lost`` are there only under a budget, and the others are found again."""
 
 
 class PartitionStates:
@@ -25,13 +29,15 @@ class PartitionStates:
 
     By code: ``starts``, the rows that are kept before the next start; ``numbers``, the matches so far; ``covered``, the
     kept rows before the end of these; ``deadlines``, the last time at which the next start is open; ``waits``, the
-    state at which its match waits for rows (-1: unknown)."""
+    state at which its match waits for rows (-1: unknown); ``sizes``, the rows that are kept. Under a budget also
+    ``cells``, the cell of its key (-1: it has none yet), and ``lost``, 1 for a partition that was given up."""
 
     def __init__(self) -> None:
         self.code_of_key: dict[tuple[Any, ...], int] = {}
         self.keys: list[tuple[Any, ...]] = []  # by code
         self.free_codes: list[int] = []
-        self.starts, self.numbers, self.covered, self.deadlines, self.waits = (np.zeros(0, np.int64) for _ in COLUMNS)
+        self.starts, self.numbers, self.covered, self.deadlines, self.waits = (np.zeros(0, np.int64) for _ in range(5))
+        self.sizes, self.cells, self.lost = (np.zeros(0, np.int64) for _ in range(3))
 
     def __len__(self) -> int:
         return len(self.code_of_key)
@@ -87,11 +93,17 @@ class PartitionStates:
         for code in dropped.tolist():
             del self.code_of_key[self.keys[code]]
 
+    def reset(self, is_lost: npt.NDArray[np.bool_]) -> None:
+        """Forget what is so of partitions that are given up, but that they are."""
+        for name in COLUMNS.keys() - {"cells", "lost"}:
+            getattr(self, name)[is_lost] = COLUMNS[name]
+
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data."""
         keys = [[*key] for key in self.code_of_key]
         codes = np.array(list(self.code_of_key.values()), np.int64)
-        columns = {name: getattr(self, name)[codes].tolist() for name in COLUMNS if name != "waits"}
+        names = (*STORED, "cells", "lost") if (self.cells[codes] >= 0).any() else STORED
+        columns = {name: getattr(self, name)[codes].tolist() for name in names}
         return {"keys": keys, "codes": codes.tolist(), **columns}
 
     @classmethod
@@ -110,8 +122,9 @@ class PartitionStates:
             states.keys[code] = key
         states.free_codes = sorted(set(range(size)) - set(codes.tolist()), reverse=True)
         states._grow()
-        for name in ("starts", "numbers", "covered", "deadlines"):  # what waits is found again
-            getattr(states, name)[codes] = np.array(data[name], np.int64)
+        for name in (*STORED, "cells", "lost"):
+            if name in STORED or name in data:
+                getattr(states, name)[codes] = np.array(data[name], np.int64)
         if min(states.starts.min(initial=0), states.numbers.min(initial=0), states.covered.min(initial=0)) < 0:
             raise ValueError("starts")
         return states

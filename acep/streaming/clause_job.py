@@ -18,7 +18,7 @@ from acep.streaming.clause_description import JobClause
 from acep.streaming.job import BUCKETS, Job, Pass
 from acep.streaming.latest_time import latest_of
 from acep.streaming.times import tick_ms_of
-from acep.tables.clause_tables import check_clause_options
+from acep.tables.clause_options import check_clause_options
 
 __all__ = ["clause_job"]
 

@@ -16,18 +16,20 @@ from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.buffers import selectable
 from acep.events.columns import ticks_of
 from acep.events.files.casts import casts_of
-from acep.events.tables import InputSchema, schema_of, ticks_to_input
+from acep.events.tables import InputSchema, attribute_tick, schema_of, ticks_to_input
 from acep.matches.records import Counts
 from acep.matches.report import Report
 from acep.row_patterns.clause_stream import ClauseStream
 from acep.row_patterns.clause_text import read_clause
 from acep.row_patterns.match_rows import convert_to, no_columns_error
+from acep.row_patterns.partition_choice import PartitionChoice
 from acep.row_patterns.revised_clause import RevisedClause
 from acep.row_patterns.stream_time import check_time_option, time_column
 from acep.runtime.options import StreamOptions
 from acep.storage.snapshot import seal, unseal
+from acep.tables.clause_options import check_clause_options, clause_budget
 
-__all__ = ["ClauseTables", "check_clause_options"]
+__all__ = ["ClauseTables"]
 
 
 class ClauseTables:
@@ -35,7 +37,8 @@ class ClauseTables:
     first table determines the plan, and with it ``schema`` and ``revised``."""
 
     def __init__(self, text: str, options: StreamOptions) -> None:
-        check_clause_options(options)
+        check_clause_options(options, takes_budget=True)
+        self.budget = clause_budget(options)
         self.text, self.clause, self.options = text, read_clause(text), options
         self.casts = casts_of(options.cast)
         self.form = "arrow"  # in which results are given
@@ -67,7 +70,14 @@ class ClauseTables:
             raise self.clause.place_error(no_columns_error())
         arrivals = _arrivals_of(arrow, schema, options)
         ahead = span_ticks("speculation", options.speculation, schema)
-        self.revised = RevisedClause(ClauseStream(plan, columns), arrivals, ahead, self.clause.select)
+        choice = None
+        if self.budget is not None:
+            if not plan.partition:
+                raise QueryError("a budget gives up partitions, and this clause has none", hint="add PARTITION BY",
+                                 code="option_invalid")  # fmt: skip
+            tick_ns = attribute_tick(plan.schema) if schema.instants else schema.tick_ns
+            choice = PartitionChoice(self.budget, len(plan.states.states), tick_ns)
+        self.revised = RevisedClause(ClauseStream(plan, columns, choice), arrivals, ahead, self.clause.select)
         self.arrow, self.schema = arrow, schema
         return self.revised
 
@@ -83,6 +93,9 @@ class ClauseTables:
             return self._no_changes()  # columns without values settle no types
         is_first = self.revised is None
         revised = self.revised or self.prepare(table.schema)
+        choice = revised.stream.choice
+        pace = None if choice is None else choice.pace
+        began = 0.0 if pace is None else pace.read_clock()
         mark, latest = revised.arrivals.mark(), self.latest
         try:
             self._check_zones(table)
@@ -96,6 +109,8 @@ class ClauseTables:
                 self.revised = self.arrow = self.schema = None
             raise
         result = self._push(revised, due)
+        if choice is not None and pace is not None:
+            choice.end_push(pace.read_clock() - began)
         self.seconds += time.perf_counter() - started
         return result
 
@@ -190,6 +205,8 @@ class ClauseTables:
         revised, arrivals = self.revised, self.revised.arrivals
         counts = Counts(events=revised.rows, matches=revised.matches, retracted=revised.retracted)
         counts = counts.replace(late=arrivals.late_count, duplicates=arrivals.duplicates)
+        if revised.stream.choice is not None:
+            counts = revised.stream.choice.add_to(counts)
         return replace(Report.of(counts, self.seconds), is_clause=True)
 
     @property
@@ -197,7 +214,8 @@ class ClauseTables:
         """Return the fingerprint that a snapshot must have."""
         names = ("seq", "id", "unit", "lateness", "op", "speculation", "seq_gaps", "duplicates")
         casts = {name: cast.text for name, cast in sorted(self.casts.items())}
-        return f"{self.text}{[(name, getattr(self.options, name)) for name in names]}{casts}"
+        budget = "" if self.budget is None else repr(self.budget)
+        return f"{self.text}{[(name, getattr(self.options, name)) for name in names]}{casts}{budget}"
 
     def snapshot(self) -> bytes:
         """Return the state so far as bytes."""
@@ -235,14 +253,3 @@ def _arrivals_of(arrow: pa.Schema, schema: InputSchema, options: StreamOptions) 
         # Rows that come in order are given at once, and known by their ids as long as time stands still.
         return Arrivals(arrow, schema, 0, speculation=None, duplicates=options.duplicates)
     return Arrivals(arrow, schema, options.lateness, options.op, duplicates=options.duplicates)
-
-
-def check_clause_options(options: StreamOptions) -> None:
-    """Raise :class:`QueryError` for options that a clause does not have."""
-    usual = {"budget": None, "history": None, "policy": "history", "seed": 0, "engine": "auto", "dynamic": False,
-             "threads": 1}  # fmt: skip
-    unused = [name for name, value in usual.items() if getattr(options, name) != value]
-    unused += [] if options.type in ("type", None) else ["type"]
-    if unused:
-        hint = "a clause keeps to no budget" if unused[0] in ("budget", "history", "policy", "seed") else "leave it out"
-        raise QueryError(f"{unused[0]}= is not for MATCH_RECOGNIZE", hint=hint, code="option_invalid")

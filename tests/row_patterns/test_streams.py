@@ -413,7 +413,6 @@ def zoned(zone: str | None) -> pa.Table:
         (UP, [{"ts": [1], "x": [1]}], {"lateness": "5 s"}, "how long a tick"),
         (UP, [{"ts": [1], "x": [1]}], {"ts": "x"}, "the clause has the times in `ts`"),
         (UP, [], {"threads": 2}, "threads= is not for MATCH_RECOGNIZE"),
-        (UP, [], {"budget": acep.Budget(work=3)}, "budget= is not for MATCH_RECOGNIZE"),
         ("SELECT count(*) FROM t MATCH_RECOGNIZE (ORDER BY ts PATTERN (A))", [], {}, "takes columns of one clause"),
         ("MATCH_RECOGNIZE (ORDER BY ts PATTERN (A)) AS m", [], {}, "the clause ends before"),
         ("ORDER BY ts PATTERN (A)", [{"ts": [1]}], {}, "the result has no columns"),

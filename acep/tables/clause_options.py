@@ -1,0 +1,53 @@
+"""Check the options of a MATCH_RECOGNIZE clause over a stream, its budget among them."""
+
+from __future__ import annotations
+
+from acep.budget.budget import Budget
+from acep.errors import QueryError
+from acep.row_patterns.partition_choice import POLICIES, ClauseBudget
+from acep.runtime.options import StreamOptions
+from acep.shedding.limits import want_a_bound
+
+__all__ = ["check_clause_options", "clause_budget"]
+
+
+def clause_budget(options: StreamOptions) -> ClauseBudget | None:
+    """Return the budget of a clause; ``None`` without a bound. Raises :class:`QueryError` for one that a clause cannot
+    keep to."""
+    budget = options.budget
+    if budget is not None and not isinstance(budget, Budget):
+        raise QueryError(f"budget= takes an acep.Budget, not {type(budget).__name__}", code="option_invalid")
+    if budget is None or not budget.limited:
+        want_a_bound(options.policy, None)
+        return None
+    if budget.errors is not None or budget.weights is not None or budget.surplus is not None:
+        raise QueryError("errors=, weights= and surplus= are of queries", hint="write ERRORS behind the PATTERN",
+                         code="option_invalid")  # fmt: skip
+    if budget.recover or budget.min_recall is not None:
+        name = "recover" if budget.recover else "min_recall"
+        raise QueryError(f"{name}= is not for MATCH_RECOGNIZE", hint="leave it out", code="option_invalid")
+    if options.policy not in POLICIES:
+        hint = "a clause takes " + " or ".join(f'"{name}"' for name in POLICIES)
+        raise QueryError(f"policy={options.policy!r} is not for MATCH_RECOGNIZE", hint=hint, code="option_invalid")
+    if options.speculation != 0:
+        raise QueryError("a clause under a budget gives rows that are final", hint="leave speculation= or budget= out",
+                         code="option_invalid")  # fmt: skip
+    return ClauseBudget(budget, options.policy, options.seed)
+
+
+def check_clause_options(options: StreamOptions, *, takes_budget: bool = False) -> None:
+    """Raise :class:`QueryError` for options that a clause does not have."""
+    usual = {"history": None, "engine": "auto", "dynamic": False, "threads": 1}
+    if not takes_budget or options.budget is None:
+        usual |= {"seed": 0}
+    if not takes_budget:
+        usual |= {"budget": None, "policy": "history"}
+    unused = [name for name, value in usual.items() if getattr(options, name) != value]
+    unused += [] if options.type in ("type", None) else ["type"]
+    if unused:
+        hint = (
+            "acep.Matcher takes it"
+            if unused[0] in ("budget", "policy", "seed") and not takes_budget
+            else "leave it out"
+        )
+        raise QueryError(f"{unused[0]}= is not for MATCH_RECOGNIZE", hint=hint, code="option_invalid")
