@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from acep.spark.state_choice import CHECKPOINTS
+from tests.case_counts import CaseCounts
 from tests.complaints import difference
 from tests.spark.cluster_streams import prepare_stream
 from tests.spark.cluster_traces import count_batches, log_settings, read_steps, rows_by_batch
@@ -140,7 +141,7 @@ class Schedules:
 
 
 def test_each_run_gives_what_is_certain_whatever_is_killed_on_a_cluster(
-    tmp_path: Path, cases: Callable[[int], int], record_property: Callable[[str, object], None]
+    tmp_path: Path, cases: CaseCounts, record_property: Callable[[str, object], None]
 ) -> None:
     rng = random.Random()
     first, more = ["driver", "executor", "worker"], rng.choices(["driver", "executor"], k=cases(KILLS))
@@ -160,7 +161,8 @@ def test_each_run_gives_what_is_certain_whatever_is_killed_on_a_cluster(
         complaint = difference(net([row for rows in batches.values() for row in rows]), net(truth.matches()))
         assert not complaint, f"seed {seed}, { ({batch: net(rows) for batch, rows in batches.items()}) }:\n{complaint}"
     assert set(kills) == set(first), f"the schedules were over after {kills}"
-    assert read_steps(schedules.log).taken_over(), "no bucket went from an executor that was killed to another one"
+    # Of a few executors that are killed at random none may be the one that stepped a bucket.
+    cases.expect({"buckets taken over": len(read_steps(schedules.log).taken_over())}, "buckets taken over")
 
 
 def test_the_script_stops_what_it_started(tmp_path: Path) -> None:
