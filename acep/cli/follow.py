@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     say(str(summary))
     if summary.bad.count:
         say(str(summary.bad))
-    return LEFT_OUT if summary.problems or summary.bad_files else 0
+    return LEFT_OUT if summary.problems or summary.bad_files or summary.gaps else 0
 
 
 def _live_view() -> tuple[Callable[[Progress], None], Callable[[], None]]:

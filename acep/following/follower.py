@@ -206,7 +206,8 @@ class Follower:
             return None
         # There is one bucket, which has all rows.
         spent = replace(progress.spent, outside="files")
-        return self._show(results, replace(progress, fullest=0.0, spent=spent, bad_files=len(self._moved)))
+        progress = replace(progress, spent=spent, bad_files=len(self._moved), gaps=len(self._gaps))
+        return self._show(results, replace(progress, fullest=0.0))
 
     def _show(self, results: list[pa.Table], progress: Progress) -> Progress:
         """Show a micro-batch on the live page, if there is one, and return its progress."""

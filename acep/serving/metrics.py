@@ -42,6 +42,8 @@ FIGURES = (
     Figure("recall", False, "Estimated share of the match points that was found."),
     Figure("recall_low", False, "Lower bound of that share, with 90 % confidence."),
     Figure("recall_high", False, "Upper bound of that share, with 90 % confidence."),
+    Figure("bad_files", True, "Files that this run of a follower has moved aside."),
+    Figure("gaps", True, "Places of growing files where this run of a follower could not read lines any more."),
     Figure("version", False, "Number of the newest version of a query."),
 )
 """All figures, in the order in which they are served."""
@@ -75,6 +77,8 @@ def figures_of(progress: Progress, batches: int = 1, seconds: float = 0.0) -> di
         "recall": report.recall,
         "recall_low": report.interval[0],
         "recall_high": report.interval[1],
+        "bad_files": progress.bad_files,
+        "gaps": progress.gaps,
         "version": progress.version,
     }
     return {name: figure for name, figure in figures.items() if figure is not None}

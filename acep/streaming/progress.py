@@ -100,7 +100,8 @@ class Progress:
     in the ``fullest`` bucket (0: it had no rows), and the numbers of rows that were late (``late_now``), too far ahead
     (``ahead_now``), came twice (``duplicates_now``), or have no partition attribute (``null_keys_now``).
 
-    ``bad_files``: how many files this run of a follower has moved aside so far.
+    ``bad_files``: how many files this run of a follower has moved aside so far; ``gaps``: how often lines of growing
+    files could not be read any more.
 
     ``route``: where the state of the stream is kept on Spark, and why; "" elsewhere. ``run``: the counts of this run,
     for those who are told of each micro-batch."""
@@ -136,6 +137,7 @@ class Progress:
     route: str = ""
     run: RunCounts | None = field(default=None, compare=False)
     bad_files: int = 0
+    gaps: int = 0
 
     def __str__(self) -> str:
         return f"{self.line}; {self.spent}"
@@ -156,6 +158,7 @@ class Progress:
             *([] if self.lag is None else [f"lag {length_text(self.lag)}"]),
             f"state {self.state / 1e6:,.2f} MB",
             *([f"{self.bad_files:,} bad {'file' if self.bad_files == 1 else 'files'} aside"] if self.bad_files else []),
+            *([f"{self.gaps:,} {'gap' if self.gaps == 1 else 'gaps'}: lines could not be read"] if self.gaps else []),
             *([f"version {self.version}"] if self.version else []),
             *([f"{self.went_on:,} went on"] if self.went_on else []),
         ]

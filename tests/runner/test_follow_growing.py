@@ -19,6 +19,7 @@ import acep
 from acep.cli import main
 from acep.errors import AcepError, DataError, DataWarning, SnapshotError
 from acep.following import growing_files
+from acep.serving.metrics import figures_of
 from tests.runner.streams import Stream, lines_of, the_same
 
 AB = acep.parse("PATTERN SEQ(a x, b y) WHERE [k] WITHIN 8")
@@ -202,9 +203,11 @@ def test_a_rotated_file_that_is_gone_too_early_is_announced(log: Log) -> None:
     log.rotate().unlink()
     log.rows = log.rows[:3]
     log.grow()
+    progress: list[acep.Progress] = []
     with pytest.warns(DataWarning, match="(is gone|or written anew).*: . lines, .* were taken of it") as said:
-        done = log.follow(end=True)
-    assert len(said) == len(done.gaps) == 1
+        done = log.follow(end=True, tell=progress.append)
+    assert len(said) == len(done.gaps) == progress[-1].gaps == figures_of(progress[-1])["gaps"] == 1
+    assert "1 gap: lines could not be read" in str(progress[-1])
     assert done.report.events == 6
     assert "1 gap" in str(done)
 
@@ -240,6 +243,17 @@ def test_a_truncated_file_that_was_read_to_its_end_is_announced_too(log: Log) ->
     with warnings.catch_warnings(action="error"):
         assert log.follow(end=True).report.events == 4
     assert log.is_exact(has_matches=False)
+
+
+def test_the_exit_status_says_that_lines_could_not_be_read(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    log.grow()
+    words = ["follow", "PATTERN SEQ(a x, b y) WHERE [k] WITHIN 8", str(log.path), "--once"]
+    words += ["--state", str(log.state), "--output", str(log.found)]
+    assert main(words) == 0
+    log.truncate()
+    assert main(words) == 4
+    assert "not all lines could be read: 1 gap" in capsys.readouterr().err
+    assert main(words) == 0
 
 
 def test_a_gap_after_one_line_says_one_line(tmp_path: Path) -> None:
