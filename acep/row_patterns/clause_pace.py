@@ -86,7 +86,7 @@ class ClausePace:
     remark: str = ""
 
     @classmethod
-    def of(cls, budget: Budget, tick_ns: Any) -> ClausePace | None:
+    def from_budget(cls, budget: Budget, tick_ns: Any) -> ClausePace | None:
         """Return the pace of a budget; ``None`` without a bound on time. Raises :class:`QueryError` for ``cpu=`` where
         the ticks have no length."""
         pace = pace_of(budget, tick_ns)

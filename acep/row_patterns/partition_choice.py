@@ -70,7 +70,7 @@ class PartitionChoice:
     def __init__(self, settings: ClauseBudget, states: int, tick_ns: Any) -> None:
         self.settings, self.states = settings, states
         self.budget = settings.budget
-        self.pace = ClausePace.of(settings.budget, tick_ns)
+        self.pace = ClausePace.from_budget(settings.budget, tick_ns)
         self.is_open, self.is_whole = np.ones(CELLS, bool), np.ones(CELLS, bool)
         self.rows, self.matches = np.zeros(CELLS), np.zeros(CELLS)
         self.touches, self.values, self.recent_rows = np.zeros(CELLS), np.zeros(CELLS), 0.0
