@@ -6,6 +6,7 @@ and the release in the order of match points, where it gets its bundle.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,7 @@ from acep.events.records import Events
 from acep.matches.records import Counts, Found
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
-from acep.plan.compile import Plan
+from acep.plan.compile import Plan, Window
 from acep.reference.bindings import count_breaks, crossings_of, having_holds, return_values
 from acep.reference.choosing import (
     Complete,
@@ -33,7 +34,8 @@ FEW = 1_000  # partitions beyond twice those kept before all are looked at, wher
 
 Key = tuple[Value, ...]
 Option = tuple[int, CrossingHistory | None, tuple[Crossing, ...]]
-Typed = list[tuple[Event, str | None]]
+TypedEvent = tuple[Event, str | None]
+Typed = list[TypedEvent]
 
 
 @dataclass
@@ -231,11 +233,10 @@ class ReferenceRuntime:
         for j, crossing in crossings_of(node.history):
             if j:
                 low, high = steps[j - 1][0].position + 1, steps[j][0].position
-                events = [(e, k) for e, k in partition.recent if low <= e.position < high]
+                events = partition.recent[_place(partition, low) : _place(partition, high)]
             else:
                 first, last = steps[0][0], steps[-1][0]
-                events = [(e, k) for e, k in partition.recent if e.position < first.position]
-                events = [(e, k) for e, k in events if window.covers(last.position - e.position, last.ts - e.ts)]
+                events = [*_earlier_events(partition, first, last, window)]
             cost += self._cost(node.trail, node.history, j, crossing, events)
         return cost
 
@@ -259,8 +260,8 @@ class ReferenceRuntime:
             if now is not None and window.covers(now[0] - first.position, now[1] - first.ts):
                 still_undecided.append(undecided)
                 continue
-            events = [(e, k) for e, k in partition.recent if e.position > last.position]
-            events = [(e, k) for e, k in events if window.covers(e.position - first.position, e.ts - first.ts)]
+            later = partition.recent[_place(partition, last.position + 1) :]
+            events = [(e, k) for e, k in later if window.covers(e.position - first.position, e.ts - first.ts)]
             steps = undecided.trail.steps()
             errors = []
             for error, history, crossings in undecided.options:
@@ -435,6 +436,22 @@ def _end_runs(partition: Partition, chosen: list[Complete]) -> None:
         return not any(first <= match.last and match.first <= last for match in chosen)
 
     partition.undecided = [run for run in partition.undecided if is_free(run)]
+
+
+def _earlier_events(
+    partition: Partition, first: Event, last: Event, window: Window
+) -> Iterator[tuple[Event, str | None]]:
+    """Yield the recent events before ``first`` in the window that ends with ``last``, the newest one first."""
+    for i in range(_place(partition, first.position) - 1, -1, -1):
+        event, kind = partition.recent[i]
+        if not window.covers(last.position - event.position, last.ts - event.ts):
+            return
+        yield event, kind
+
+
+def _place(partition: Partition, position: int) -> int:
+    """Return how many of the recent events stand before a position."""
+    return bisect_left(partition.recent, position, key=lambda pair: pair[0].position)
 
 
 def _starts(partition: Partition) -> list[int]:
