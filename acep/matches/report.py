@@ -204,7 +204,7 @@ class Report:
             first += f"; {self.refused}"
         if self.duplicates:
             first += f"; {count_text(self.duplicates, 'duplicate')} left out"
-        return first if self.is_clause and not self.work else f"{first}\n{self.effort}"
+        return first if self.is_clause and not (self.work or self.shed) else f"{first}\n{self.effort}"
 
     @property
     def refused(self) -> str:

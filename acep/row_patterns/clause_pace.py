@@ -15,12 +15,14 @@ __all__ = ["ClausePace", "CostLine"]
 
 FORGET = 0.9
 """The weight of old measurements after a push."""
-CONTRAST = 0.05
+CONTRAST = 0.25
 """The standard deviation of touches, relative to their mean, from which on their cost is told from that of rows."""
 RESERVE = 0.9
 """The share of a push's seconds that is planned."""
 AHEAD = 1.0
 """Seconds of the stream whose budget is there before the first event, and may be taken ahead."""
+LONGEST = 1e6
+"""More seconds than any push takes."""
 CARRIED = 10.0
 """The most seconds of the stream whose unused budget is carried over."""
 
@@ -40,11 +42,13 @@ class CostLine:
     """
 
     sums: list[float] = field(default_factory=lambda: [0.0] * 5)  # of 1, x, y, x * x, x * y
+    least: float = math.inf  # seconds a row of the shortest push of late
 
     def add(self, touches: float, seconds: float) -> None:
         """Add what a row of a push took."""
         new = (1.0, touches, seconds, touches * touches, touches * seconds)
         self.sums = [FORGET * total + value for total, value in zip(self.sums, new, strict=True)]
+        self.least = min(self.least / FORGET, seconds)
 
     @property
     def has_contrast(self) -> bool:
@@ -63,9 +67,9 @@ class CostLine:
 
     @property
     def row(self) -> float:
-        """Return the seconds of a row, whatever is searched."""
+        """Return the seconds of a row, whatever is searched: no more than a push took."""
         weight, x, y, _, _ = self.sums
-        return max(0.0, (y - self.touch * x) / weight) if weight else 0.0
+        return min(max(0.0, (y - self.touch * x) / weight), self.least) if weight else 0.0
 
 
 @dataclass
@@ -101,7 +105,7 @@ class ClausePace:
         seconds = math.inf
         fixed = (self.beside + self.search.row) * n_rows
         if self.latency is not None:
-            seconds = RESERVE * self.latency - fixed
+            seconds = RESERVE * (self.latency - fixed)
             self._remark(
                 seconds, f"latency={self.latency:g} is not kept: a push of {n_rows:,} rows takes {fixed:.2g} s"
             )
@@ -132,17 +136,18 @@ class ClausePace:
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data."""
-        return {"beside": self.beside, "search": self.search.sums, "balance": self.balance, "clock": self.clock}
+        line = [*self.search.sums, min(self.search.least, LONGEST)]
+        return {"beside": self.beside, "search": line, "balance": self.balance, "clock": self.clock}
 
     def load(self, data: Mapping[str, Any]) -> None:
         """Read the state of :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other
         data."""
         self.beside, self.balance = float(data["beside"]), float(data["balance"])
         self.clock = None if data["clock"] is None else int(data["clock"])
-        sums = [float(total) for total in data["search"]]
-        numbers = (self.beside, *sums)
+        *sums, least = (float(total) for total in data["search"])
+        numbers = (self.beside, *sums, least)
         if len(sums) != len(self.search.sums) or not all(math.isfinite(x) and x >= 0 for x in numbers):
             raise ValueError("pace")
         if not math.isfinite(self.balance):
             raise ValueError("balance")
-        self.search.sums = sums
+        self.search.sums, self.search.least = sums, least

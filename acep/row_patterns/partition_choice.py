@@ -132,7 +132,9 @@ class PartitionChoice:
         if not (partitions.cells[codes] < 0).any():
             return
         for code in np.unique(codes[partitions.cells[codes] < 0]).tolist():
-            partitions.cells[code] = mmh3.hash(repr(partitions.keys[code]), self.settings.seed, signed=False) % CELLS
+            partitions.cells[code] = (
+                mmh3.hash(repr(partitions.keys[code]), self.settings.seed % 2**32, signed=False) % CELLS
+            )
 
     def _fade(self, n_rows: int) -> None:
         weight = FADE ** (n_rows / AHEAD)
@@ -251,7 +253,7 @@ class PartitionChoice:
         self._push, self.searching = (0, self.spent), 0.0
         if self.pace.remark and not self.is_warned:
             self.is_warned = True
-            warn_caller(f"{self.pace.remark}, so nothing is given up for it", DataWarning)
+            warn_caller(f"{self.pace.remark}, so nothing more is given up for it", DataWarning)
 
     def add_to(self, counts: Counts) -> Counts:
         """Return the counts of a stream with what was given up, and with what the recall is estimated from."""

@@ -6,7 +6,7 @@ from acep.budget.budget import Budget
 from acep.errors import QueryError
 from acep.row_patterns.partition_choice import POLICIES, ClauseBudget
 from acep.runtime.options import StreamOptions
-from acep.shedding.limits import want_a_bound
+from acep.shedding.limits import checked_seed, want_a_bound
 
 __all__ = ["check_clause_options", "clause_budget"]
 
@@ -17,12 +17,12 @@ def clause_budget(options: StreamOptions) -> ClauseBudget | None:
     budget = options.budget
     if budget is not None and not isinstance(budget, Budget):
         raise QueryError(f"budget= takes an acep.Budget, not {type(budget).__name__}", code="option_invalid")
+    if budget is not None and any(part is not None for part in (budget.errors, budget.weights, budget.surplus)):
+        raise QueryError("errors=, weights= and surplus= are of queries", hint="write ERRORS behind the PATTERN",
+                         code="option_invalid")  # fmt: skip
     if budget is None or not budget.limited:
         want_a_bound(options.policy, None)
         return None
-    if budget.errors is not None or budget.weights is not None or budget.surplus is not None:
-        raise QueryError("errors=, weights= and surplus= are of queries", hint="write ERRORS behind the PATTERN",
-                         code="option_invalid")  # fmt: skip
     if budget.recover or budget.min_recall is not None:
         name = "recover" if budget.recover else "min_recall"
         raise QueryError(f"{name}= is not for MATCH_RECOGNIZE", hint="leave it out", code="option_invalid")
@@ -32,7 +32,7 @@ def clause_budget(options: StreamOptions) -> ClauseBudget | None:
     if options.speculation != 0:
         raise QueryError("a clause under a budget gives rows that are final", hint="leave speculation= or budget= out",
                          code="option_invalid")  # fmt: skip
-    return ClauseBudget(budget, options.policy, options.seed)
+    return ClauseBudget(budget, options.policy, checked_seed(options.seed))
 
 
 def check_clause_options(options: StreamOptions, *, takes_budget: bool = False) -> None:

@@ -164,7 +164,7 @@ def test_memory_is_kept() -> None:
 def test_a_bound_on_time_that_cannot_be_kept_gives_nothing_up() -> None:
     table = device_rows(Random(7), 6_000, 50, 50)
     exact, _ = run_stream(DIPS, batches_of(table, 1_000))
-    with pytest.warns(DataWarning, match=r"latency=1e-06 is not kept.*nothing is given up") as caught:
+    with pytest.warns(DataWarning, match=r"latency=1e-06 is not kept.*nothing more is given up") as caught:
         rows, report = run_stream(DIPS, batches_of(table, 1_000), budget=acep.Budget(latency=1e-6))
     assert len(caught) == 1
     assert rows.equals(exact)
@@ -205,6 +205,8 @@ def test_a_bound_on_time_sheds_where_searching_is_what_costs(monkeypatch: pytest
         (DIPS, {"budget": acep.Budget(work=3), "lateness": 5, "speculation": 2}, "gives rows that are final"),
         (DIPS, {"policy": "random"}, "policy= serves a run under a budget"),
         (DIPS, {"budget": acep.Budget(), "policy": "random"}, "policy= serves a run under a budget"),
+        (DIPS, {"budget": acep.Budget(errors=1)}, "errors=, weights= and surplus= are of queries"),
+        (DIPS, {"budget": acep.Budget(work=3), "seed": "x"}, "seed='x' is not an integer"),
         (DIPS, {"budget": 3}, "budget= takes an acep.Budget, not int"),
         (DIPS, {"budget": acep.Budget(cpu=0.1)}, "cpu= is a share of a core"),
     ],
@@ -214,6 +216,13 @@ def test_budgets_that_a_clause_cannot_keep_to_are_refused(
 ) -> None:
     with pytest.raises(QueryError, match=message):
         acep.Matcher(clause, **options).push(device_rows(Random(1), 10, 2, 2))
+
+
+def test_a_report_says_that_all_was_given_up() -> None:
+    table = device_rows(Random(10), 3_000, 50, 50)
+    _, report = run_stream(DIPS, [table], budget=acep.Budget(work=0.001), seed=-5)
+    assert (report.shed, report.work) == (3_000, 0)
+    assert "3,000 rows shed\nnot exact: " in str(report)
 
 
 def test_rows_that_come_late_are_counted_beside_those_given_up() -> None:
