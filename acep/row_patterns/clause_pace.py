@@ -67,9 +67,9 @@ class CostLine:
 
     @property
     def row(self) -> float:
-        """Return the seconds of a row, whatever is searched: no more than a push took."""
+        """Return the seconds of a row, whatever is searched: no more than a push took, and 0 until touches differed."""
         weight, x, y, _, _ = self.sums
-        return min(max(0.0, (y - self.touch * x) / weight), self.least) if weight else 0.0
+        return min(max(0.0, (y - self.touch * x) / weight), self.least) if self.has_contrast else 0.0
 
 
 @dataclass
@@ -122,8 +122,7 @@ class ClausePace:
         return math.inf if self.remark or not cost else max(seconds, 0.0) / cost
 
     def _remark(self, seconds: float, text: str) -> None:
-        is_measured = self.search.has_contrast or not self.search.row
-        if seconds <= 0 and is_measured and not self.remark:
+        if seconds <= 0 and not self.remark:
             self.remark = f"{text} even where nothing is searched"
 
     def record(self, n_rows: int, touches: int, seconds: float, searching: float) -> None:

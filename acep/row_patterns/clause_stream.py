@@ -173,19 +173,20 @@ class ClauseStream:
         self, choice: PartitionChoice, new_rows: pa.Table, codes: Ints, clock: int | None
     ) -> tuple[pa.Table, Ints]:
         """Give up the partitions that the budget does not pay for; return the new rows of the others."""
-        self._forget(choice, choice.choose(self.partitions, codes, clock))
-        is_lost = self.partitions.lost[codes] == 1
+        is_lost = choice.choose(self.partitions, codes, clock)
         if not is_lost.any():
             return new_rows, codes
-        choice.shed += int(is_lost.sum())
-        return new_rows.filter(pa.array(~is_lost)), codes[~is_lost]
+        self._forget(choice, is_lost)
+        stays = ~is_lost[codes]
+        choice.shed += len(codes) - int(stays.sum())
+        return new_rows.filter(pa.array(stays)), codes[stays]
 
     def _forget(self, choice: PartitionChoice, is_lost: Flags) -> None:
-        """Drop the rows of partitions that are given up."""
+        """Drop partitions that are given up, with their rows."""
         if is_lost.any():
             _, codes, self.kept = self.kept.take(is_lost)
             self.kept, self.tails = self.kept.compact(), self.tails.take(is_lost)[2].compact()
-            self.partitions.reset(is_lost)
+            self.partitions.drop(np.flatnonzero(is_lost))
             choice.shed += len(codes)
 
     def _fit_memory(self, choice: PartitionChoice) -> None:

@@ -19,6 +19,7 @@ from acep.errors import DataWarning, warn_caller
 from acep.learning.estimation.recall import Tally
 from acep.matches.records import Counts
 from acep.row_patterns.clause_pace import ClausePace
+from acep.row_patterns.key_hashes import KeyHashes
 from acep.row_patterns.partition_states import PartitionStates
 
 __all__ = ["CELLS", "POLICIES", "ClauseBudget", "PartitionChoice"]
@@ -76,6 +77,7 @@ class PartitionChoice:
         self.touches, self.values, self.recent_rows = np.zeros(CELLS), np.zeros(CELLS), 0.0
         self.balance = CREDIT * (self.budget.work or 0.0)
         self.clock = 0
+        self.lost_keys = KeyHashes()
         self.changed_at = 0.0  # rows seen when a cell was closed or opened
         self.shed = self.spent = self.kept_bytes = 0
         self.is_warned = False
@@ -93,16 +95,21 @@ class PartitionChoice:
     def choose(self, partitions: PartitionStates, codes: Ints, clock: int | None) -> Flags:
         """Take in the rows of a push by the codes of their partitions; return by code the partitions that are given up
         now."""
-        self._place(partitions, codes)
+        is_lost = self._place(partitions, codes)
         n_rows = len(codes)
         self._compare()
         self._push = n_rows, self.spent
         np.add.at(self.rows, partitions.cells[codes], 1)
         self._fade(n_rows)
         room, rate = self._allow(n_rows, clock)
-        if self.is_open.all() and self.excess * self.states * (int(partitions.sizes.sum()) + n_rows) <= room:
-            return np.zeros(len(partitions.lost), bool)  # all there is may be searched
+        if (
+            not is_lost.any()
+            and self.is_open.all()
+            and self.excess * self.states * (int(partitions.sizes.sum()) + n_rows) <= room
+        ):
+            return is_lost  # all there is may be searched
         counts = np.bincount(codes, minlength=len(partitions.cells))
+        counts[is_lost] = 0
         loads = self.excess * self._loads(partitions, counts, clock)
         if loads.sum() > room + (rate * AHEAD if self.pace is None else 0.0):
             if n_rows >= AHEAD or self.budget.latency is not None:
@@ -112,7 +119,7 @@ class PartitionChoice:
         elif n_rows:
             self._open(rate)
         self._planned = float(loads[self.is_open].sum()) / self.excess
-        return self._lost_now(partitions)
+        return is_lost | self._lose(partitions)
 
     def _compare(self) -> None:
         """Compare the touches of the push before with those that were expected."""
@@ -127,14 +134,18 @@ class PartitionChoice:
         expected, actual = self.compared
         return max(1.0, actual / expected) if expected else 1.0
 
-    def _place(self, partitions: PartitionStates, codes: Ints) -> None:
-        """Give new partitions their cells."""
+    def _place(self, partitions: PartitionStates, codes: Ints) -> Flags:
+        """Give new partitions their cells; return by code those that were given up before, or whose cell is closed."""
+        is_lost = np.zeros(len(partitions.cells), bool)
         if not (partitions.cells[codes] < 0).any():
-            return
+            return is_lost
         for code in np.unique(codes[partitions.cells[codes] < 0]).tolist():
-            partitions.cells[code] = (
-                mmh3.hash(repr(partitions.keys[code]), self.settings.seed % 2**32, signed=False) % CELLS
-            )
+            key_hash = mmh3.hash64(repr(partitions.keys[code]), self.settings.seed % 2**32)[0]
+            partitions.hashes[code], partitions.cells[code] = key_hash, key_hash % CELLS
+            is_lost[code] = self.lost_keys.has(key_hash) or not self.is_open[key_hash % CELLS]
+        self.is_whole[partitions.cells[is_lost]] = False
+        self.lost_keys.add(partitions.hashes[is_lost])
+        return is_lost
 
     def _fade(self, n_rows: int) -> None:
         weight = FADE ** (n_rows / AHEAD)
@@ -158,7 +169,7 @@ class PartitionChoice:
 
     def _loads(self, partitions: PartitionStates, counts: Ints, clock: int | None) -> Floats:
         """Return the touches that a push takes by cell."""
-        is_searched = partitions.find_searched(np.flatnonzero(counts), clock) & (partitions.lost == 0)
+        is_searched = partitions.find_searched(np.flatnonzero(counts), clock)
         walks = (partitions.waits >= 0) & (clock is not None and partitions.deadlines >= clock)
         rows = (counts + np.where(walks, 0, partitions.sizes)) * is_searched
         used = np.flatnonzero(rows)
@@ -210,28 +221,29 @@ class PartitionChoice:
             self.is_open[closed[0]] = True
             self.changed_at = seen
 
-    def _lost_now(self, partitions: PartitionStates) -> Flags:
-        """Mark the partitions of closed cells as lost; return those that were not before."""
-        is_lost: Flags = (partitions.cells >= 0) & ~self.is_open[partitions.cells] & (partitions.lost == 0)
+    def _lose(self, partitions: PartitionStates) -> Flags:
+        """Return by code the partitions of closed cells, whose keys are given up."""
+        is_lost: Flags = (partitions.cells >= 0) & ~self.is_open[partitions.cells]
         self.is_whole[partitions.cells[is_lost]] = False
-        partitions.lost[is_lost] = 1
+        self.lost_keys.add(partitions.hashes[is_lost])
         return is_lost
 
     def fit_memory(self, partitions: PartitionStates, row_bytes: float, rows: int) -> Flags:
         """Return by code the partitions to be given up so that the rows kept, of ``row_bytes`` each, fit into the bound
         on memory."""
         row_bytes += ROW_BYTES
-        size = int(rows * row_bytes + len(partitions) * PARTITION_BYTES)
+        fixed = len(partitions) * PARTITION_BYTES + self.lost_keys.size
+        size = int(rows * row_bytes + fixed)
         if self.budget.memory is None or size <= int(self.budget.memory):
             self.kept_bytes = max(self.kept_bytes, size)
-            return np.zeros(len(partitions.lost), bool)
-        used = np.flatnonzero((partitions.sizes > 0) & (partitions.lost == 0))
-        loads = np.bincount(partitions.cells[used], row_bytes * partitions.sizes[used], CELLS).astype(np.float64)
-        room = PLANNED * int(self.budget.memory) - len(partitions) * PARTITION_BYTES
-        self._close(self._cells_within(loads, room))
-        is_lost = self._lost_now(partitions)
-        kept = float(loads.sum() - (partitions.sizes[is_lost] * row_bytes).sum())
-        self.kept_bytes = max(self.kept_bytes, int(kept + len(partitions) * PARTITION_BYTES))
+            return np.zeros(len(partitions.cells), bool)
+        used = np.flatnonzero(partitions.cells >= 0)
+        sizes = row_bytes * partitions.sizes[used] + PARTITION_BYTES
+        loads = np.bincount(partitions.cells[used], sizes, CELLS).astype(np.float64)
+        self._close(self._cells_within(loads, PLANNED * int(self.budget.memory) - self.lost_keys.size))
+        is_lost = self._lose(partitions)
+        kept = float(loads.sum() - sizes[is_lost[used]].sum())
+        self.kept_bytes = max(self.kept_bytes, int(kept) + self.lost_keys.size)
         return is_lost
 
     def record(self, cells: Ints, rows: Ints, matches: Ints) -> None:
@@ -273,18 +285,24 @@ class PartitionChoice:
         return is_sample
 
     def _tally(self) -> Tally | None:
-        """Return the sums of an estimate: matches come by row as in the sample."""
+        """Return the sums of an estimate: as if matches came by row as in the sample, and as if they came by key. The
+        two differ where some keys have many rows; the interval then has both."""
         is_sample = self._sample()
-        rows, matches = float(self.rows[is_sample].sum()), self.matches[is_sample]
-        if not matches.sum() or not self.budget.estimate:
+        matches = self.matches[is_sample]
+        n_found, total = float(self.matches.sum()), float(matches.sum())
+        if not total or not self.budget.estimate:
             return None
-        ratio, squares = float(self.rows.sum()) / rows, float((matches**2).sum())
+        factors = float(self.rows.sum()) / float(self.rows[is_sample].sum()), CELLS / len(matches)
+        recalls = [min(n_found / (factor * total), 1.0) for factor in factors]
+        x = 2 * n_found / sum(recalls)
+        squares, factor = float((matches**2).sum()), max(factors)
         return Tally(
             units=float(np.count_nonzero(matches)),
-            x=ratio * float(matches.sum()),
-            y=float(self.matches.sum()),
-            xx=ratio**2 * (1 - 1 / ratio) * squares,
-            whole=ratio**2 * squares,
+            x=x,
+            y=n_found,
+            half=x * abs(recalls[0] - recalls[1]) / 2,
+            xx=factor**2 * (1 - 1 / factor) * squares,
+            whole=factor**2 * squares,
         )
 
     def _unknown(self) -> str:
@@ -300,7 +318,13 @@ class PartitionChoice:
         flags = {name: np.flatnonzero(~getattr(self, name)).tolist() for name in ("is_open", "is_whole")}
         self._compare()
         numbers = {name: getattr(self, name) for name in NUMBERS} | {name: getattr(self, name) for name in PAIRS}
-        return figures | flags | numbers | {"pace": None if self.pace is None else self.pace.dump()}
+        return (
+            figures
+            | flags
+            | numbers
+            | {"lost_keys": self.lost_keys.dump()}
+            | {"pace": None if self.pace is None else self.pace.dump()}
+        )
 
     def load(self, data: Mapping[str, Any]) -> None:
         """Read the state of :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other
@@ -324,6 +348,7 @@ class PartitionChoice:
             if not np.isfinite(number):
                 raise ValueError(name)
             setattr(self, name, number)
+        self.lost_keys = KeyHashes.load(data["lost_keys"])
         if self.pace is not None:
             self.pace.load(data["pace"])
 

@@ -17,11 +17,12 @@ Ints = npt.NDArray[np.int64]
 NEVER = 2**63 - 1
 """The deadline of a partition that no time decides."""
 COLUMNS = {
-    "starts": 0, "numbers": 0, "covered": 0, "deadlines": NEVER, "waits": -1, "sizes": 0, "cells": -1, "lost": 0,
+    "starts": 0, "numbers": 0, "covered": 0, "deadlines": NEVER, "waits": -1, "sizes": 0, "cells": -1, "hashes": 0,
 }  # fmt: skip
 """The columns of the partitions, with their values at the beginning."""
 STORED = ("starts", "numbers", "covered", "deadlines")
-"""The columns of a state; ``cells`` and ``lost`` are there only under a budget, and the others are found again."""
+"""The columns of a state; ``cells`` and ``hashes`` are there only under a budget, and the others are found again."""
+KEYED = ("cells", "hashes")
 
 
 class PartitionStates:
@@ -30,14 +31,14 @@ class PartitionStates:
     By code: ``starts``, the rows that are kept before the next start; ``numbers``, the matches so far; ``covered``, the
     kept rows before the end of these; ``deadlines``, the last time at which the next start is open; ``waits``, the
     state at which its match waits for rows (-1: unknown); ``sizes``, the rows that are kept. Under a budget also
-    ``cells``, the cell of its key (-1: it has none yet), and ``lost``, 1 for a partition that was given up."""
+    ``cells`` and ``hashes``, the cell and the hash of its key (the cell is -1 until they are there)."""
 
     def __init__(self) -> None:
         self.code_of_key: dict[tuple[Any, ...], int] = {}
         self.keys: list[tuple[Any, ...]] = []  # by code
         self.free_codes: list[int] = []
         self.starts, self.numbers, self.covered, self.deadlines, self.waits = (np.zeros(0, np.int64) for _ in range(5))
-        self.sizes, self.cells, self.lost = (np.zeros(0, np.int64) for _ in range(3))
+        self.sizes, self.cells, self.hashes = (np.zeros(0, np.int64) for _ in range(3))
 
     def __len__(self) -> int:
         return len(self.code_of_key)
@@ -86,23 +87,21 @@ class PartitionStates:
         """Take in what is so of partitions now, by the names of :data:`COLUMNS`; those that are over are dropped."""
         for name, values in settled.items():
             getattr(self, name)[codes] = values
-        dropped = codes[is_over]
-        for name, value in COLUMNS.items():
-            getattr(self, name)[dropped] = value
-        self.free_codes += dropped.tolist()
-        for code in dropped.tolist():
-            del self.code_of_key[self.keys[code]]
+        self.drop(codes[is_over])
 
-    def reset(self, is_lost: npt.NDArray[np.bool_]) -> None:
-        """Forget what is so of partitions that are given up, but that they are."""
-        for name in COLUMNS.keys() - {"cells", "lost"}:
-            getattr(self, name)[is_lost] = COLUMNS[name]
+    def drop(self, codes: Ints) -> None:
+        """Forget partitions."""
+        for name, value in COLUMNS.items():
+            getattr(self, name)[codes] = value
+        self.free_codes += codes.tolist()
+        for code in codes.tolist():
+            del self.code_of_key[self.keys[code]]
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data."""
         keys = [[*key] for key in self.code_of_key]
         codes = np.array(list(self.code_of_key.values()), np.int64)
-        names = (*STORED, "cells", "lost") if (self.cells[codes] >= 0).any() else STORED
+        names = (*STORED, *KEYED) if (self.cells[codes] >= 0).any() else STORED
         columns = {name: getattr(self, name)[codes].tolist() for name in names}
         return {"keys": keys, "codes": codes.tolist(), **columns}
 
@@ -122,7 +121,7 @@ class PartitionStates:
             states.keys[code] = key
         states.free_codes = sorted(set(range(size)) - set(codes.tolist()), reverse=True)
         states._grow()
-        for name in (*STORED, "cells", "lost"):
+        for name in (*STORED, *KEYED):
             if name in STORED or name in data:
                 getattr(states, name)[codes] = np.array(data[name], np.int64)
         if min(states.starts.min(initial=0), states.numbers.min(initial=0), states.covered.min(initial=0)) < 0:

@@ -16,7 +16,8 @@ def clause_budget(options: StreamOptions) -> ClauseBudget | None:
     keep to."""
     budget = options.budget
     if budget is not None and not isinstance(budget, Budget):
-        raise QueryError(f"budget= takes an acep.Budget, not {type(budget).__name__}", code="option_invalid")
+        raise QueryError(f"budget= takes an acep.Budget, not {type(budget).__name__}", hint="acep.Budget(work=10)",
+                         code="option_invalid")  # fmt: skip
     if budget is not None and any(part is not None for part in (budget.errors, budget.weights, budget.surplus)):
         raise QueryError("errors=, weights= and surplus= are of queries", hint="write ERRORS behind the PATTERN",
                          code="option_invalid")  # fmt: skip

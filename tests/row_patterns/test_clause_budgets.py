@@ -12,6 +12,7 @@ import pytest
 
 import acep
 from acep.errors import DataWarning, QueryError, SnapshotError
+from acep.row_patterns import partition_choice
 from acep.row_patterns.clause_pace import ClausePace
 from acep.row_patterns.partition_choice import AHEAD, CREDIT, PartitionChoice
 from tests.case_counts import CaseCounts
@@ -25,7 +26,7 @@ DIPS = """
     DEFINE D AS price < PREV(price), U AS price > PREV(price)
 """
 N_STATES = 6  # of its pattern
-N_RANDOM = 1_000
+N_RANDOM = 4_000
 
 
 def device_rows(rng: Random, n_rows: int, n_devices: int, n_restless: int) -> pa.Table:
@@ -99,7 +100,11 @@ def test_the_seed_chooses_the_partitions() -> None:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_random_clauses_lose_rows_and_invent_none(part: int, cases: CaseCounts) -> None:
+def test_random_clauses_lose_rows_and_invent_none(
+    part: int, cases: CaseCounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition_choice, "CREDIT", 1)  # the tables have few rows
+    monkeypatch.setattr(partition_choice, "AHEAD", 2)
     seen = Counter[str]()
     for rng, text, table in random_streams(part + 50, cases(N_RANDOM // 4)):
         exact = outcome(text, [table])
@@ -114,7 +119,7 @@ def test_random_clauses_lose_rows_and_invent_none(part: int, cases: CaseCounts) 
         surplus = Counter(texts_of(rows)) - Counter(texts_of(exact))
         assert not surplus, f"{text}\n{table.to_pylist()}\n{options}\n{surplus}"
         if report.exact:
-            complaint = difference(texts_of(rows), texts_of(exact), ("budget", "exact"))
+            complaint = difference(sorted(texts_of(rows)), sorted(texts_of(exact)), ("budget", "exact"))
             assert not complaint, f"{text}\n{table.to_pylist()}\n{options}\n{complaint}"
         seen["exact" if report.exact else "shed"] += 1
     cases.expect(seen, "exact", "shed")
