@@ -55,6 +55,11 @@ def sources() -> Sources:
     return read_sources()
 
 
+@pytest.fixture(scope="module")
+def digests(sources: Sources) -> dict[str, str]:
+    return {page: digest_code(page, sources) for page in MEASURED}
+
+
 def test_each_page_says_what_it_measures(sources: Sources) -> None:
     assert [page.stem for page in PAGES] == sorted(MEASURED.keys() - UNMEASURED)
     for page, parts in MEASURED.items():
@@ -63,10 +68,10 @@ def test_each_page_says_what_it_measures(sources: Sources) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
-def test_a_page_says_whether_it_is_older_than_what_it_measures(page: Path, sources: Sources) -> None:
+def test_a_page_says_whether_it_is_older_than_what_it_measures(page: Path, digests: dict[str, str]) -> None:
     text = page.read_text(encoding="utf-8")
     (machine_line,) = [line for line in text.splitlines() if line.startswith("Machine: ")]
-    digest = digest_code(page.stem, sources)
+    digest = digests[page.stem]
     is_up_to_date = f", sources {digest}" in machine_line
     assert ("older than the sources.**" in text.split("\n\n")[1].lower()) != is_up_to_date, COMMAND
     assert note_age(text, digest) == text, COMMAND
@@ -138,11 +143,11 @@ EVERY = tuple(MEASURED)
         ("experiments/commits/worker.py", ("exact",)),
     ],
 )
-def test_which_pages_a_change_makes_older(file: str, pages: tuple[str, ...], sources: Sources) -> None:
+def test_which_pages_a_change_makes_older(
+    file: str, pages: tuple[str, ...], sources: Sources, digests: dict[str, str]
+) -> None:
     changed = {**sources, file: sources[file] + b"\nx = 2"}
-    assert [page for page in sorted(MEASURED) if digest_code(page, changed) != digest_code(page, sources)] == sorted(
-        pages
-    )
+    assert [page for page in sorted(MEASURED) if digest_code(page, changed) != digests[page]] == sorted(pages)
 
 
 @pytest.mark.parametrize(
