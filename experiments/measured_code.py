@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 __all__ = ["PAGES", "PYTHON_PARTS", "Sources", "digest_code", "digest_files", "measured_files", "read_sources"]
 
@@ -124,26 +125,46 @@ def _module(name: str) -> str:
     return ".".join([FOLDERS[folder], *(part for part in parts if part != "__init__")])
 
 
+class _Summary(NamedTuple):
+    """The parts of a Python source that count here: what it imports to run, as (dots, module, names); the names that it
+    takes of ``acep``; and the first and last lines of its docstrings."""
+
+    imports: tuple[tuple[int, str, tuple[str, ...]], ...]
+    names: frozenset[str]
+    docstrings: tuple[tuple[int, int], ...]
+
+
+@cache
+def _summarize(text: bytes) -> _Summary:
+    imports, names, docstrings = list[tuple[int, str, tuple[str, ...]]](), set[str](), list[tuple[int, int]]()
+    pending: list[tuple[ast.AST, bool]] = [(ast.parse(text), True)]
+    while pending:
+        node, does_run = pending.pop()
+        match node:
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                does_run = False
+            case ast.Import() if does_run:
+                imports += ((0, alias.name, ()) for alias in node.names)
+            case ast.ImportFrom() if does_run:
+                imports.append((node.level, node.module or "", tuple(alias.name for alias in node.names)))
+            case ast.Attribute(value=ast.Name(id="acep")) if does_run:
+                names.add(node.attr)
+            case ast.Expr(value=ast.Constant(value=str())):  # of modules, classes, functions and values
+                docstrings.append((node.lineno, node.end_lineno or node.lineno))
+        pending += ((child, does_run) for child in ast.iter_child_nodes(node))
+    return _Summary(tuple(imports), frozenset(names), tuple(docstrings))
+
+
 @cache
 def _imports(module: str, is_package: bool, text: bytes) -> tuple[str, ...]:
     """Return the full names of what a module imports to run, and of the packages that these are in."""
     package = module.split(".") if is_package else module.split(".")[:-1]
-    imported: list[str] = []
-    pending: list[ast.AST] = [ast.parse(text)]
-    while pending:
-        node = pending.pop()
-        match node:
-            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
-                continue
-        if isinstance(node, ast.Import):
-            imported += (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            start = package[: len(package) - node.level + 1] if node.level else []
-            source = ".".join([*start, *filter(None, [node.module])])
-            imported += (source, *(f"{source}.{alias.name}" for alias in node.names))
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "acep":
-            imported.append(_home(node.attr))
-        pending += ast.iter_child_nodes(node)
+    summary = _summarize(text)
+    imported = [_home(name) for name in summary.names]
+    for level, name, parts_of_it in summary.imports:
+        start = package[: len(package) - level + 1] if level else []
+        source = ".".join([*start, *filter(None, [name])])
+        imported += (source, *(f"{source}.{part}" for part in parts_of_it))
     parts = [name.split(".") for name in (*imported, module)]
     return tuple(dict.fromkeys(".".join(part[:size]) for part in parts for size in range(1, len(part) + 1)))
 
@@ -165,23 +186,14 @@ def _code(name: str, text: bytes) -> str:
     """
     lines = text.decode().splitlines()
     if name.endswith(".py"):
-        lines = _drop_comments(text.decode())
+        lines = _drop_comments(text.decode(), _summarize(text).docstrings)
     elif name.endswith((".cpp", ".hpp", ".java")):
         lines = CPP_PARTS.sub(lambda part: part[0] if part[0][0] == '"' else "", text.decode()).splitlines()
     return "\n".join(line for line in map(str.rstrip, lines) if line)
 
 
-def _drop_comments(text: str) -> list[str]:
+def _drop_comments(text: str, docstrings: Iterable[tuple[int, int]]) -> list[str]:
     lines = PYTHON_PARTS.sub(lambda part: "" if part[0][0] == "#" else part[0], text).splitlines()
-    for docstring in _docstrings(ast.parse(text)):
-        for number in range(docstring.lineno, (docstring.end_lineno or docstring.lineno) + 1):
-            lines[number - 1] = ""
+    for first, last in docstrings:
+        lines[first - 1 : last] = [""] * (last - first + 1)
     return lines
-
-
-def _docstrings(tree: ast.Module) -> Iterator[ast.Expr]:
-    """Yield the texts that are statements: docstrings of modules, classes, functions and values."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Expr(value=ast.Constant(value=str())):
-                yield node

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -47,7 +48,8 @@ def read_once(*folders: str) -> Callable[[Callable[[ParsedFile], Answer]], Calla
         def read(path: Path) -> Answer:
             answers = _answers(path)
             if reader not in answers:  # it was defined after the file was read
-                answers[reader] = reader(_parse(path))
+                with _no_garbage():
+                    answers[reader] = reader(_parse(path))
             answer: Answer = answers[reader]
             return answer
 
@@ -58,18 +60,25 @@ def read_once(*folders: str) -> Callable[[Callable[[ParsedFile], Answer]], Calla
 
 @cache
 def _answers(path: Path) -> dict[Callable[[ParsedFile], Any], Any]:
-    parsed, folder = _parse(path), path.relative_to(ROOT).parts[0]
-    return {reader: reader(parsed) for reader, folders in _READERS if folder in folders}
+    folder = path.relative_to(ROOT).parts[0]
+    with _no_garbage():
+        parsed = _parse(path)
+        return {reader: reader(parsed) for reader, folders in _READERS if folder in folders}
 
 
 def _parse(path: Path) -> ParsedFile:
-    """Parse a file without a search for garbage, which takes more time than the parser and finds none."""
     text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    return ParsedFile(path, text, tree, [*ast.walk(tree)])
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Search for no garbage: among the nodes of a tree there is none, and the search takes longer than the parser."""
     is_enabled = gc.isenabled()
     gc.disable()
     try:
-        tree = ast.parse(text)
-        return ParsedFile(path, text, tree, [*ast.walk(tree)])
+        yield
     finally:
         if is_enabled:
             gc.enable()

@@ -286,7 +286,7 @@ def sizes_of_functions(tree: ast.AST, prefix: str) -> dict[str, tuple[int, int]]
             sizes |= sizes_of_functions(node, f"{prefix}{node.name}.")
         elif isinstance(node, ast.ClassDef):
             sizes |= sizes_of_functions(node, f"{prefix}{node.name}.")
-        else:
+        elif not isinstance(node, ast.expr):  # an expression has no functions but lambdas
             sizes |= sizes_of_functions(node, prefix)
     return sizes
 

@@ -7,7 +7,7 @@ import functools
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -173,9 +173,12 @@ def test_patterns_know_no_arrays() -> None:
 
 
 @each_module
-def test_nothing_given_is_run(_: str, path: Path) -> None:
+def test_nothing_given_is_run(name: str, path: Path) -> None:
     """State and queries are data: nothing of acep unpickles bytes or runs text."""
-    assert not unsafe_calls(path) | {m for _, m in imports(path) if m.split(".")[0] in UNSAFE_MODULES}
+    unsafe = unsafe_calls(path) | {
+        imported for _, imported in imports(path) if imported.split(".")[0] in UNSAFE_MODULES
+    }
+    assert not unsafe, name
 
 
 @read_once(*IN_PACKAGE)
@@ -244,18 +247,17 @@ def test_no_module_imports_itself_in_a_circle() -> None:
         pytest.fail(f"imports go in a circle: {' -> '.join(error.args[1])}")
 
 
-def imports_that_run(tree: ast.Module, package: str) -> Iterator[str]:
+def imports_that_run(nodes: Sequence[ast.AST], package: str) -> Iterator[str]:
     """The full name of everything that a module of a package imports when it is loaded or when a function of it is
     called, by a statement or by `import_module`. It is `m` and `m.x` for `from m import x`, since x may be a module.
 
     What stands under `if TYPE_CHECKING:` does not count. No interpreter runs it, only a tool that reads types does: a
     module that names the type of another in a signature can be loaded, tested and moved without the other.
     """
-    pending: list[ast.AST] = [tree]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.If) and is_type_checking(node.test):
-            pending += node.orelse
+    branches = [node for node in nodes if isinstance(node, ast.If) and is_type_checking(node.test)]
+    unused = {node for branch in branches for statement in branch.body for node in ast.walk(statement)}
+    for node in nodes:
+        if node in unused:
             continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -265,12 +267,11 @@ def imports_that_run(tree: ast.Module, package: str) -> Iterator[str]:
             yield from (f"{module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Call) and (called := called_module(node, package)):
             yield called
-        pending += ast.iter_child_nodes(node)
 
 
 @read_once(*IN_PACKAGE)
 def imports_at_any_time(module: ParsedFile) -> set[str]:
-    return {*imports_that_run(module.tree, package_of(module.path))}
+    return {*imports_that_run(module.nodes, package_of(module.path))}
 
 
 def edges_that_run(sources: Mapping[str, str]) -> dict[str, set[str]]:
@@ -278,7 +279,9 @@ def edges_that_run(sources: Mapping[str, str]) -> dict[str, set[str]]:
     packages = {name.rpartition(".")[0] for name in sources}
     return edges_between(
         {
-            name: {*imports_that_run(ast.parse(text), name if name in packages else name.rpartition(".")[0])}
+            name: {
+                *imports_that_run([*ast.walk(ast.parse(text))], name if name in packages else name.rpartition(".")[0])
+            }
             for name, text in sources.items()
         }
     )
