@@ -68,8 +68,18 @@ def test_the_command_line_loads_nothing_yet() -> None:
     assert not {"numpy", "pyarrow", "acep.pattern"} & set(loaded.split())
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("args", [*([QUERY, file] for file in FILES), LETTERS], ids=[*FILES, "letters"])
+SMALL_MATCHES = {**{file: [QUERY, file] for file in FILES}, "letters": LETTERS}
+LOADING = [
+    # The reference runtime reads files by the same code: one of them is enough.
+    pytest.param(
+        args, engine, id=f"{name}-{engine}", marks=[pytest.mark.long] if name in FILES and engine != ENGINES[0] else []
+    )
+    for name, args in SMALL_MATCHES.items()
+    for engine in ENGINES
+]
+
+
+@pytest.mark.parametrize(("args", "engine"), LOADING)
 def test_what_a_small_match_loads(args: list[str], engine: str) -> None:
     code = f"import os, sys\nfrom acep.cli import main\nmain({['match', *args, '--engine', engine]!r})\n"
     *matches, threads, loaded = output(code + "print(os.environ['OPENBLAS_NUM_THREADS'])\nprint(*sys.modules)")
