@@ -427,10 +427,11 @@ def test_no_message_of_the_product_mixes_spellings() -> None:
     assert not left
 
 
-def test_a_caret_points_at_the_place() -> None:
-    done = run("match", QUERY.replace("b.price", "b.pirce"), "events.csv")
-    assert (done.returncode, done.stdout) == (2, "")
-    message, source, caret, hint = done.stderr.splitlines()
+def test_a_caret_points_at_the_place(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["match", QUERY.replace("b.price", "b.pirce"), "events.csv"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    message, source, caret, hint = err.splitlines()
     assert message == "acep: unknown column `pirce` [query_name] (line 3, column 42)"
     assert source[caret.index("^") : caret.rindex("^") + 1] == "b.pirce"
     assert hint == "hint: did you mean `price`?"
