@@ -12,8 +12,8 @@ import pytest
 
 import acep
 from experiments.measured_code import PYTHON_PARTS
-from tests.source_trees import ParsedFile, read_once, whole_source
-from tests.test_imports import IN_PACKAGE, MODULES, ROOT
+from tests.source_trees import ROOT, ParsedFile, read_once, whole_source
+from tests.test_imports import IN_PACKAGE, MODULES
 
 WAYS = re.findall(
     r"^\|[^|]*\| `([\w/.]+)` \| `([\w.:]+)` \|$", (ROOT / "docs/internals/ways.md").read_text(), re.MULTILINE
