@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
-__all__ = ["PAGES", "Sources", "digest_code", "digest_files", "measured_files", "read_sources"]
+__all__ = ["PAGES", "PYTHON_PARTS", "Sources", "digest_code", "digest_files", "measured_files", "read_sources"]
 
 Sources = Mapping[str, bytes]
 """The text of each source file, by its path in the repository."""
@@ -65,6 +64,14 @@ PAGES = {
 
 CPP_PARTS = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
+PYTHON_PARTS = re.compile(
+    r"#[^\n]*"
+    r'|(?:\b[BFRUbfru]{1,2})?(?:"""(?:[^"\\]|\\.|"(?!""))*"""|"(?:[^"\\\n]|\\.)*")'
+    r"|(?:\b[BFRUbfru]{1,2})?(?:'''(?:[^'\\]|\\.|'(?!''))*'''|'(?:[^'\\\n]|\\.)*')",
+    re.DOTALL,
+)
+"""The comments and texts of a Python source: its tokens take ten times as long."""
+
 
 def read_sources(root: Path = ROOT) -> dict[str, bytes]:
     """Read all source files that any page may depend on, as they are now."""
@@ -74,13 +81,13 @@ def read_sources(root: Path = ROOT) -> dict[str, bytes]:
 
 def digest_files(sources: Sources) -> str:
     """Return a short digest of the text of all files."""
-    return _digest({name: text.hex() for name, text in sources.items()})
+    return _digest({name: sha256(text.hex().encode()).hexdigest() for name, text in sources.items()})
 
 
 def digest_code(page: str, sources: Sources) -> str:
     """Return a short digest of the code that a page measures, without comments and docstrings. A page that is not in
     :data:`PAGES` measures everything."""
-    return _digest({name: _code(name, sources[name]) for name in measured_files(page, sources)})
+    return _digest({name: _digest_file(name, sources[name]) for name in measured_files(page, sources)})
 
 
 def measured_files(page: str, sources: Sources) -> list[str]:
@@ -100,36 +107,64 @@ def measured_files(page: str, sources: Sources) -> list[str]:
     return sorted({modules[module] for module in reached} | {name for name in sources if name.startswith(folders)})
 
 
-def _digest(texts: Mapping[str, str]) -> str:
-    lines = (f"{name} {sha256(text.encode()).hexdigest()}\n" for name, text in sorted(texts.items()))
+def _digest(digests: Mapping[str, str]) -> str:
+    """Return the digest of files, by the digest of each."""
+    lines = (f"{name} {digest}\n" for name, digest in sorted(digests.items()))
     return sha256("".join(lines).encode()).hexdigest()[:DIGITS]
 
 
+@cache
+def _digest_file(name: str, text: bytes) -> str:
+    return sha256(_code(name, text).encode()).hexdigest()
+
+
+@cache
 def _module(name: str) -> str:
     folder, _, inside = name.partition("/")
     parts = inside.removesuffix(".py").split("/")
     return ".".join([FOLDERS[folder], *(part for part in parts if part != "__init__")])
 
 
+class _Summary(NamedTuple):
+    """The parts of a Python source that count here: what it imports to run, as (dots, module, names); the names that it
+    takes of ``acep``; and the first and last lines of its docstrings."""
+
+    imports: tuple[tuple[int, str, tuple[str, ...]], ...]
+    names: frozenset[str]
+    docstrings: tuple[tuple[int, int], ...]
+
+
+@cache
+def _summarize(text: bytes) -> _Summary:
+    imports, names, docstrings = list[tuple[int, str, tuple[str, ...]]](), set[str](), list[tuple[int, int]]()
+    pending: list[tuple[ast.AST, bool]] = [(ast.parse(text), True)]
+    while pending:
+        node, does_run = pending.pop()
+        match node:
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                does_run = False
+            case ast.Import() if does_run:
+                imports += ((0, alias.name, ()) for alias in node.names)
+            case ast.ImportFrom() if does_run:
+                imports.append((node.level, node.module or "", tuple(alias.name for alias in node.names)))
+            case ast.Attribute(value=ast.Name(id="acep")) if does_run:
+                names.add(node.attr)
+            case ast.Expr(value=ast.Constant(value=str())):  # of modules, classes, functions and values
+                docstrings.append((node.lineno, node.end_lineno or node.lineno))
+        pending += ((child, does_run) for child in ast.iter_child_nodes(node))
+    return _Summary(tuple(imports), frozenset(names), tuple(docstrings))
+
+
 @cache
 def _imports(module: str, is_package: bool, text: bytes) -> tuple[str, ...]:
     """Return the full names of what a module imports to run, and of the packages that these are in."""
     package = module.split(".") if is_package else module.split(".")[:-1]
-    imported: list[str] = []
-    pending: list[ast.AST] = [ast.parse(text)]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
-        if isinstance(node, ast.Import):
-            imported += (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            start = package[: len(package) - node.level + 1] if node.level else []
-            source = ".".join([*start, *filter(None, [node.module])])
-            imported += (source, *(f"{source}.{alias.name}" for alias in node.names))
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "acep":
-            imported.append(_home(node.attr))
-        pending += ast.iter_child_nodes(node)
+    summary = _summarize(text)
+    imported = [_home(name) for name in summary.names]
+    for level, name, parts_of_it in summary.imports:
+        start = package[: len(package) - level + 1] if level else []
+        source = ".".join([*start, *filter(None, [name])])
+        imported += (source, *(f"{source}.{part}" for part in parts_of_it))
     parts = [name.split(".") for name in (*imported, module)]
     return tuple(dict.fromkeys(".".join(part[:size]) for part in parts for size in range(1, len(part) + 1)))
 
@@ -141,7 +176,6 @@ def _home(name: str) -> str:
     return acep._WHERE.get(name, f"acep.{name}")
 
 
-@cache
 def _code(name: str, text: bytes) -> str:
     r"""Return the lines of a source without comments, docstrings, blank lines and blanks at their ends.
 
@@ -152,26 +186,14 @@ def _code(name: str, text: bytes) -> str:
     """
     lines = text.decode().splitlines()
     if name.endswith(".py"):
-        lines = _drop_comments(text, lines)
+        lines = _drop_comments(text.decode(), _summarize(text).docstrings)
     elif name.endswith((".cpp", ".hpp", ".java")):
         lines = CPP_PARTS.sub(lambda part: part[0] if part[0][0] == '"' else "", text.decode()).splitlines()
     return "\n".join(line for line in map(str.rstrip, lines) if line)
 
 
-def _drop_comments(text: bytes, lines: list[str]) -> list[str]:
-    for docstring in _docstrings(ast.parse(text)):
-        for number in range(docstring.lineno, (docstring.end_lineno or docstring.lineno) + 1):
-            lines[number - 1] = ""
-    for token in tokenize.tokenize(io.BytesIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            number, column = token.start
-            lines[number - 1] = lines[number - 1][:column]
+def _drop_comments(text: str, docstrings: Iterable[tuple[int, int]]) -> list[str]:
+    lines = PYTHON_PARTS.sub(lambda part: "" if part[0][0] == "#" else part[0], text).splitlines()
+    for first, last in docstrings:
+        lines[first - 1 : last] = [""] * (last - first + 1)
     return lines
-
-
-def _docstrings(tree: ast.Module) -> Iterator[ast.Expr]:
-    """Yield the texts that are statements: docstrings of modules, classes, functions and values."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Expr(value=ast.Constant(value=str())):
-                yield node

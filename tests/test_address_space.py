@@ -6,11 +6,13 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from acep.address_space import MINIMUM
+from tests.thinned import thinned, thinned_pairs
 
 _native = pytest.importorskip("acep.native._native")
 pytestmark = pytest.mark.skipif(bool(_native.sanitizers), reason="sanitizers reserve address space without end")
@@ -39,8 +41,10 @@ def run(arguments: list[str], size: int) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("size", [192 * MB, 256 * MB, MINIMUM - MB])
-@pytest.mark.parametrize("command", COMMANDS)
+TOO_SMALL = (192 * MB, 256 * MB, MINIMUM - MB)
+
+
+@pytest.mark.parametrize(("command", "size"), thinned_pairs([*product(COMMANDS, TOO_SMALL)], 4))
 def test_too_small_an_address_space_is_refused_in_two_lines(command: str, size: int, events: Path) -> None:
     process = run([*COMMANDS[command], str(events)], size)
     assert process.returncode == 2
@@ -51,7 +55,7 @@ def test_too_small_an_address_space_is_refused_in_two_lines(command: str, size: 
     ]
 
 
-@pytest.mark.parametrize("size", [MINIMUM, MINIMUM + 64 * MB, 2 * MINIMUM])
+@pytest.mark.parametrize("size", thinned([MINIMUM, MINIMUM + 64 * MB, 2 * MINIMUM], 2))
 def test_at_the_least_size_a_command_works(size: int, events: Path) -> None:
     process = run([*COMMANDS["match"], str(events)], size)
     assert (process.returncode, process.stderr) == (0, "")
@@ -80,7 +84,7 @@ def run_python(code: str, size: int) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("size", [192 * MB, 256 * MB, MINIMUM - MB])
+@pytest.mark.parametrize("size", TOO_SMALL)
 @pytest.mark.parametrize(
     "code", ["import acep; acep.match", "from acep import Matcher", "import acep; acep.lint", "import acep; acep.plots"]
 )

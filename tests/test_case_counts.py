@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
-from tests.test_imports import ROOT
+from tests.source_trees import ROOT, ParsedFile, read_once, whole_source
 
 FEW = 20  # so many cases may always be tried
 # Tests that need all their seeds for what they assert, which is of all of them together.
@@ -46,11 +46,14 @@ def sums_that_are_no_floors(node: ast.AST) -> Iterator[ast.AST]:
             yield from (keyword.value for keyword in keywords)
 
 
-def breaches(source: str) -> Iterator[int]:
+LOOPS_AND_SUMS = (ast.For, ast.comprehension, ast.Call, ast.BinOp)
+
+
+def breaches(nodes: Iterable[ast.AST]) -> Iterator[int]:
     """Yield the lines that draw from a fixed number of seeds, or from more than ``cases`` says."""
-    tree = ast.parse(source)
-    may_be_more = {count for node in ast.walk(tree) for count in sums_that_are_no_floors(node)}
-    for node in ast.walk(tree):
+    candidates = [node for node in nodes if isinstance(node, LOOPS_AND_SUMS)]
+    may_be_more = {count for node in candidates for count in sums_that_are_no_floors(node)}
+    for node in candidates:
         match node:
             case (
                 ast.For(target=ast.Name(id="seed"), iter=seeds)
@@ -72,14 +75,18 @@ def breaches(source: str) -> Iterator[int]:
                     yield node.lineno
 
 
+@read_once("tests")
+def breaches_of_file(file: ParsedFile) -> list[int]:
+    return [*breaches(file.nodes)]
+
+
+@whole_source
 def test_random_tests_follow_the_number_of_cases() -> None:
     folder = ROOT / "tests"
-    sources = {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
-    places = [
-        f"tests/{file}:{line}" for file in sorted(sources.keys() - STATISTICS) for line in breaches(sources[file])
-    ]
+    lines = {path.relative_to(folder).as_posix(): breaches_of_file(path) for path in folder.rglob("*.py")}
+    places = [f"tests/{file}:{line}" for file in sorted(lines.keys() - STATISTICS) for line in lines[file]]
     assert not places, "take the number of seeds from cases(...), without a least one: " + ", ".join(places)
-    obsolete = [file for file in STATISTICS if not list(breaches(sources.get(file, "")))]
+    obsolete = [file for file in STATISTICS if not lines.get(file)]
     assert not obsolete, f"these follow the number of cases: {obsolete}"
 
 
@@ -104,4 +111,4 @@ def test_random_tests_follow_the_number_of_cases() -> None:
     ],
 )
 def test_breaches_of_small_sources(source: str, is_breach: bool) -> None:
-    assert bool([*breaches(source)]) == is_breach
+    assert bool([*breaches(ast.walk(ast.parse(source)))]) == is_breach

@@ -22,6 +22,7 @@ import acep
 from acep.cli import main
 from acep.cli.spelling import OPTIONS, as_typed
 from acep.native.compiled import why_not
+from tests.source_trees import ParsedFile, read_once, whole_source
 
 CSV = """\
 ts,type,symbol,price
@@ -403,29 +404,34 @@ def test_messages_name_options_as_they_are_typed(
     assert not re.search(r"(?<![\w.-])[a-z]+=", err), err
 
 
+@read_once("acep")
+def messages(module: ParsedFile) -> list[str]:
+    """The texts in the errors that a module raises."""
+    calls = [node for node in module.nodes if isinstance(node, ast.Call)]
+    raised = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id.endswith("Error")]
+    return [
+        part.value
+        for call in raised
+        for part in ast.walk(call)
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    ]
+
+
+@whole_source
 def test_no_message_of_the_product_mixes_spellings() -> None:
     """Every text in an error or a hint, in the words of the command line: no argument of Python's is left in it."""
-    texts = []
-    for path in (Path(__file__).resolve().parents[1] / "acep").rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        raised = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id.endswith("Error")]
-        texts += [
-            part.value
-            for call in raised
-            for part in ast.walk(call)
-            if isinstance(part, ast.Constant) and isinstance(part.value, str)
-        ]
+    texts = [text for path in (Path(__file__).resolve().parents[1] / "acep").rglob("*.py") for text in messages(path)]
     named = [text for text in texts if re.search(rf"(?<![\w.])({OPTIONS}|counts|output)=", text)]
     assert len(named) > 30
     left = [text for text in map(as_typed, named) if re.search(rf"(?<![\w.`-])({OPTIONS})=", text)]
     assert not left
 
 
-def test_a_caret_points_at_the_place() -> None:
-    done = run("match", QUERY.replace("b.price", "b.pirce"), "events.csv")
-    assert (done.returncode, done.stdout) == (2, "")
-    message, source, caret, hint = done.stderr.splitlines()
+def test_a_caret_points_at_the_place(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["match", QUERY.replace("b.price", "b.pirce"), "events.csv"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    message, source, caret, hint = err.splitlines()
     assert message == "acep: unknown column `pirce` [query_name] (line 3, column 42)"
     assert source[caret.index("^") : caret.rindex("^") + 1] == "b.pirce"
     assert hint == "hint: did you mean `price`?"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.duration_limit import Clocks, DurationLimit, read_clocks
+from tests.thinned import thinned_pairs
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = '''
@@ -59,10 +60,19 @@ def test_what_is_marked_may_take_long(pytester: pytest.Pytester, mark: str) -> N
     )
 
 
-@pytest.mark.parametrize("scope", ["class", "module", "session"])
-@pytest.mark.parametrize(("setup", "teardown"), [(0.3, 0.0), (0.0, 0.3), (0.15, 0.15)])
+@pytest.mark.parametrize(
+    ("setup", "teardown", "scope"),
+    thinned_pairs(
+        [
+            (*times, scope)
+            for times in ((0.3, 0.0), (0.0, 0.3), (0.15, 0.15))
+            for scope in ("class", "module", "session")
+        ],
+        4,
+    ),
+)
 def test_a_fixture_that_tests_share_counts_apart(
-    pytester: pytest.Pytester, scope: str, setup: float, teardown: float
+    pytester: pytest.Pytester, setup: float, teardown: float, scope: str
 ) -> None:
     fixture = f"@pytest.fixture(scope='{scope}')\ndef resource():\n  work({setup})\n  yield\n  work({teardown})"
     tests = "class TestIt:\n  def test_a(self, resource): work(0.1)\n  def test_b(self, resource): work(0.1)"
@@ -107,7 +117,7 @@ def test_examples_in_docstrings_count(pytester: pytest.Pytester) -> None:
 
 def test_examples_of_every_room_are_seen(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hooks of a conftest.py see only the tests beside it; the limit is for all."""
-    (pytester.mkdir("acep") / "room.py").write_text(f'"""A room.\n\n>>> import time\n>>> {BUSY}\n"""\n')
+    (pytester.mkdir("acep") / "room.py").write_text(f'"""A room.\n\n{BUSY}"""\n')
     monkeypatch.setenv("ACEP_SLOWEST", "0.2")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     for name in ("ACEP_DURATIONS", "ACEP_RESUME", "ACEP_STEP"):  # those of the run around this test
@@ -117,7 +127,7 @@ def test_examples_of_every_room_are_seen(pytester: pytest.Pytester, monkeypatch:
     result.stdout.fnmatch_lines(["acep/room.py::room: it took *"])
 
 
-BUSY = "while time.process_time() < 3: pass"
+BUSY = ">>> import time\n>>> end = time.process_time() + 0.4\n>>> while time.process_time() < end: pass\n"
 
 
 def without_idle(*, uses_spark: bool = False) -> Clocks:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-import tokenize
 from collections import defaultdict
 from functools import cache
 
 import pytest
 
 import acep
-from tests.test_imports import MODULES, ROOT
+from experiments.measured_code import PYTHON_PARTS
+from tests.source_trees import ROOT, ParsedFile, read_once, whole_source
+from tests.test_imports import IN_PACKAGE, MODULES
 
 WAYS = re.findall(
     r"^\|[^|]*\| `([\w/.]+)` \| `([\w.:]+)` \|$", (ROOT / "docs/internals/ways.md").read_text(), re.MULTILINE
@@ -107,12 +108,18 @@ def test_fields_of_reports_and_keywords_of_budgets_stay() -> None:
     assert set(BUDGET) <= set(acep.Budget.__init__.__annotations__)
 
 
+@read_once(*IN_PACKAGE)
+def classes_of(module: ParsedFile) -> list[tuple[str, int]]:
+    """Return the names of the classes of a module, with the number of their public members."""
+    return [(node.name, len(public_members(node))) for node in module.nodes if isinstance(node, ast.ClassDef)]
+
+
+@whole_source
 def test_no_class_name_occurs_twice() -> None:
     places = defaultdict(list)
     for name, path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(name)
+        for class_name, _ in classes_of(path):
+            places[class_name].append(name)
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
@@ -165,14 +172,18 @@ REPLACED = re.findall(
 )
 
 
+@read_once(*IN_PACKAGE)
+def names_of(module: ParsedFile) -> set[str]:
+    """Return the words of a module outside comments and texts."""
+    return set(re.findall(r"\b[^\W\d]\w*", PYTHON_PARTS.sub(" ", module.text)))
+
+
 def identifiers() -> dict[str, set[str]]:
     """Return the files that use each identifier, of Python and of C++."""
     used = defaultdict(set)
     for _, path in MODULES:
-        with path.open("rb") as file:
-            for token in tokenize.tokenize(file.readline):
-                if token.type == tokenize.NAME:
-                    used[token.string].add(path.name)
+        for name in names_of(path):
+            used[name].add(path.name)
     for path in (ROOT / "acep/native/src").glob("*/*"):
         code = re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', " ", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         for name in re.findall(r"[A-Za-z_]\w*", code):
@@ -180,6 +191,7 @@ def identifiers() -> dict[str, set[str]]:
     return used
 
 
+@whole_source
 def test_replaced_names_are_gone() -> None:
     used = identifiers()
     names = [name for name, kind in REPLACED if kind in ("class", "function", "identifier")]
@@ -215,14 +227,10 @@ def public_members(node: ast.ClassDef) -> list[str]:
     return [name for name in names if not name.startswith("_")]
 
 
+@whole_source
 def test_no_class_has_more_than_40_public_members() -> None:
     """Who has to read a class can: give a part of its state a class of its own before."""
-    classes = [
-        (len(public_members(node)), path.name, node.name)
-        for _, path in MODULES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef)
-    ]
+    classes = [(n_members, path.name, name) for _, path in MODULES for name, n_members in classes_of(path)]
     assert len(classes) > 300
     assert [each for each in classes if each[0] > 40] == []
 
@@ -260,9 +268,13 @@ def functions_of_house() -> dict[str, tuple[int, int]]:
     sizes: dict[str, tuple[int, int]] = {}
     for room in ("acep", "learning", "sketches", "experiments"):
         for path in sorted((ROOT / room).rglob("*.py")):
-            prefix = f"{path.relative_to(ROOT).as_posix()}:"
-            sizes |= sizes_of_functions(ast.parse(path.read_text(encoding="utf-8")), prefix)
+            sizes |= sizes_of_file(path)
     return sizes
+
+
+@read_once("acep", "learning", "sketches", "experiments")
+def sizes_of_file(module: ParsedFile) -> dict[str, tuple[int, int]]:
+    return sizes_of_functions(module.tree, f"{module.path.relative_to(ROOT).as_posix()}:")
 
 
 def sizes_of_functions(tree: ast.AST, prefix: str) -> dict[str, tuple[int, int]]:
@@ -274,7 +286,7 @@ def sizes_of_functions(tree: ast.AST, prefix: str) -> dict[str, tuple[int, int]]
             sizes |= sizes_of_functions(node, f"{prefix}{node.name}.")
         elif isinstance(node, ast.ClassDef):
             sizes |= sizes_of_functions(node, f"{prefix}{node.name}.")
-        else:
+        elif not isinstance(node, ast.expr):  # an expression has no functions but lambdas
             sizes |= sizes_of_functions(node, prefix)
     return sizes
 
@@ -293,6 +305,7 @@ def parameters_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return len(names) - (names[:1] in (["self"], ["cls"]))
 
 
+@whole_source
 def test_no_function_is_too_long() -> None:
     lines = {name: size for name, (size, _) in functions_of_house().items()}
     assert len(lines) > 3000
@@ -300,6 +313,7 @@ def test_no_function_is_too_long() -> None:
     assert [name for name in BEYOND_MAX_LINES if lines.get(name, 0) <= MAX_LINES] == []
 
 
+@whole_source
 def test_no_function_has_too_many_parameters() -> None:
     numbers = {name: number for name, (_, number) in functions_of_house().items()}
     beyond = {name for name, number in numbers.items() if number > MAX_PARAMETERS}

@@ -7,15 +7,15 @@ import functools
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 from tests.each_case import try_each
+from tests.source_trees import ROOT, ParsedFile, is_type_checking, read_once, whole_source
 
-ROOT = Path(__file__).resolve().parents[1]
 # Where the parts of acep stand in the repository; learning/ and sketches/ are installed inside acep.
 FOLDERS = {"acep": ROOT / "acep", "acep.learning": ROOT / "learning", "acep.sketches": ROOT / "sketches"}
 
@@ -62,12 +62,30 @@ def modules() -> Iterator[tuple[str, Path]]:
             yield ".".join((package, *(p for p in parts if p != "__init__"))), path
 
 
-def imports(name: str, path: Path, *, later: bool = True) -> Iterator[tuple[int, str]]:
-    """(line, full name) of everything that a module imports, wherever in the module it does; without ``later``, of
-    everything that it imports as it is loaded itself."""
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree) if later else tree.body:
+IN_PACKAGE = ("acep", "learning", "sketches")
+"""The folders of the repository with the modules of the package."""
+
+
+@read_once(*IN_PACKAGE)
+def imports(module: ParsedFile) -> list[tuple[int, str]]:
+    """(line, full name) of everything that a module imports, wherever in the module it does."""
+    return [*imports_of_nodes(module.nodes, package_of(module.path))]
+
+
+@read_once(*IN_PACKAGE)
+def imports_when_loaded(module: ParsedFile) -> list[tuple[int, str]]:
+    """(line, full name) of everything that a module imports as it is loaded itself."""
+    return [*imports_of_nodes(module.tree.body, package_of(module.path))]
+
+
+def package_of(path: Path) -> str:
+    """The full name of the package in which a module looks for what it imports."""
+    name = NAMES[path]
+    return name if path.name == "__init__.py" else name.rpartition(".")[0]
+
+
+def imports_of_nodes(nodes: Iterable[ast.AST], package: str) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -107,6 +125,7 @@ def part(name: str) -> str:
 
 
 MODULES = list(modules())
+NAMES = {path: name for name, path in MODULES}
 
 
 def each_module(check: Callable[[str, Path], None]) -> Callable[[], None]:
@@ -117,14 +136,14 @@ def each_module(check: Callable[[str, Path], None]) -> Callable[[], None]:
         try_each({name: (name, path) for name, path in MODULES}, lambda module: check(*module))
 
     del check_all.__wrapped__  # type: ignore[attr-defined]  # pytest would ask it for its fixtures
-    return check_all
+    return whole_source(check_all)
 
 
 @each_module
 def test_imports_go_one_way(name: str, path: Path) -> None:
     own = part(name)
     assert own in ORDER or own in TOP, f"{own} has no place in the order of imports: give it one in ORDER"
-    for line, imported in imports(name, path):
+    for line, imported in imports(path):
         first = imported.split(".")[0]
         assert first not in ("examples", "experiments", "notebooks", "tests", "learning", "sketches"), (
             f"{path.name}:{line} imports {imported}, which is not installed under that name"
@@ -147,26 +166,40 @@ def test_each_folder_of_sources_has_a_place() -> None:
     assert {path.name for path in (ROOT / "acep/native/src").iterdir() if path.is_dir()} == set(SOURCES)
 
 
+@whole_source
 def test_patterns_know_no_arrays() -> None:
-    used = {m.split(".")[0] for name, path in MODULES if part(name) == "pattern" for _, m in imports(name, path)}
+    used = {m.split(".")[0] for name, path in MODULES if part(name) == "pattern" for _, m in imports(path)}
     assert not used & {"numpy", "pyarrow", "pandas", "polars"}
 
 
 @each_module
 def test_nothing_given_is_run(name: str, path: Path) -> None:
     """State and queries are data: nothing of acep unpickles bytes or runs text."""
-    unsafe = {imported for _, imported in imports(name, path) if imported.split(".")[0] in UNSAFE_MODULES}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    unsafe = unsafe_calls(path) | {
+        imported for _, imported in imports(path) if imported.split(".")[0] in UNSAFE_MODULES
+    }
+    assert not unsafe, name
+
+
+@read_once(*IN_PACKAGE)
+def unsafe_calls(module: ParsedFile) -> set[str]:
+    unsafe = set[str]()
+    for node in module.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in UNSAFE_CALLS:
             unsafe.add(f"{node.func.id} in line {node.lineno}")
         if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
             unsafe.add(f"allow_pickle in line {node.value.lineno}")
-    assert not unsafe
+    return unsafe
 
 
 @each_module
 def test_a_module_says_what_it_is_for(name: str, path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), f"{name} has no docstring"
+    assert docstring_of(path), f"{name} has no docstring"
+
+
+@read_once(*IN_PACKAGE)
+def docstring_of(module: ParsedFile) -> str | None:
+    return ast.get_docstring(module.tree)
 
 
 def loaded_by(code: str) -> set[str]:
@@ -203,28 +236,28 @@ def test_a_room_has_at_most_4000_lines(room: Path) -> None:
     assert sum(lines.values()) <= 4000, sorted(lines.items(), key=lambda line_count: -line_count[1])
 
 
+@whole_source
 def test_no_module_imports_itself_in_a_circle() -> None:
     """Rooms have an order; within a room modules have none that is written down, so look for circles."""
     known = {name for name, _ in MODULES}
-    edges = {name: {other for _, other in imports(name, path, later=False)} & known for name, path in MODULES}
+    edges = {name: {other for _, other in imports_when_loaded(path)} & known for name, path in MODULES}
     try:
         TopologicalSorter(edges).prepare()
     except CycleError as error:
         pytest.fail(f"imports go in a circle: {' -> '.join(error.args[1])}")
 
 
-def imports_that_run(tree: ast.Module, package: str) -> Iterator[str]:
+def imports_that_run(nodes: Sequence[ast.AST], package: str) -> Iterator[str]:
     """The full name of everything that a module of a package imports when it is loaded or when a function of it is
     called, by a statement or by `import_module`. It is `m` and `m.x` for `from m import x`, since x may be a module.
 
     What stands under `if TYPE_CHECKING:` does not count. No interpreter runs it, only a tool that reads types does: a
     module that names the type of another in a signature can be loaded, tested and moved without the other.
     """
-    pending: list[ast.AST] = [tree]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
-            pending += node.orelse
+    branches = [node for node in nodes if isinstance(node, ast.If) and is_type_checking(node.test)]
+    unused = {node for branch in branches for statement in branch.body for node in ast.walk(statement)}
+    for node in nodes:
+        if node in unused:
             continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -234,17 +267,29 @@ def imports_that_run(tree: ast.Module, package: str) -> Iterator[str]:
             yield from (f"{module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Call) and (called := called_module(node, package)):
             yield called
-        pending += ast.iter_child_nodes(node)
+
+
+@read_once(*IN_PACKAGE)
+def imports_at_any_time(module: ParsedFile) -> set[str]:
+    return {*imports_that_run(module.nodes, package_of(module.path))}
 
 
 def edges_that_run(sources: Mapping[str, str]) -> dict[str, set[str]]:
     """The modules that each module imports, at its top or inside a function, by the source of each."""
     packages = {name.rpartition(".")[0] for name in sources}
-    return {
-        name: {*imports_that_run(ast.parse(text), name if name in packages else name.rpartition(".")[0])}
-        & {*sources} - {name}
-        for name, text in sources.items()
-    }
+    return edges_between(
+        {
+            name: {
+                *imports_that_run([*ast.walk(ast.parse(text))], name if name in packages else name.rpartition(".")[0])
+            }
+            for name, text in sources.items()
+        }
+    )
+
+
+def edges_between(imported: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """The modules that each module imports, by all that it imports."""
+    return {name: names & {*imported} - {name} for name, names in imported.items()}
 
 
 def reachable(start: str, edges: Mapping[str, Iterable[str]]) -> set[str]:
@@ -264,9 +309,10 @@ def circles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
     return sorted(sorted(modules) for modules in sets if len(modules) > 1)
 
 
+@whole_source
 def test_no_more_circles_through_imports_inside_functions() -> None:
     """An import inside a function hides a circle and breaks none: move what both modules need into a third one."""
-    edges = edges_that_run({name: path.read_text(encoding="utf-8") for name, path in MODULES})
+    edges = edges_between({name: imports_at_any_time(path) for name, path in MODULES})
     today = circles(edges)
     listing = "".join(
         f"\n{len(circle)} modules in a circle:"

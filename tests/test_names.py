@@ -32,13 +32,13 @@ import math
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.test_imports import ROOT
+from tests.source_trees import ROOT, ParsedFile, read_once, whole_source
 
 FOLDERS = ("acep", "learning", "sketches", "experiments")
 # `other` is not among them: Python itself calls the second operand of a comparison so.
@@ -280,8 +280,13 @@ class Baseline(NamedTuple):
     measure: int = MEASURE
 
 
-def bindings(tree: ast.Module) -> Iterator[Binding]:
-    for node in ast.walk(tree):
+BINDING = (ast.Name, ast.arg, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping)
+
+
+def bindings(nodes: Iterable[ast.AST]) -> Iterator[Binding]:
+    for node in nodes:
+        if not isinstance(node, BINDING):  # most are not
+            continue
         match node:
             case ast.Name(id=name, ctx=ast.Store()):
                 yield Binding(node.lineno, name)
@@ -301,8 +306,8 @@ def is_vague(name: str) -> bool:
     return stem in WORDS or stem.removesuffix("s") in WORDS
 
 
-def take_census(source: str) -> Census:
-    everything = list(bindings(ast.parse(source)))
+def take_census(nodes: Iterable[ast.AST]) -> Census:
+    everything = list(bindings(nodes))
     return Census(len(everything), sorted(binding for binding in everything if is_vague(binding.name)))
 
 
@@ -386,11 +391,16 @@ def raised_numbers(baseline: Baseline, before: Baseline | None) -> list[str]:
     return raised + [f"cap: {baseline.cap}, and {before.cap} before"] * (baseline.cap > before.cap)
 
 
+@read_once(*FOLDERS)
+def census_of_file(file: ParsedFile) -> Census:
+    return take_census(file.nodes)
+
+
 @pytest.fixture(scope="module")
 def censuses() -> dict[str, Census]:
     """The census of every file, by its path in the repository."""
     paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-    return {path.relative_to(ROOT).as_posix(): take_census(path.read_text(encoding="utf-8")) for path in paths}
+    return {path.relative_to(ROOT).as_posix(): census_of_file(path) for path in paths}
 
 
 @pytest.fixture(scope="module")
@@ -404,11 +414,13 @@ def baseline(censuses: dict[str, Census]) -> Baseline:
     return current
 
 
+@whole_source
 def test_no_file_becomes_vaguer(censuses: dict[str, Census], baseline: Baseline) -> None:
     texts = complaints(censuses, baseline.files)
     assert not texts, "name what each variable holds:\n" + "\n".join(texts)
 
 
+@whole_source
 def test_all_files_together_are_as_vague_as_the_cap_says(censuses: dict[str, Census], baseline: Baseline) -> None:
     total = unite(censuses)
     cap, today = baseline.cap, total.per_thousand
@@ -419,6 +431,7 @@ def test_all_files_together_are_as_vague_as_the_cap_says(censuses: dict[str, Cen
     assert today >= cap - SLACK, f"{figure}. {ASK_TO_WRITE}"
 
 
+@whole_source
 def test_no_number_of_the_baseline_is_more_than_today(censuses: dict[str, Census], baseline: Baseline) -> None:
     """Otherwise what was won could be lost again."""
     today = lower(baseline, censuses).files
@@ -430,6 +443,7 @@ def test_no_number_of_the_baseline_is_more_than_today(censuses: dict[str, Census
     assert not files, "\n".join([f"names became better. {ASK_TO_WRITE}", *files])
 
 
+@whole_source
 def test_no_number_of_the_baseline_was_raised(baseline: Baseline) -> None:
     raised = raised_numbers(baseline, unite_baselines(committed_baselines(ROOT)))
     assert not raised, "\n".join(["numbers may only fall:", *raised])
@@ -443,20 +457,26 @@ def says_nothing(name: str) -> bool:
     return "_" not in stem and not name.startswith("__") and (stem in FUNCTION_WORDS or is_participle)
 
 
-def riddles(source: str) -> list[Binding]:
-    """Return the functions and methods of a source, properties left out, whose names say nothing."""
+def riddles(nodes: Iterable[ast.AST]) -> list[Binding]:
+    """Return the functions and methods among the nodes, properties left out, whose names say nothing."""
     return sorted(
         Binding(node.lineno, node.name)
-        for node in ast.walk(ast.parse(source))
+        for node in nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and says_nothing(node.name)
         and not any(re.search(r"property|setter", ast.unparse(decorator)) for decorator in node.decorator_list)
     )
 
 
+@read_once(*FOLDERS)
+def riddles_of_file(file: ParsedFile) -> list[Binding]:
+    return riddles(file.nodes)
+
+
+@whole_source
 def test_functions_say_what_they_do() -> None:
     paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-    by_file = {path.relative_to(ROOT).as_posix(): riddles(path.read_text(encoding="utf-8")) for path in paths}
+    by_file = {path.relative_to(ROOT).as_posix(): riddles_of_file(path) for path in paths}
     new = [
         f"{file}:{line} {name}"
         for file, functions in by_file.items()
@@ -480,7 +500,7 @@ def test_functions_say_what_they_do() -> None:
     ],
 )
 def test_functions_of_small_sources(source: str, names: str) -> None:
-    assert [name for _, name in riddles(source)] == names.split()
+    assert [name for _, name in riddles(ast.walk(ast.parse(source)))] == names.split()
 
 
 @pytest.mark.parametrize(
@@ -510,12 +530,14 @@ def test_functions_of_small_sources(source: str, names: str) -> None:
     ],
 )  # fmt: skip
 def test_bindings_of_small_sources(source: str, names: str) -> None:
-    assert sorted(binding.name for binding in bindings(ast.parse(source))) == names.split()
+    assert sorted(binding.name for binding in bindings(ast.walk(ast.parse(source)))) == names.split()
 
 
 def test_only_a_whole_name_is_vague() -> None:
     source = "found_rows = 1\nx = [\n  y for\n  found in x]\nforget = 2\none = boxes = 3\nfound = 4"
-    assert take_census(source) == Census(7, [Binding(4, "found"), Binding(6, "one"), Binding(7, "found")])
+    assert take_census(ast.walk(ast.parse(source))) == Census(
+        7, [Binding(4, "found"), Binding(6, "one"), Binding(7, "found")]
+    )
 
 
 @pytest.mark.parametrize(
@@ -531,7 +553,8 @@ def test_names_that_are_not_vague(name: str) -> None:
 
 
 def census_of(n_vague: int, n_bindings: int) -> Census:
-    return take_census("found = 1\n" * n_vague + "rows = 1\n" * (n_bindings - n_vague))
+    source = "found = 1\n" * n_vague + "rows = 1\n" * (n_bindings - n_vague)
+    return take_census(ast.walk(ast.parse(source)))
 
 
 @pytest.mark.parametrize(
@@ -564,6 +587,7 @@ def test_which_file_is_too_vague(n_vague: int, n_bindings: int, before: int | No
         (Baseline(40.0, {"c.py": 1}), ["c.py: 1, and at most what a new file may have before"]),
     ],
 )
+@whole_source
 def test_which_numbers_were_raised(baseline: Baseline, raised: list[str]) -> None:
     assert raised_numbers(baseline, Baseline(40.0, {"a.py": 2, "b.py": 7})) == raised
 

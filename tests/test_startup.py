@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -48,6 +49,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(pa.table({"ts": [ts for ts, _ in rows], "type": [kind for _, kind in rows]}), "small.parquet")
 
 
+@cache
+def modules_of_libraries() -> set[str]:
+    """The modules that NumPy and Arrow load."""
+    (loaded,) = output("import numpy, pyarrow, sys\nprint(*sys.modules)")
+    return {*loaded.split()}
+
+
 def output(code: str) -> list[str]:
     """The lines that a fresh interpreter prints."""
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
@@ -60,15 +68,24 @@ def test_the_command_line_loads_nothing_yet() -> None:
     assert not {"numpy", "pyarrow", "acep.pattern"} & set(loaded.split())
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("args", [*([QUERY, file] for file in FILES), LETTERS], ids=[*FILES, "letters"])
+SMALL_MATCHES = {**{file: [QUERY, file] for file in FILES}, "letters": LETTERS}
+LOADING = [
+    # The reference runtime reads files by the same code: one of them is enough.
+    pytest.param(
+        args, engine, id=f"{name}-{engine}", marks=[pytest.mark.long] if name in FILES and engine != ENGINES[0] else []
+    )
+    for name, args in SMALL_MATCHES.items()
+    for engine in ENGINES
+]
+
+
+@pytest.mark.parametrize(("args", "engine"), LOADING)
 def test_what_a_small_match_loads(args: list[str], engine: str) -> None:
     code = f"import os, sys\nfrom acep.cli import main\nmain({['match', *args, '--engine', engine]!r})\n"
     *matches, threads, loaded = output(code + "print(os.environ['OPENBLAS_NUM_THREADS'])\nprint(*sys.modules)")
     assert len(matches) == 3
     assert threads == "1"
-    (before,) = output("import numpy, pyarrow, sys\nprint(*sys.modules)")
-    assert UNUSED & set(loaded.split()) <= set(before.split())
+    assert UNUSED & set(loaded.split()) <= modules_of_libraries()
 
 
 def test_threads_that_were_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

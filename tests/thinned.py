@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["thinned"]
+__all__ = ["thinned", "thinned_pairs"]
 
 
 def thinned(values: Sequence[Any], every: int, mark: pytest.MarkDecorator = pytest.mark.long) -> list[Any]:
@@ -17,3 +17,15 @@ def thinned(values: Sequence[Any], every: int, mark: pytest.MarkDecorator = pyte
     [False, True, True, False, True]
     """
     return [pytest.param(value, marks=[mark] if n % every else []) for n, value in enumerate(values)]
+
+
+def thinned_pairs(
+    values: Sequence[Sequence[Any]], every: int, mark: pytest.MarkDecorator = pytest.mark.long
+) -> list[Any]:
+    """Return combinations of the values of several parameters, thinned in the same way. If ``every`` has no divisor in
+    common with the numbers of these values, nearly all values remain.
+
+    >>> [value.values for value in thinned_pairs([("a", 1), ("a", 2), ("b", 1), ("b", 2)], 3) if not value.marks]
+    [('a', 1), ('b', 2)]
+    """
+    return [pytest.param(*combination, marks=[mark] if n % every else []) for n, combination in enumerate(values)]

@@ -33,6 +33,15 @@ def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         make_tiny(monkeypatch)
 
 
+@pytest.fixture(params=[1500, 60], ids=["whole", "in blocks"])
+def n_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A large number of rows, and one of many blocks where these are tiny."""
+    n_rows: int = request.param
+    if n_rows == 60:
+        make_tiny(monkeypatch)
+    return n_rows
+
+
 def write(form: str, values: list[Any]) -> str:
     name = f"x.{form}"
     if form == "jsonl":
@@ -327,16 +336,16 @@ def test_times_of_two_kinds_are_refused_with_what_helps(form: str) -> None:
 # Times, orders and ids of JSON with decimals ------------------------------------------------------
 
 
-@pytest.mark.usefixtures("_blocks")
 @pytest.mark.parametrize("role", ["ts", "seq", "id"])
 @pytest.mark.parametrize(("name", "before"), [("n", "{"), ("d.n", '{"d": {')])
 @pytest.mark.parametrize("odd", ["2.5", "1e3", "7.0"])
-def test_decimals_in_a_role_of_json_are_named_by_line(role: str, name: str, before: str, odd: str) -> None:
+def test_decimals_in_a_role_of_json_are_named_by_line(role: str, name: str, before: str, odd: str, n_rows: int) -> None:
     def line(value: object) -> str:
         return f'{before}"n": {value}{"}" * name.count(".")}, "ts": 1, "type": "a"}}\n'
 
-    Path("x.jsonl").write_text(line(1) * 1500 + line(odd) + line(3))
-    with pytest.raises(DataError, match=re.escape(f"line 1501: `{name}` is {odd}, which is not written as an integer")):
+    Path("x.jsonl").write_text(line(1) * n_rows + line(odd) + line(3))
+    message = f"line {n_rows + 1}: `{name}` is {odd}, which is not written as an integer"
+    with pytest.raises(DataError, match=re.escape(message)):
         acep.match("x.jsonl", "PATTERN SEQ(a p) WITHIN 3", **{role: name})
 
 

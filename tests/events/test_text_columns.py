@@ -21,6 +21,7 @@ from acep.events.files.csv.cell_sorts import cell_sorts
 from acep.events.files.csv.text_types import block_of, type_of_looks
 from tests.case_counts import CASES
 from tests.events.test_streams import make_tiny
+from tests.thinned import thinned_pairs
 
 LESS = "PATTERN SEQ(a p, b q) WHERE p.x < q.x WITHIN 1"
 EQUAL = "PATTERN SEQ(a p, b q) WHERE p.x = q.x WITHIN 1"
@@ -139,8 +140,11 @@ TABLE: list[tuple[list[str], dict[str, Any], pa.DataType | str, tuple[int, str] 
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("form", ["csv", "tsv"])
-@pytest.mark.parametrize("in_blocks", [False, True], ids=["whole", "in blocks"])
+@pytest.mark.parametrize(
+    ("in_blocks", "form"),
+    thinned_pairs([(False, "csv"), (False, "tsv"), (True, "csv"), (True, "tsv")], 3),
+    ids=["whole-csv", "whole-tsv", "in blocks-csv", "in blocks-tsv"],
+)
 def test_the_type_of_a_column(monkeypatch: pytest.MonkeyPatch, form: str, in_blocks: bool) -> None:
     if in_blocks:
         make_tiny(monkeypatch)

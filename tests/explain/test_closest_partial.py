@@ -12,6 +12,7 @@ from acep.events.tables import batch_of, key_to_input, schema_of, to_table
 from acep.explain.closest_partial import Furthest, furthest
 from acep.plan.compile import compile_query
 from tests.corpus import Case, load_all
+from tests.each_case import by_file
 
 ROWS = {"ts": [1, 2, 3, 9], "type": ["a", "n", "b", "c"], "x": [5, 0, 4, None]}
 
@@ -166,7 +167,7 @@ def test_a_query_over_the_matches_of_others() -> None:
 CASES = [case for case in load_all() if case.raises is None and "FROM" not in case.text.upper().split()]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@by_file(CASES)
 def test_it_agrees_with_the_engine(case: Case) -> None:
     read = acep.regex if case.letters else acep.parse
     query: Any = read(case.text, **case.query_options)  # type: ignore[operator]

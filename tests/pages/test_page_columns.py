@@ -132,7 +132,7 @@ def test_of_many_matches_some_are_shown_and_it_says_which() -> None:
 
 def test_the_data_are_bounded_whatever_the_events_have() -> None:
     n_events = 3_000
-    columns = {f"column {number}": ["é<&" * 3_000] * n_events for number in range(40)}
+    columns = {f"column {number}": ["é<&" * 100] * n_events for number in range(40)}
     events = pa.table({"ts": range(n_events), "type": ["a", "b", "x"] * (n_events // 3), **columns})
     data, matches = data_of(events, acep.regex("ab", within=1))
     assert len(matches) == 1_000

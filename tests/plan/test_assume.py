@@ -11,13 +11,14 @@ from acep.errors import QueryError
 from acep.plan.assume import assumed_plan, assumed_schema
 from tests.complaints import fail_if_wrong
 from tests.corpus import Case, load_all
+from tests.each_case import by_file
 from tests.random_cases import Case as RandomCase
 from tests.random_cases import random_case
 
 CASES = [case for case in load_all() if case.raises is None]
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{case.file}:{case.name}" for case in CASES])
+@by_file(CASES)
 def test_queries_of_the_corpus_can_be_compiled(case: Case) -> None:
     query = (acep.regex if case.letters else acep.parse)(case.text, **case.query_options)
     plan = assumed_plan(query)

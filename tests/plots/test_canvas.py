@@ -18,7 +18,7 @@ from acep.streaming.progress import Progress
 from experiments.plots import MOST_BYTES, PAGE, PICTURES, run_page
 from tests.test_docs import LINK
 
-pytest.importorskip("matplotlib")
+matplotlib = pytest.importorskip("matplotlib")
 
 QUERY = acep.regex("a(b|c)", within=5)
 EVENTS = {"ts": [1, 2], "type": ["a", "b"], "v": [1.0, 2.0]}
@@ -37,6 +37,7 @@ def test_a_figure_is_made_without_pyplot(tmp_path: Path) -> None:
         "print('matplotlib.pyplot' in sys.modules, settings() == before)\n"
     )
     env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path.cwd()), "HOME": str(tmp_path)}
+    env["MPLCONFIGDIR"] = matplotlib.get_cachedir()  # it would list all fonts again
     command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env=env)
     assert done.stdout == "False True\n"

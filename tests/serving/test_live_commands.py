@@ -18,6 +18,7 @@ from urllib.request import urlopen
 import pytest
 
 from acep.cli import main
+from acep.serving import live_page
 from acep.serving.live_page import LivePage
 from acep.streaming.progress import Progress
 from tests.serving.test_live_page import command, in_time, state_of
@@ -132,6 +133,7 @@ def test_a_replay_ends_as_without_a_page(
         states.append(state_of(page))
 
     monkeypatch.setattr(LivePage, "tell", tell_and_fetch)
+    monkeypatch.setattr(live_page, "PARTING", 0.05)
     assert main(["replay", QUERY, "events.csv", "--count", *more, "--serve", "127.0.0.1:0"]) == 0
     assert capsys.readouterr().out == expected
     assert states[-1]["matches"]["total"] == int(expected)
@@ -172,6 +174,7 @@ def test_rules_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     states: list[dict[str, Any]] = []
     tell = LivePage.tell
     monkeypatch.setattr(LivePage, "tell", lambda page, progress: (tell(page, progress), states.append(state_of(page))))
+    monkeypatch.setattr(live_page, "PARTING", 0.05)
     args = ["follow", "--rules", "rules", "in", "--state", "s", "--output", "o", "--end", "--serve"]
     assert main(args) == 0
     assert states[-1]["query"] == "the rules in rules"
