@@ -23,6 +23,7 @@ from tests.random_cases import Case, random_case
 from tests.test_census import hold
 from tests.test_random import ENGINES, complaint_of_engine, manageable
 
+pytestmark = pytest.mark.usefixtures("shared_plans")
 _BEFORE = re.compile(r"\[i-1\]")
 _PREVIOUS = re.compile(r"prev\(([\w.]+)\)")
 _VARIABLE = re.compile(r"\b([a-z]\d*)(?:\[[^\]]*\])?\.[a-z]")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import pytest
 
-__all__ = ["thinned"]
+__all__ = ["thinned", "thinned_product"]
 
 
 def thinned(values: Sequence[Any], every: int, mark: pytest.MarkDecorator = pytest.mark.long) -> list[Any]:
@@ -17,3 +18,19 @@ def thinned(values: Sequence[Any], every: int, mark: pytest.MarkDecorator = pyte
     [False, True, True, False, True]
     """
     return [pytest.param(value, marks=[mark] if n % every else []) for n, value in enumerate(values)]
+
+
+def thinned_product(
+    *dimensions: Sequence[Any], every: int, mark: pytest.MarkDecorator = pytest.mark.whole
+) -> list[Any]:
+    """Return all combinations of the values of several parameters, all but each ``every``-th of which have a mark.
+
+    Each value of each dimension stays without one; else this is an assertion that fails.
+
+    >>> [param.values for param in thinned_product("ab", (1, 2, 3), every=2) if not param.marks]
+    [('a', 1), ('a', 3), ('b', 2)]
+    """
+    combinations = [*product(*dimensions)]
+    for number, values in enumerate(dimensions):
+        assert {repr(combination[number]) for combination in combinations[::every]} == {*map(repr, values)}
+    return [pytest.param(*values, marks=[mark] if n % every else []) for n, values in enumerate(combinations)]

@@ -30,6 +30,7 @@ from tests.random_automata import few_matches, random_automaton, random_rows
 from tests.random_cases import COLUMNS, Case
 from tests.test_random import drawn
 
+pytestmark = pytest.mark.usefixtures("shared_plans")
 CHUNKS = 40
 ARRIVALS = 2  # of the events of a case, each in an order of its own and with retractions of its own
 FAR = 1_000_001  # between the seeds of the arrivals of a case
