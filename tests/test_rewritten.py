@@ -160,7 +160,7 @@ def test_texts_are_changed_in_each_way(change: Callable[[int], Case | None]) -> 
             yield "changed"
             yield from (form for form in CHANGES[change] if form != "changed" and re.search(form, case.text))
 
-    hold(CHANGES[change], kinds_of, 2_000)
+    hold(CHANGES[change], kinds_of, 1_000)
 
 
 def runs_natively(case: Case) -> bool:

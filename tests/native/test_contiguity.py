@@ -77,7 +77,7 @@ def test_runs_over_the_same_events_are_one_where_they_meet_with_equal_registers(
 @pytest.mark.parametrize("automaton", AUTOMATA.values(), ids=AUTOMATA)
 def test_both_engines_give_the_same_matches(automaton: acep.Automaton, window: int | str | None, push: int) -> None:
     rng = Random(str((window, push)))
-    rows = {"ts": [n // 2 for n in range(300)], "x": [rng.choice((-1, 0, 1, 1, 1, 2)) for _ in range(300)]}
+    rows = {"ts": [n // 2 for n in range(400)], "x": [rng.choice((-1, 0, 1, 1, 1, 2)) for _ in range(400)]}
     rows["k"] = [rng.randrange(3) for _ in rows["ts"]]
     asked = acep.Automaton(
         automaton.arcs, final=automaton.final, registers=automaton.registers, keys="k", window=window

@@ -293,10 +293,10 @@ def rows_searched(text: str, table: pa.Table, size: int) -> int:
 )
 def test_a_long_open_match_costs_time_that_grows_with_its_rows(text: str) -> None:
     searched = []
-    for n_rows in (1_000, 2_000, 4_000):
+    for n_rows in (400, 800, 1_600):
         table = pa.table({"ts": range(n_rows), "x": [1] * n_rows, "k": ["a", "b"] * (n_rows // 2)})
         searched.append(rows_searched(text, table, 20))
-    assert searched[2] < 3 * 4_000
+    assert searched[2] < 3 * 1_600
     assert searched[2] - searched[1] < 2.2 * (searched[1] - searched[0])
 
 
