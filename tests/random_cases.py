@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-import acep
 from acep.errors import AcepError
 from acep.pattern import tree
 from tests.corpus_text import corpus_text

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["thinned", "thinned_product"]
+__all__ = ["in_turn", "thinned", "thinned_product"]
 
 
 def thinned(values: Sequence[Any], every: int, mark: pytest.MarkDecorator = pytest.mark.long) -> list[Any]:
@@ -34,3 +34,17 @@ def thinned_product(
     for number, values in enumerate(dimensions):
         assert {repr(combination[number]) for combination in combinations[::every]} == {*map(repr, values)}
     return [pytest.param(*values, marks=[mark] if n % every else []) for n, values in enumerate(combinations)]
+
+
+def in_turn(first: Sequence[Any], second: Sequence[Any], mark: pytest.MarkDecorator = pytest.mark.whole) -> list[Any]:
+    """Return all pairs of the values of two parameters; but of each of the first, one of the second in turn, all have
+    a mark.
+
+    >>> [param.values for param in in_turn("abc", (1, 2)) if not param.marks]
+    [('a', 1), ('b', 2), ('c', 1)]
+    """
+    return [
+        pytest.param(value, other, marks=[mark] if n % len(second) != m else [])
+        for n, value in enumerate(first)
+        for m, other in enumerate(second)
+    ]

@@ -112,9 +112,7 @@ def by_text(answers: Sequence[Any]) -> list[str]:
         [*((ticks, "texts") for ticks in TICKS), *(("times", key) for key in KEYS)], WEIGHTS, ENGINES, every=3
     ),
 )
-def test_they_are_those_of_the_matches(
-    ticks_and_key: tuple[str, str], weights: dict[str, float], engine: str
-) -> None:
+def test_they_are_those_of_the_matches(ticks_and_key: tuple[str, str], weights: dict[str, float], engine: str) -> None:
     ticks, key = ticks_and_key
     table, asked = events(ticks, key, ROWS if engine == "native" else 150), query(ticks, key, weights)
     matches = acep.match(table, asked, engine=engine)

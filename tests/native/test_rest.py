@@ -54,9 +54,7 @@ def exact_run(name: str, size: int) -> tuple[Counter[Any], tuple[int, int]]:
     return run(session_of(plan, "nodes"), whole(plan, table(SIZES[size])), size)
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "share"), thinned_product([*QUERIES], [*SIZES], [1.3, 4.0], every=3)
-)
+@pytest.mark.parametrize(("name", "size", "share"), thinned_product([*QUERIES], [*SIZES], [1.3, 4.0], every=3))
 def test_a_budget_that_suffices_does_the_work_of_none(name: str, size: int, share: float) -> None:
     events = SIZES[size]
     plan = plan_of(QUERIES[name], table(events))

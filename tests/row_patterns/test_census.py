@@ -1,6 +1,7 @@
 """What the generator of row patterns draws: each kind of case occurs often enough among those with a match.
 
-The numbers are about half of those that the generator has among 3,000 cases, so that no kind stops being tried unnoticed.
+The numbers are about half of those that the generator has among 3,000 cases, so that no kind stops being tried
+unnoticed.
 """
 
 from __future__ import annotations

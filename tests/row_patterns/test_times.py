@@ -16,6 +16,7 @@ import acep
 from acep.native import compiled
 from acep.row_patterns import row_search
 from tests.case_counts import CASES
+from tests.thinned import in_turn
 
 EPOCH = datetime(1970, 1, 1)
 
@@ -65,15 +66,8 @@ EXPRESSIONS: dict[str, Any] = {
     "TRUNC(t, 'MM')": lambda t: start_of(t, "month"),
 }
 
-# Of each unit one of the engines in turn.
-UNITS_AND_ENGINES = [
-    pytest.param(unit, engine, marks=[pytest.mark.whole] if (n + m) % 2 else [])
-    for n, unit in enumerate(["s", "ms", "us", "ns"])
-    for m, engine in enumerate(["native", "without core"])
-]
 
-
-@pytest.mark.parametrize(("unit", "engine"), UNITS_AND_ENGINES)
+@pytest.mark.parametrize(("unit", "engine"), in_turn(["s", "ms", "us", "ns"], ["native", "without core"]))
 def test_calls_of_times(unit: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine == "native" and compiled.native() is None:
         pytest.skip("there is no native core")
