@@ -24,8 +24,8 @@ OUTPUTS = ("ALL", "NON OVERLAP", "LONGEST NON OVERLAP", "EARLIEST MAXIMAL")
 WINDOWS = ("WITHIN 40", "WITHIN 3 EVENTS", "WITHIN 40 EVENTS")
 IDS = ("none", "integer", "text")
 FEW = 200  # texts and ids beyond which a test releases unused ones, instead of 10,000
-ROWS = 8_000
-STEP = 1_000
+ROWS = 16_000
+STEP = 2_000
 BLOCK = 256  # rows between two looks at idle partitions
 
 QUERIES = {
