@@ -27,6 +27,7 @@ from tests.case_counts import CASES, CaseCounts
 from tests.duration_limit import DurationLimit
 from tests.durations import DurationsWriter, passed_tests, settings_of_run
 from tests.groups import PiecesOfFiles, group_of, longest_first
+from tests.shared_plans import share_plans
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,6 +115,12 @@ def same_limits() -> Generator[None, None, None]:
 def cases() -> CaseCounts:
     """How many cases a random test is to try, of so many that it would try usually."""
     return CASES
+
+
+@pytest.fixture
+def shared_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the matchers of a test share the plans of its queries: a test of plans asks for no such thing."""
+    share_plans(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-import acep
 from acep.errors import AcepError
 from acep.pattern import tree
 from tests.corpus_text import corpus_text
+from tests.read_queries import read_query
 
 __all__ = ["Case", "events_of", "random_case", "shrink"]
 
@@ -46,7 +46,7 @@ class Case:
 
     def query(self) -> tree.Query:
         """The query, read by acep."""
-        return (acep.regex if self.letters else acep.parse)(self.text, **self.options)
+        return read_query(self.text, self.options, letters=self.letters)
 
     def table(self, start: int = 0, end: int | None = None) -> pa.Table:
         """The stream, or rows of it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +18,8 @@ Bound = tuple[tuple[str, int], ...]  # first letter of the variable and place of
 STREAMS = 300
 
 
-def streams(types: Sequence[str], key: str, value: str) -> list[list[Event]]:
-    """Small streams, one after another, each with a key of its own."""
+@cache
+def _streams(types: tuple[str, ...], key: str, value: str) -> list[list[Event]]:
     made: list[list[Event]] = []
     draw, ts = random.Random(7), 0
     for number in range(STREAMS):
@@ -28,6 +29,11 @@ def streams(types: Sequence[str], key: str, value: str) -> list[list[Event]]:
             made[-1].append({"ts": ts, "type": draw.choice(types), value: draw.randint(0, 2), key: number})
         ts += 1000
     return made
+
+
+def streams(types: Sequence[str], key: str, value: str) -> list[list[Event]]:
+    """Small streams, one after another, each with a key of its own. Nobody may change them."""
+    return _streams(tuple(types), key, value)
 
 
 def table_of_streams(made: Sequence[Sequence[Event]]) -> pa.Table:

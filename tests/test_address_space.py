@@ -6,13 +6,12 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
-from itertools import product
 from pathlib import Path
 
 import pytest
 
 from acep.address_space import MINIMUM
-from tests.thinned import thinned, thinned_pairs
+from tests.thinned import thinned, thinned_product
 
 _native = pytest.importorskip("acep.native._native")
 pytestmark = pytest.mark.skipif(bool(_native.sanitizers), reason="sanitizers reserve address space without end")
@@ -44,7 +43,7 @@ def run(arguments: list[str], size: int) -> subprocess.CompletedProcess[str]:
 TOO_SMALL = (192 * MB, 256 * MB, MINIMUM - MB)
 
 
-@pytest.mark.parametrize(("command", "size"), thinned_pairs([*product(COMMANDS, TOO_SMALL)], 4))
+@pytest.mark.parametrize(("command", "size"), thinned_product([*COMMANDS], TOO_SMALL, every=4))
 def test_too_small_an_address_space_is_refused_in_two_lines(command: str, size: int, events: Path) -> None:
     process = run([*COMMANDS[command], str(events)], size)
     assert process.returncode == 2

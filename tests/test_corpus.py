@@ -22,7 +22,9 @@ from tests.corpus import Case, CorpusError, Match, load_all
 from tests.each_case import by_file
 from tests.oracle import oracle
 from tests.oracle_values import part_of
+from tests.read_queries import read_query
 
+pytestmark = pytest.mark.usefixtures("shared_plans")
 ENGINES = ("reference", "auto")
 """The engines that must give every case exactly."""
 
@@ -212,10 +214,9 @@ def test_a_slip_in_a_case_is_an_error(wrong: str, tmp_path: Any) -> None:
 
 
 def query_of(case: Case) -> Query:
-    """The query, read anew."""
-    if case.letters:
-        return acep.regex(case.text, **{"within": None} | dict(case.query_options))
-    return acep.parse(case.text, **case.query_options)
+    """The query."""
+    default = {"within": None} if case.letters else {}
+    return read_query(case.text, default | dict(case.query_options), letters=case.letters)
 
 
 def ids_of(case: Case) -> dict[Any, int]:
@@ -426,24 +427,22 @@ def test_restored_after_each_event(case: Case, engine: str) -> None:
 @by_file(GOOD)
 def test_counts_points_and_bundles(case: Case, engine: str) -> None:
     """What is given of the matches is theirs."""
-    found = whole(case, engine)
+    found, table = whole(case, engine), case.table()
 
     def given(output: str, **options: bool) -> Any:
-        return acep.match(case.table(), query_of(case), engine=engine, output=output, **case.stream_options, **options)
+        return acep.match(table, query_of(case), engine=engine, output=output, **case.stream_options, **options)
 
     assert given("count") == len(found)
     assert given("exists") is bool(found)
-    uncounted = given("bundles", counts=False)
-    assert [(b.key, b.start, b.end, b.best) for b in uncounted] == [
-        (b.key, b.start, b.end, b.best) for b in given("bundles")
-    ]
+    uncounted, bundles = given("bundles", counts=False), given("bundles")
+    assert [(b.key, b.start, b.end, b.best) for b in uncounted] == [(b.key, b.start, b.end, b.best) for b in bundles]
     assert not any(b.matches for b in uncounted)
     points = {(one.key, one.end) for one in found}
     assert sorted((moment(p.point), _least(found, p.key, p.point)) for p in given("points")) == sorted(
         (end, _least(found, dict(key), end)) for key, end in points
     )
-    assert sum(bundle.matches for bundle in given("bundles")) == len(found)
-    assert sorted(moment(bundle.start) for bundle in given("bundles")) == sorted(
+    assert sum(bundle.matches for bundle in bundles) == len(found)
+    assert sorted(moment(bundle.start) for bundle in bundles) == sorted(
         start for _, start in {(one.key, one.bundle) for one in found}
     )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.duration_limit import Clocks, DurationLimit, read_clocks
-from tests.thinned import thinned_pairs
+from tests.thinned import thinned_product
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = '''
@@ -61,19 +61,13 @@ def test_what_is_marked_may_take_long(pytester: pytest.Pytester, mark: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("setup", "teardown", "scope"),
-    thinned_pairs(
-        [
-            (*times, scope)
-            for times in ((0.3, 0.0), (0.0, 0.3), (0.15, 0.15))
-            for scope in ("class", "module", "session")
-        ],
-        4,
-    ),
+    ("seconds", "scope"),
+    thinned_product([(0.3, 0.0), (0.0, 0.3), (0.15, 0.15)], ["class", "module", "session"], every=4),
 )
 def test_a_fixture_that_tests_share_counts_apart(
-    pytester: pytest.Pytester, setup: float, teardown: float, scope: str
+    pytester: pytest.Pytester, seconds: tuple[float, float], scope: str
 ) -> None:
+    setup, teardown = seconds
     fixture = f"@pytest.fixture(scope='{scope}')\ndef resource():\n  work({setup})\n  yield\n  work({teardown})"
     tests = "class TestIt:\n  def test_a(self, resource): work(0.1)\n  def test_b(self, resource): work(0.1)"
     (complaint,) = run(pytester, fixture, tests)

@@ -24,6 +24,7 @@ from tests.complaints import difference, fail_if_different, fail_if_wrong
 from tests.oracle import TooManyStepsError, oracle
 from tests.random_cases import Case, random_case
 
+pytestmark = pytest.mark.usefixtures("shared_plans")
 ENGINES = ("reference", "auto")
 """The engines that must agree with the oracle."""
 

@@ -23,6 +23,7 @@ from tests.random_cases import Case, random_case
 from tests.test_census import hold
 from tests.test_random import ENGINES, complaint_of_engine, manageable
 
+pytestmark = pytest.mark.usefixtures("shared_plans")
 _BEFORE = re.compile(r"\[i-1\]")
 _PREVIOUS = re.compile(r"prev\(([\w.]+)\)")
 _VARIABLE = re.compile(r"\b([a-z]\d*)(?:\[[^\]]*\])?\.[a-z]")
@@ -159,7 +160,7 @@ def test_texts_are_changed_in_each_way(change: Callable[[int], Case | None]) -> 
             yield "changed"
             yield from (form for form in CHANGES[change] if form != "changed" and re.search(form, case.text))
 
-    hold(CHANGES[change], kinds_of, 2_000)
+    hold(CHANGES[change], kinds_of, 1_000)
 
 
 def runs_natively(case: Case) -> bool:

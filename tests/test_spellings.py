@@ -11,6 +11,7 @@ import math
 import warnings
 from collections import Counter
 from decimal import Decimal
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -21,13 +22,14 @@ import acep
 from acep.matches.matches import Matches
 from acep.pattern.state_text import state_text
 from tests.case_counts import CaseCounts
-from tests.complaints import difference, fail_if_different, fail_if_wrong
+from tests.complaints import difference, fail_if_wrong
 from tests.oracle import TooManyStepsError
 from tests.random_cases import Case
 from tests.runtime.test_revisions import checked
-from tests.test_random import found, judged, manageable, told
+from tests.test_random import ENGINES, complaint_of_engine, judged, manageable, told
 from tests.tied_cases import tied_cases
 
+pytestmark = pytest.mark.usefixtures("shared_plans")
 SEEDS = 3_000
 CHUNKS = 10
 
@@ -48,9 +50,10 @@ def test_each_spelling_has_the_same_answer(chunk: int, cases: CaseCounts) -> Non
         case, wanted = manageable(first)
         for other in (first, *others):
             spelled = Case(seed, False, other.text, other.options, case.events, case.stream)
-            for engine in ("reference", "auto"):
-                fail_if_different(spelled, lambda one, engine=engine: found(one, engine), judged_or_nothing)
-            if found(spelled, "auto") != wanted:
+            judgement = judged_or_nothing(spelled)
+            for engine in ENGINES:
+                fail_if_wrong(spelled, partial(complaint_of_engine, engine, spelled, judgement))
+            if judgement != wanted:
                 pytest.fail(f"{case.paste()}\nis not\n{spelled.paste()}", pytrace=False)
             seen["matches"] += bool(wanted)
             seen[first.query().strategy.value] += bool(wanted)

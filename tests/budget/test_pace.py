@@ -251,12 +251,12 @@ def test_budgets_of_time_find_nothing_wrong_and_go_on_after_a_restart(policy: st
 
 
 MANY = {
-    "merged": "PATTERN SEQ(a p, a q, a r) WHERE skip_till_any_match WITHIN 60 ms",
+    "merged": "PATTERN SEQ(a p, a q, a r) WHERE skip_till_any_match WITHIN 30 ms",
     "variables": "PATTERN SEQ(a p, a+ q[], b r) WHERE skip_till_any_match WITHIN 9 ms",
-    "nodes": "PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match { q.v > p.v } WITHIN 60 ms",
+    "nodes": "PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match { q.v > p.v } WITHIN 30 ms",
     "one node for many": "PATTERN SEQ(a p, b+ q[], c r) WHERE skip_till_any_match { r.v > 0.2 } WITHIN 9 ms",
-    "having": "PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match WITHIN 60 ms HAVING count(q) > 0",
-    "partitions": "PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match { [k] } WITHIN 60 ms",
+    "having": "PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match WITHIN 30 ms HAVING count(q) > 0",
+    "partitions": "PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match { [k] } WITHIN 30 ms",
 }
 
 

@@ -8,7 +8,6 @@ import itertools
 import re
 from collections.abc import Callable
 from decimal import Decimal
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ import acep
 from acep.cli import main
 from acep.explain.why import why
 from acep.tuning.many import why_many
-from tests.thinned import thinned_pairs
+from tests.thinned import thinned_product
 
 N = 64
 FIELDS = {
@@ -97,11 +96,9 @@ ID_TYPES = [
     pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string()),
     pa.run_end_encoded(pa.int32(), pa.string()), pa.int8(), pa.uint64(), pa.dictionary(pa.int32(), pa.int64()),
 ]  # fmt: skip
-QUESTIONS_OF_IDS = [*product(QUESTIONS, ID_TYPES)]
 
 
-# Each fifth has each question and each type.
-@pytest.mark.parametrize(("question", "held"), thinned_pairs(QUESTIONS_OF_IDS, 5))
+@pytest.mark.parametrize(("question", "held"), thinned_product([*QUESTIONS], ID_TYPES, every=5))
 def test_ids_have_any_type_of_text_or_integer(question: str, held: pa.DataType) -> None:
     as_text = "string" in str(held)
     ids: list[Any] = FIELDS["id"] if as_text else FIELDS["ts"]

@@ -21,7 +21,7 @@ from acep.events.files.csv.cell_sorts import cell_sorts
 from acep.events.files.csv.text_types import block_of, type_of_looks
 from tests.case_counts import CASES
 from tests.events.test_streams import make_tiny
-from tests.thinned import thinned_pairs
+from tests.thinned import thinned_product
 
 LESS = "PATTERN SEQ(a p, b q) WHERE p.x < q.x WITHIN 1"
 EQUAL = "PATTERN SEQ(a p, b q) WHERE p.x = q.x WITHIN 1"
@@ -142,7 +142,7 @@ TABLE: list[tuple[list[str], dict[str, Any], pa.DataType | str, tuple[int, str] 
 
 @pytest.mark.parametrize(
     ("in_blocks", "form"),
-    thinned_pairs([(False, "csv"), (False, "tsv"), (True, "csv"), (True, "tsv")], 3),
+    thinned_product([False, True], ["csv", "tsv"], every=3),
     ids=["whole-csv", "whole-tsv", "in blocks-csv", "in blocks-tsv"],
 )
 def test_the_type_of_a_column(monkeypatch: pytest.MonkeyPatch, form: str, in_blocks: bool) -> None:

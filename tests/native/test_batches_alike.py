@@ -21,6 +21,7 @@ from tests.case_counts import CaseCounts
 from tests.complaints import case_text, fail_if_different_on_rows
 from tests.native import harness
 from tests.native.harness import ANY, NEXT
+from tests.thinned import in_turn
 
 pytest.importorskip("acep.native._native")
 
@@ -188,8 +189,13 @@ def test_a_restart_after_each_batch_makes_no_difference(
     assert answer(query, "matches", table, 1_000, restarts=1, **how)[1] == expected
 
 
-@pytest.mark.parametrize("budget", [{}, {"budget": acep.Budget(work=1)}], ids=["exactly", "under a budget"])
-@pytest.mark.parametrize("test", ["c.s = a.s AND b.x > a.x", "[k] AND c.s = a.s", "[s] AND c.x > a.x", "[s]"])
+@pytest.mark.parametrize(
+    ("test", "budget"),
+    in_turn(
+        ["c.s = a.s AND b.x > a.x", "[k] AND c.s = a.s", "[s] AND c.x > a.x", "[s]"],
+        [{}, {"budget": acep.Budget(work=1)}],
+    ),
+)
 def test_very_many_texts_of_which_old_ones_are_forgotten(test: str, budget: dict[str, Any]) -> None:
     table = random_stream(5, 24_000, 30)
     number = np.arange(table.num_rows) // 3 + np.random.default_rng(5).integers(0, 8, table.num_rows)

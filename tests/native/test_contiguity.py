@@ -77,20 +77,27 @@ def test_runs_over_the_same_events_are_one_where_they_meet_with_equal_registers(
 @pytest.mark.parametrize("automaton", AUTOMATA.values(), ids=AUTOMATA)
 def test_both_engines_give_the_same_matches(automaton: acep.Automaton, window: int | str | None, push: int) -> None:
     rng = Random(str((window, push)))
-    rows = {"ts": [n // 2 for n in range(600)], "x": [rng.choice((-1, 0, 1, 1, 1, 2)) for _ in range(600)]}
+    rows = {"ts": [n // 2 for n in range(400)], "x": [rng.choice((-1, 0, 1, 1, 1, 2)) for _ in range(400)]}
     rows["k"] = [rng.randrange(3) for _ in rows["ts"]]
     asked = acep.Automaton(
         automaton.arcs, final=automaton.final, registers=automaton.registers, keys="k", window=window
     )
     events = [dict(zip(rows, cells, strict=True)) for cells in zip(*rows.values(), strict=True)]
+    sizes = []
+
+    def reference(some: Sequence[Mapping[str, int]]) -> list[tuple[Any, ...]]:
+        matches = given(asked, columns_of(some), "reference", push)
+        sizes.append(len(matches))
+        return matches
+
     fail_if_different_on_rows(
         events,
         f"in pushes of {push}\n{asked.query.text}",
         lambda some: given(asked, columns_of(some), "auto", push),
-        lambda some: given(asked, columns_of(some), "reference", push),
+        reference,
         ("auto", "reference"),
     )
-    assert len(given(asked, rows, "reference", push)) > 10
+    assert sizes[0] > 10
 
 
 def columns_of(events: Sequence[Mapping[str, int]]) -> dict[str, list[int]]:

@@ -22,7 +22,7 @@ from acep.tables.table_stream import TableStream
 pytest.importorskip("acep.native._native")
 
 STEP = 2.4
-FIRST = {"native": 1_500, "reference": 200}
+FIRST = {"native": 750, "reference": 100}
 
 
 def quotes(size: int) -> pa.Table:
@@ -105,7 +105,7 @@ SPRAYS = {
 )
 def test_a_match_that_does_not_overlap_ends_those_that_would(name: str, users: int, together: int, engine: str) -> None:
     length = 8 if name == "of many" else 3
-    sizes = [240, 480, 960] if engine == "native" else [48, 96, 192]
+    sizes = [120, 240, 480] if engine == "native" else [24, 48, 96]
     for size in sizes:
         matches = acep.match(failures(size, users, together), SPRAYS[name], engine=engine)
         assert [len(match.bindings["f"]) for match in matches] == [length] * (size // length)

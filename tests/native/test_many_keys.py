@@ -29,7 +29,7 @@ QUERIES = {
 def stream() -> pa.Table:
     rng = Random(4)
     rows = [
-        {"ts": n, "type": rng.choice("ABCD"), "k": rng.randrange(KEYS), "x": rng.randrange(9)} for n in range(30_000)
+        {"ts": n, "type": rng.choice("ABCD"), "k": rng.randrange(KEYS), "x": rng.randrange(9)} for n in range(18_000)
     ]
     return pa.Table.from_pylist([row | {"id": n} for n, row in enumerate(rows)])
 
@@ -60,8 +60,8 @@ def test_a_stream_goes_on_from_its_state_with_many_keys() -> None:
     query = acep.parse(f"PATTERN {QUERIES['rising']}")
     wanted, found = acep.match(EVENTS, query, id="id"), list[Any]()
     matcher = acep.Matcher(query, id="id")
-    for begin in range(0, len(EVENTS), 7_000):
-        found += matcher.push(EVENTS.slice(begin, 7_000))
+    for begin in range(0, len(EVENTS), 4_000):
+        found += matcher.push(EVENTS.slice(begin, 4_000))
         state, matcher = matcher.snapshot(), acep.Matcher(query, id="id")
         matcher.restore(state)
     found += matcher.finish()

@@ -104,7 +104,7 @@ def test_the_page_has_each_output() -> None:
     }
 
 
-EVENTS = 60_000
+EVENTS = 40_000
 SHORT_LIVED = f"PATTERN SEQ(A a, B b) WHERE {ANY}(a, b) {{ [k] AND b.x > a.x }}"
 
 

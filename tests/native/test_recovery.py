@@ -22,6 +22,7 @@ from tests.case_counts import CaseCounts
 from tests.native import harness
 from tests.native.harness import ANY, controlled, planned, whole
 from tests.native.test_recall import estimates, known, run
+from tests.thinned import thinned_product
 
 pytest.importorskip("acep.native._native")
 
@@ -61,8 +62,9 @@ def by_bundle(found: Iterable[Any]) -> dict[Any, Counter[str]]:
     return bundles
 
 
-@pytest.mark.parametrize("share", [0.5, 0.75])
-@pytest.mark.parametrize("policy", ["history", "newest-per-state", "random"])
+@pytest.mark.parametrize(
+    ("share", "policy"), thinned_product([0.5, 0.75], ["history", "newest-per-state", "random"], every=2)
+)
 def test_whole_bundles_are_found(share: float, policy: str) -> None:
     alone, every = match(share, policy=policy), by_bundle(exact())
     found = match(share, policy=policy, more={"recover": 0.3})

@@ -4,6 +4,7 @@ watched where tokens run short, and no longer once they suffice again."""
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ import acep
 from acep.native.session import NEVER, NativeSession
 from acep.shedding.limits import CREDIT
 from tests.native.harness import ANY, controlled, pieces, plan_of, push_all, session_of, stream, whole
+from tests.thinned import thinned_product
 
 pytest.importorskip("acep.native._native")
 
-EVENTS = 6_000
+EVENTS = 4_000
 SIZES = {1: 1_000, 20: 3_000, 2_000: 12_000, 16_000: 16_000}  # of batches, and how many events there are
 QUERIES = {
     "any": f"PATTERN SEQ(A a, B b, C c) WHERE {ANY} {{ a.x < b.x AND b.x < c.x }} WITHIN 20",
@@ -45,14 +47,19 @@ def run(session: NativeSession, batch: Any, size: int) -> tuple[Counter[Any], tu
     return Counter((match.key, match.trail) for match in matches), (nodes, touches)
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", QUERIES)
-@pytest.mark.parametrize("share", [1.3, 4.0])
+@cache
+def exact_run(name: str, size: int) -> tuple[Counter[Any], tuple[int, int]]:
+    """The matches and the work without a budget."""
+    plan = plan_of(QUERIES[name], table(SIZES[size]))
+    return run(session_of(plan, "nodes"), whole(plan, table(SIZES[size])), size)
+
+
+@pytest.mark.parametrize(("name", "size", "share"), thinned_product([*QUERIES], [*SIZES], [1.3, 4.0], every=3))
 def test_a_budget_that_suffices_does_the_work_of_none(name: str, size: int, share: float) -> None:
     events = SIZES[size]
     plan = plan_of(QUERIES[name], table(events))
     batch = whole(plan, table(events))
-    expected, work = run(session_of(plan, "nodes"), batch, size)
+    expected, work = exact_run(name, size)
     assert expected
     bound = controlled(plan, "nodes", "history", share * work[1] / events, future=True, credit=CREDIT, estimate=1 / 32)
     found, bound_work = run(bound, batch, size)
@@ -65,21 +72,30 @@ def test_a_budget_that_suffices_does_the_work_of_none(name: str, size: int, shar
     assert counts["decided"] == counts["watching"] == counts["weighed"] == counts["refused"] == counts["dropped"] == 0
 
 
+def steps_of(budget: acep.Budget | None, size: int) -> tuple[list[list[str]], acep.Report]:
+    """What each push of so many events gives, and the report."""
+    matcher, events = acep.Matcher(acep.parse(QUERIES["any"]), unit="s", budget=budget), table()
+    steps = [[*map(repr, matcher.push(events.slice(at, size)))] for at in range(0, EVENTS, size)]
+    return [*steps, [*map(repr, matcher.finish())]], matcher.report
+
+
+@cache
+def exact_steps(size: int) -> tuple[list[list[str]], acep.Report]:
+    """The steps and the report without a budget."""
+    return steps_of(None, size)
+
+
 @pytest.mark.parametrize("bound", [{"work": 1e6}, {"latency": 60.0}, {"cpu": 1e3}, {"work": 1e6, "latency": 60.0}])
 @pytest.mark.parametrize("size", [20, 2_000, EVENTS])
 def test_a_matcher_under_a_budget_that_suffices_is_exact(bound: dict[str, float], size: int) -> None:
-    query, events = acep.parse(QUERIES["any"]), table()
-    exact, matcher = (acep.Matcher(query, unit="s", budget=b) for b in (None, acep.Budget(**bound)))
-    for at in range(0, EVENTS, size):
-        part = events.slice(at, size)
-        assert list(map(repr, matcher.push(part))) == list(map(repr, exact.push(part)))
-    assert list(map(repr, matcher.finish())) == list(map(repr, exact.finish()))
-    report = matcher.report
+    exact, exact_report = exact_steps(size)
+    steps, report = steps_of(acep.Budget(**bound), size)
+    assert steps == exact
     assert (report.exact, report.recall, report.shed, report.deciding) == (True, 1, 0, 0)
     if "work" in bound and len(bound) == 1:
-        assert (report.work, report.made) == (exact.report.work, exact.report.made)
+        assert (report.work, report.made) == (exact_report.work, exact_report.made)
     else:  # the clock is read between stretches, and the known future begins at one
-        assert report.work == pytest.approx(exact.report.work, rel=0.01)
+        assert report.work == pytest.approx(exact_report.work, rel=0.01)
 
 
 def test_the_known_future_is_used_under_a_budget_that_does_not_suffice() -> None:

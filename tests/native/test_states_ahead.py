@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 
 import numpy as np
@@ -77,10 +77,10 @@ def ahead(state: bytes, most: int) -> Iterator[bytes]:
         yield state[:at] + struct.pack("<q", FAR[at % len(FAR)]) + state[at + 8 :]
 
 
-def go_on(session: NativeSession, state: bytes) -> int:
+def go_on(session: NativeSession, state: bytes, later_events: Sequence[Batch]) -> int:
     """Load a state, push events after it, and return the bytes that are reserved then."""
     session._session.load(state)
-    for piece in pieces(events(session.plans[0], AFTERWARDS, 2, BEGIN + EVENTS), 500):
+    for piece in later_events:
         session.push(piece)
         if base_engine(session._engine_tables[0][0]) in ("count", "points", "bundles"):
             session.take_counts(0)
@@ -95,10 +95,11 @@ def run(engine: str, states: int) -> None:
         session = session_of(plan, engine)
         session.push(events(plan, EVENTS, 1, BEGIN))
         right = session._session.dump()
-        most = MORE * go_on(session_of(plan, engine), right)
+        later_events = pieces(events(plan, AFTERWARDS, 2, BEGIN + EVENTS), 500)
+        most = MORE * go_on(session_of(plan, engine), right, later_events)
         for state in ahead(right, states):
             try:
-                reserved = go_on(session_of(plan, engine), state)
+                reserved = go_on(session_of(plan, engine), state, later_events)
             except REFUSED:
                 refused += 1
             else:

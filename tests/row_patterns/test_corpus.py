@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -63,12 +64,18 @@ def compare(case: Case, table: pa.Table) -> None:
     assert case.expected is not None
     expected, lines = [*case.expected], lines_of(table)
     assert lines[0] == expected[0]
-    keys = 0 if case.is_statement else len(parse_clause(case.text).partition)
+    keys = 0 if case.is_statement else partition_count(case.text)
     rows, expected_rows = (sorted(side[1:], key=lambda line: line[:keys]) for side in (lines, expected))
     assert len(rows) == len(expected_rows), rows
     for row, expected_row in zip(rows, expected_rows, strict=True):
         assert len(row) == len(expected_row)
         assert all(map(is_same_cell, row, expected_row)), f"{row} is not {expected_row}; all rows: {rows}"
+
+
+@cache
+def partition_count(clause: str) -> int:
+    """Return how many columns part the rows of a clause."""
+    return len(parse_clause(clause).partition)
 
 
 def is_same_cell(cell: str, expected_cell: str) -> bool:

@@ -15,10 +15,10 @@ import pytest
 
 import acep
 from acep.errors import AcepError, DataError, QueryError, SnapshotError
-from acep.row_patterns import clause_stream, row_search
+from acep.row_patterns import clause_stream, match_rows, row_search
 from acep.row_patterns.clause_stream import ClauseStream
 from acep.row_patterns.kept_rows import KeptRows
-from acep.row_patterns.match_rows import match_table, plan_clause
+from acep.row_patterns.match_rows import match_table
 from acep.row_patterns.stream_time import time_column
 from tests.case_counts import CaseCounts
 from tests.each_case import by_file
@@ -27,6 +27,7 @@ from tests.row_patterns.random_cases import random_case
 from tests.row_patterns.test_corpus import CLAUSES, compare
 from tests.row_patterns.test_differential import table_of
 
+pytestmark = pytest.mark.usefixtures("shared_plans")
 N_RANDOM, N_PARTS = 3_000, 6
 TIMES = (pa.types.is_integer, pa.types.is_timestamp, pa.types.is_date)
 
@@ -34,7 +35,7 @@ TIMES = (pa.types.is_integer, pa.types.is_timestamp, pa.types.is_date)
 def stream_table(case: Case) -> pa.Table | None:
     """Return the rows of a case in the order of time; ``None`` if they are no stream."""
     try:
-        name = time_column(plan_clause(case.table.schema, case.text))
+        name = time_column(match_rows.plan_clause(case.table.schema, case.text))
     except QueryError:
         return None
     column = case.table.column(name)
@@ -60,11 +61,24 @@ def run_stream(text: str, batches: Sequence[pa.Table], *, restores: bool = False
     return pa.concat_tables([*results, matcher.finish()])
 
 
-@pytest.mark.parametrize("size", [1, 7, pytest.param(10_000, marks=pytest.mark.long)])
+SIZES = (1, 7)
+"""Of the batches of a case of the corpus, one for the case in turn; after batches of 7 rows a snapshot goes on."""
+TURNS = {case.id: turn for turn, case in enumerate(CLAUSES)}
+
+
+@pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.whole)])
 @by_file(CLAUSES)
-def test_corpus(case: Case, size: int) -> None:
+def test_corpus(case: Case, turn: int) -> None:
+    size = SIZES[(TURNS[case.id] + turn) % len(SIZES)]
     if (table := stream_table(case)) is not None:
         compare(case, run_stream(case.text, batches_of(table, size), restores=size == 7))
+
+
+@pytest.mark.long
+@by_file(CLAUSES)
+def test_corpus_in_one_batch(case: Case) -> None:
+    if (table := stream_table(case)) is not None:
+        compare(case, run_stream(case.text, [table]))
 
 
 @by_file(CLAUSES)
@@ -85,7 +99,7 @@ def random_streams(part: int, count: int) -> Iterator[tuple[Random, str, pa.Tabl
         case = random_case(seed)
         table = table_of(case.columns, case.rows, case.kinds, case.unit)
         try:
-            name = time_column(plan_clause(table.schema, case.text))
+            name = time_column(match_rows.plan_clause(table.schema, case.text))
         except QueryError:
             continue
         if name == "ts" and not table.column("ts").null_count:
@@ -116,7 +130,7 @@ def texts_of(table: pa.Table) -> list[str]:
 def same_rows(text: str, stream: pa.Table | None, table: pa.Table) -> str | None:
     """Say how the rows of a stream differ from those of the whole table, ``None`` if they do not."""
     try:
-        expected = match_table(plan_clause(table.schema, text), table)
+        expected = match_table(match_rows.plan_clause(table.schema, text), table)
     except DataError as error:
         return None if stream is None else f"the stream gives {texts_of(stream)}, not {error}"
     if stream is None:
@@ -245,7 +259,7 @@ def check_revisions(rng: Random, text: str, rows: pa.Table, corrected: pa.Table)
             assert expected is None or sorted(current_rows) == sorted(expected), (
                 f"{current_rows}, not {expected}\n{text}\n{so_far}"
             )
-    whole = match_table(plan_clause(corrected.schema, text), corrected)
+    whole = match_table(match_rows.plan_clause(corrected.schema, text), corrected)
     assert sorted(current_rows) == sorted(texts_of(whole)), text
     return retracted
 
@@ -269,7 +283,7 @@ def stream_so_far(text: str, rows: Sequence[dict[str, object]], schema: pa.Schem
 
 def rows_searched(text: str, table: pa.Table, size: int) -> int:
     """Return how many rows a stream searches, those that it searches again among them."""
-    stream = ClauseStream(plan_clause(table.schema, text), table.schema)
+    stream = ClauseStream(match_rows.plan_clause(table.schema, text), table.schema)
     for batch in batches_of(table, size):
         stream.push(batch, batch.column("ts")[-1].as_py())
     stream.finish()
@@ -293,10 +307,10 @@ def rows_searched(text: str, table: pa.Table, size: int) -> int:
 )
 def test_a_long_open_match_costs_time_that_grows_with_its_rows(text: str) -> None:
     searched = []
-    for n_rows in (1_000, 2_000, 4_000):
+    for n_rows in (400, 800, 1_600):
         table = pa.table({"ts": range(n_rows), "x": [1] * n_rows, "k": ["a", "b"] * (n_rows // 2)})
         searched.append(rows_searched(text, table, 20))
-    assert searched[2] < 3 * 4_000
+    assert searched[2] < 3 * 1_600
     assert searched[2] - searched[1] < 2.2 * (searched[1] - searched[0])
 
 
@@ -555,7 +569,7 @@ def test_texts_of_earlier_rows_are_forgotten() -> None:
     """Open matches that have bound texts are searched anew then, and given as before."""
     table = pa.table({"ts": range(30_000), "k": [f"{n:08}" for n in range(30_000)]})
     clause = "ORDER BY ts MEASURES LAST(k) AS last, count(*) AS n PATTERN (A+ B) DEFINE A AS max(A.k) = k, B AS k < A.k"
-    stream = ClauseStream(plan_clause(table.schema, clause), table.schema)
+    stream = ClauseStream(match_rows.plan_clause(table.schema, clause), table.schema)
     codes = stream.evaluator.codes
     for batch in batches_of(table, 3_000):
         assert not stream.push(batch, batch.column("ts")[-1].as_py()).num_rows

@@ -16,6 +16,7 @@ import acep
 from acep.native import compiled
 from acep.row_patterns import row_search
 from tests.case_counts import CASES
+from tests.thinned import in_turn
 
 EPOCH = datetime(1970, 1, 1)
 
@@ -66,8 +67,7 @@ EXPRESSIONS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-@pytest.mark.parametrize("engine", ["native", "without core"])
+@pytest.mark.parametrize(("unit", "engine"), in_turn(["s", "ms", "us", "ns"], ["native", "without core"]))
 def test_calls_of_times(unit: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine == "native" and compiled.native() is None:
         pytest.skip("there is no native core")

@@ -12,6 +12,7 @@ import pytest
 
 import acep
 from acep.errors import QueryError
+from tests.thinned import thinned_product
 
 pytest.importorskip("acep.native._native")
 
@@ -44,10 +45,16 @@ def session(matcher: acep.Matcher) -> Any:
     return matcher._tables.stream._natives.session
 
 
-@pytest.mark.parametrize("bounds", [{}, {"work": 50.0}, {"latency": 0.5}])
-@pytest.mark.parametrize("policy", ["history", "newest-per-state", "random", "oldest"])
-@pytest.mark.parametrize("strategy", [ANY, NEXT])
-@pytest.mark.parametrize("keys", [1, 100_000])
+@pytest.mark.parametrize(
+    ("bounds", "policy", "strategy", "keys"),
+    thinned_product(
+        [{}, {"work": 50.0}, {"latency": 0.5}],
+        ["history", "newest-per-state", "random", "oldest"],
+        [ANY, NEXT],
+        [1, 100_000],
+        every=3,
+    ),
+)
 def test_two_megabytes_are_enough_for_any_stream(
     bounds: dict[str, float], policy: str, strategy: str, keys: int
 ) -> None:

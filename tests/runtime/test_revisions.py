@@ -30,6 +30,7 @@ from tests.random_automata import few_matches, random_automaton, random_rows
 from tests.random_cases import COLUMNS, Case
 from tests.test_random import drawn
 
+pytestmark = pytest.mark.usefixtures("shared_plans")
 CHUNKS = 40
 ARRIVALS = 2  # of the events of a case, each in an order of its own and with retractions of its own
 FAR = 1_000_001  # between the seeds of the arrivals of a case
@@ -409,7 +410,7 @@ def test_memory_is_bounded_by_the_lateness_and_the_window(window: str) -> None:
     query = acep.parse(f"PATTERN SEQ(a p, ~b n, a q) WHERE skip_till_next_match(p, q) {{ [k] }} WITHIN {window}")
     rng, most = Random(7), 0
     matcher = acep.Matcher(query, lateness=30, speculation="inf")
-    for at in range(0, 60_000, 50):
+    for at in range(0, 30_000, 50):
         times = [max(0, at + i - rng.randrange(20)) for i in range(50)]
         matcher.push({"ts": times, "type": [rng.choice("ab") for _ in times], "k": [rng.randrange(3) for _ in times]})
         assert matcher.held is not None

@@ -98,16 +98,22 @@ def test_foreign_bytes() -> None:
 
 
 def test_every_flipped_byte_is_noticed() -> None:
-    data = fed(5).snapshot()
+    matcher = fed(5)
+    data = matcher.snapshot()
     for i in range(len(data)):
         if i not in (10, 11):  # two reserved bytes
-            refused(data[:i] + bytes([data[i] ^ 0x40]) + data[i + 1 :])
+            with pytest.raises(acep.SnapshotError):
+                matcher.restore(data[:i] + bytes([data[i] ^ 0x40]) + data[i + 1 :])
+    assert matcher.snapshot() == data
 
 
 def test_every_truncation_is_noticed() -> None:
-    data = fed(5).snapshot()
+    matcher = fed(5)
+    data = matcher.snapshot()
     for i in range(0, len(data), 7):
-        refused(data[:i])
+        with pytest.raises(acep.SnapshotError):
+            matcher.restore(data[:i])
+    assert matcher.snapshot() == data
     assert "damaged" in refused(data + b"\0")
 
 

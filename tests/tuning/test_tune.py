@@ -29,7 +29,7 @@ from acep.tuning.sample import draw
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_wrong
 from tests.random_cases import Case, random_case
-from tests.thinned import thinned_pairs
+from tests.thinned import thinned_product
 
 TIED = "WHERE skip_till_any_match(p, q, r) { q.x > p.x AND r.x > q.x AND r.x > 60 + p.x }"
 
@@ -81,9 +81,7 @@ def test_each_point_of_the_curve_is_what_match_finds(seed: int, tuned: dict[int,
     assert partial >= 3
 
 
-@pytest.mark.parametrize(
-    ("of", "seed"), thinned_pairs([("points", 0), ("points", 1), ("bundles", 0), ("bundles", 1)], 3)
-)
+@pytest.mark.parametrize(("of", "seed"), thinned_product(["points", "bundles"], [0, 1], every=3))
 def test_the_recommended_budget_reaches_the_target(of: str, seed: int) -> None:
     found = acep.tune(stream(seed), query(seed), sample=2000, target_recall=0.7, of=of)
     assert found.least is not None
