@@ -29,7 +29,7 @@ CARRIED = 10.0
 
 @dataclass
 class CostLine:
-    """Seconds a row as a line over touches a row, by least squares with forgetting. As long as the touches hardly
+    """Seconds a row as a line over touches a row, by shortest squares with forgetting. As long as the touches hardly
     differ, all seconds are counted as those of touches.
 
     >>> line = CostLine()
@@ -42,13 +42,13 @@ class CostLine:
     """
 
     sums: list[float] = field(default_factory=lambda: [0.0] * 5)  # of 1, x, y, x * x, x * y
-    least: float = math.inf  # seconds a row of the shortest push of late
+    shortest: float = math.inf  # seconds a row of the shortest push of late
 
     def add(self, touches: float, seconds: float) -> None:
         """Add what a row of a push took."""
         new = (1.0, touches, seconds, touches * touches, touches * seconds)
         self.sums = [FORGET * total + value for total, value in zip(self.sums, new, strict=True)]
-        self.least = min(self.least / FORGET, seconds)
+        self.shortest = min(self.shortest / FORGET, seconds)
 
     @property
     def has_contrast(self) -> bool:
@@ -69,7 +69,7 @@ class CostLine:
     def row(self) -> float:
         """Return the seconds of a row, whatever is searched: no more than a push took, and 0 until touches differed."""
         weight, x, y, _, _ = self.sums
-        return min(max(0.0, (y - self.touch * x) / weight), self.least) if self.has_contrast else 0.0
+        return min(max(0.0, (y - self.touch * x) / weight), self.shortest) if self.has_contrast else 0.0
 
 
 @dataclass
@@ -135,7 +135,7 @@ class ClausePace:
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data."""
-        line = [*self.search.sums, min(self.search.least, LONGEST)]
+        line = [*self.search.sums, min(self.search.shortest, LONGEST)]
         return {"beside": self.beside, "search": line, "balance": self.balance, "clock": self.clock}
 
     def load(self, data: Mapping[str, Any]) -> None:
@@ -143,10 +143,10 @@ class ClausePace:
         data."""
         self.beside, self.balance = float(data["beside"]), float(data["balance"])
         self.clock = None if data["clock"] is None else int(data["clock"])
-        *sums, least = (float(total) for total in data["search"])
-        numbers = (self.beside, *sums, least)
+        *sums, shortest = (float(total) for total in data["search"])
+        numbers = (self.beside, *sums, shortest)
         if len(sums) != len(self.search.sums) or not all(math.isfinite(x) and x >= 0 for x in numbers):
             raise ValueError("pace")
         if not math.isfinite(self.balance):
             raise ValueError("balance")
-        self.search.sums, self.search.least = sums, least
+        self.search.sums, self.search.shortest = sums, shortest
