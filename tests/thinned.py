@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import pytest
 
-__all__ = ["thinned"]
+__all__ = ["thinned", "thinned_pairs"]
 
 
 def thinned(values: Sequence[Any], every: int, mark: pytest.MarkDecorator = pytest.mark.long) -> list[Any]:
@@ -17,3 +18,21 @@ def thinned(values: Sequence[Any], every: int, mark: pytest.MarkDecorator = pyte
     [False, True, True, False, True]
     """
     return [pytest.param(value, marks=[mark] if n % every else []) for n, value in enumerate(values)]
+
+
+def thinned_pairs(
+    firsts: Sequence[Any], seconds: Sequence[Any], every: int, mark: pytest.MarkDecorator = pytest.mark.long
+) -> list[Any]:
+    """Return all pairs of two parameters, thinned likewise. Each value of either must be in a pair without a mark.
+
+    >>> [pair.values for pair in thinned_pairs("abcd", [1, 2], 3) if not pair.marks]
+    [('a', 1), ('b', 2), ('d', 1)]
+    Traceback (most recent call last):
+    ValueError: no pair without a mark has c
+    """
+    pairs = [*product(firsts, seconds)]
+    for place, values in enumerate((firsts, seconds)):
+        for value in values:
+            if not any(pair[place] is value for pair in pairs[::every]):
+                raise ValueError(f"no pair without a mark has {value}")
+    return [pytest.param(*pair, marks=[mark] if n % every else []) for n, pair in enumerate(pairs)]
