@@ -50,7 +50,7 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
 QUICK = "all rows, with others"
 
 
-@pytest.mark.parametrize("in_files", [False, True])
+@pytest.mark.parametrize("in_files", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "name", [QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in CLAUSES if name != QUICK)]
 )

@@ -14,6 +14,7 @@ import pytest
 import acep
 from tests.complaints import difference, fail_if_wrong_on_rows
 from tests.spark.schedules import WAYS, Step, Truth, net, random_schedule, runs_of, table_of, text_of, way_of
+from tests.thinned import thinned_pairs
 
 DAY, HOUR, MINUTE = 86_400, 3_600, 60
 
@@ -67,14 +68,10 @@ REVISED = (
     "PATTERN SEQ(a x, b y) WHERE skip_till_any_match(x, y) { [k] } WITHIN 40 OUTPUT NON OVERLAP",
 )
 """What depends on which matches come first is what a Matcher says."""
+CORRECTIONS = ({}, {"speculation": 5}, {"speculation": "inf"}, {"op": "op"}, {"op": "op", "speculation": "inf"})
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"speculation": 5}, {"speculation": "inf"}, {"op": "op"}, {"op": "op", "speculation": "inf"}],
-    ids=str,
-)
+@pytest.mark.parametrize(("options", "way"), thinned_pairs(CORRECTIONS, WAYS, 3), ids=str)
 def test_what_may_be_taken_back_is_what_one_process_gives_after_each_run(
     way: str, options: dict[str, Any], cases: Callable[[int], int], tmp_path: Path
 ) -> None:
