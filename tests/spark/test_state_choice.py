@@ -129,8 +129,8 @@ def is_empty(result: Any, _: int) -> None:
 )
 def test_any_part_of_a_micro_batch_may_be_read(spark: Any, read_part: Any, change: Any) -> None:
     """In odd micro-batches only a part of the result is read, and in even ones a part and then all of it."""
-    table = events_table(400, disorder=4)
-    folder = Folder(spark, table, 160)
+    table = events_table(300, disorder=4)
+    folder = Folder(spark, table, 150)
     rows: dict[int, list[dict[str, Any]]] = {}
 
     def sink(result: Any, batch: int) -> None:
