@@ -66,7 +66,13 @@ REVISED = (
     "PATTERN SEQ(a x, b y) WHERE skip_till_any_match(x, y) { [k] } WITHIN 40 OUTPUT NON OVERLAP",
 )
 """What depends on which matches come first is what a Matcher says."""
-CORRECTIONS = ({}, {"speculation": 5}, {"speculation": "inf"}, {"op": "op"}, {"op": "op", "speculation": "inf"})
+CORRECTIONS: tuple[dict[str, Any], ...] = (
+    {},
+    {"speculation": 5},
+    {"speculation": "inf"},
+    {"op": "op"},
+    {"op": "op", "speculation": "inf"},
+)
 
 
 @pytest.mark.parametrize(("options", "way"), thinned_pairs(CORRECTIONS, WAYS, 3), ids=str)
