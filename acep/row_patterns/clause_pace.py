@@ -29,7 +29,7 @@ CARRIED = 10.0
 
 @dataclass
 class CostLine:
-    """Seconds a row as a line over touches a row, by shortest squares with forgetting. As long as the touches hardly
+    """Seconds a row as a line over touches a row, by least squares with forgetting. As long as the touches hardly
     differ, all seconds are counted as those of touches.
 
     >>> line = CostLine()

@@ -23,9 +23,9 @@ from acep.following.inbox import Inbox
 from tests import corpus
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_wrong
+from tests.each_case import by_file
 from tests.random_cases import Case, random_case
 from tests.runner.streams import Stream, fast_disk, final, lines_of, the_same
-from tests.thinned import thinned
 
 GOOD = [case for case in corpus.load_all() if case.raises is None]
 AB = acep.regex("ab", within=5)
@@ -52,14 +52,24 @@ def cut(table: pa.Table, stream: Stream, rng: random.Random) -> None:
 # The same as in one process ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", thinned(GOOD, 3), ids=lambda case: case.id)
+@by_file(GOOD[2::4])
 def test_files_in_order_are_one_process(case: corpus.Case, tmp_path: Path) -> None:
+    check_files_in_order(case, tmp_path)
+
+
+@pytest.mark.long
+@by_file([case for number, case in enumerate(GOOD) if number % 4 != 2])
+def test_files_of_the_other_cases_are_one_process(case: corpus.Case, tmp_path: Path) -> None:
+    check_files_in_order(case, tmp_path)
+
+
+def check_files_in_order(case: corpus.Case, folder: Path) -> None:
     query = (acep.regex if case.letters else acep.parse)(case.text, **case.query_options)
     table, options = case.table(), dict(case.stream_options)
     ticks = table.column(options.get("ts", "ts")).to_pylist()
     table = table.take(pa.array(sorted(range(len(ticks)), key=ticks.__getitem__), pa.int64()))
     exact = lines_of(acep.match(table, query, **options))
-    stream = Stream(tmp_path, query, **options)
+    stream = Stream(Path(tempfile.mkdtemp(dir=folder)), query, **options)
     cut(table, stream, random.Random(case.id))
     assert the_same(stream.lines(), exact)
     assert sum(one.late for one in stream.told) == 0

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.thinned import thinned_product
+
 COMMON = """
 import json, os, random, shutil, sys
 from pathlib import Path
@@ -156,8 +158,7 @@ print(kills)
 """
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl"])
-@pytest.mark.parametrize("how", ["keeps", "loses"])
+@pytest.mark.parametrize(("form", "how"), thinned_product(["csv", "jsonl"], ["keeps", "loses"], every=3))
 def test_each_line_is_taken_once_whenever_a_follower_is_killed(
     form: str, how: str, tmp_path: Path, cases: Callable[[int], int]
 ) -> None:

@@ -27,6 +27,7 @@ from acep.streaming.job import Job
 from acep.streaming.punctuation_rows import are_punctuations
 from acep.streaming.step import BUCKET, newest_tick
 from acep.streaming.totals import METRICS_COLUMN
+from tests.runner.streams import fast_disk
 from tests.spark.by_hand import COUNTED, spread, with_versions
 
 __all__ = ["FileStream"]
@@ -142,7 +143,11 @@ class FileStream:
     def _on(self, partition: int) -> Iterator[None]:
         """Be Spark, on a disk that is fast."""
         says = (self.batch, self.query, str(self.run), 0 if self.coalesced else partition)
-        with mock.patch.object(state_place, "_ids_of_task", return_value=says), mock.patch("os.fsync"):
+
+        def ids_of_task() -> tuple[int, str, str, int]:  # a mock takes longer to make
+            return says
+
+        with mock.patch.object(state_place, "_ids_of_task", ids_of_task), fast_disk():
             yield
 
     def _chance(self, of: float) -> bool:

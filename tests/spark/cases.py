@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from tests.spark.by_hand import as_rows, numbered, rows_of, rows_that_differ, th
 __all__ = ["GOOD", "Streamed", "complaint_of_stream", "of_corpus", "of_random", "shuffled_within", "split"]
 
 GOOD = [case for case in load_all() if case.raises is None]
+CASES_BY_NAME = {case.id: case for case in GOOD}
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,21 @@ class Streamed:
 
 def of_corpus(case: Case) -> Streamed:
     """A case of the corpus in the order of its events."""
-    query, options = (acep.regex if case.letters else acep.parse)(case.text, **case.query_options), case.stream_options
-    table = numbered(case.table(), **options)
-    job = the_job(table, query, **{name: value for name, value in options.items() if name != "seq"})
+    job, table, exact = _plan_of_corpus(case.id)
     rng = random.Random(case.id)
     order = sorted(range(table.num_rows), key=table.column("__order").to_pylist().__getitem__)
-    batches = rows_of(table, order, split(len(order), rng))
-    return Streamed(job, table, batches, 0, as_rows(acep.match(case.table(), query, **options)), rng)
+    return Streamed(job, table, rows_of(table, order, split(len(order), rng)), 0, exact, rng)
+
+
+@cache
+def _plan_of_corpus(name: str) -> tuple[Job, pa.Table, list[dict[str, Any]]]:
+    """Return the job of a case of the corpus, its table, and the exact rows, for all tests that ask for them."""
+    case = CASES_BY_NAME[name]
+    query, options = (acep.regex if case.letters else acep.parse)(case.text, **case.query_options), case.stream_options
+    table = numbered(case.table(), **options)
+    named = {name: value for name, value in options.items() if name != "seq"}
+    job = the_job(table, query, **{"buckets": 3} | named)
+    return job, table, as_rows(acep.match(case.table(), query, **options))
 
 
 def of_random(case: RandomCase, seed: int, output: str = "matches") -> Streamed:

@@ -22,6 +22,7 @@ from acep.streaming import live_buckets
 from acep.streaming.job import Job
 from acep.streaming.punctuation_rows import are_punctuations
 from acep.streaming.step import BUCKET
+from tests.runner.streams import fast_disk
 from tests.spark import by_hand_files
 from tests.spark.by_hand import numbered, rows_of, the_job
 from tests.spark.by_hand_files import FileStream
@@ -65,7 +66,7 @@ def as_spark() -> Iterator[None]:
     """Spread rows as Spark does, and begin like a new process."""
     runs._begun.clear()
     live_buckets.forget_live()
-    with mock.patch.object(by_hand_files, "spread", spread_as_spark), mock.patch("os.fsync"):
+    with mock.patch.object(by_hand_files, "spread", spread_as_spark), fast_disk():
         yield
     runs._begun.clear()
     live_buckets.forget_live()

@@ -6,11 +6,13 @@ one run, in a process that has just begun, and returns the rows that the run giv
 
 from __future__ import annotations
 
+import ast
 import random
 import uuid
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +25,19 @@ from tests.runner.streams import Stream, fast_disk
 from tests.spark.by_hand import State, as_rows, stream, the_job
 from tests.spark.by_hand_files import FileStream
 
-__all__ = ["WAYS", "Run", "Step", "Truth", "net", "random_schedule", "runs_of", "table_of", "text_of", "way_of"]
+__all__ = [
+    "WAYS",
+    "Run",
+    "Step",
+    "Truth",
+    "certain_by_run",
+    "net",
+    "random_schedule",
+    "runs_of",
+    "table_of",
+    "text_of",
+    "way_of",
+]
 
 COLUMNS = pa.schema(
     {"ts": pa.int64(), "type": pa.string(), "k": pa.string(), "n": pa.int64(), "sent": pa.int64(), "op": pa.int64()}
@@ -126,6 +140,21 @@ class Truth:
             warnings.simplefilter("ignore")  # events of some type may be yet to come
             rows = as_rows(acep.match(table_of(final), self.query, seq="sent", id="n"))
         return [row for row in rows if not self.waits or row["start"] + self.waits < bound]
+
+
+@cache
+def _certain_texts(query: Any, delay: int, waits: int, schedule: str) -> list[list[str]]:
+    truth, texts = Truth(query, delay, waits), list[list[str]]()
+    for micro_batches in runs_of(ast.literal_eval(schedule)):
+        for table in micro_batches:
+            truth.push(table)
+        texts.append(net(truth.matches()))
+    return texts
+
+
+def certain_by_run(query: Any, delay: int, waits: int, schedule: Sequence[Step]) -> list[list[str]]:
+    """The matches that are certain after each run of a schedule, as ``net`` gives them. All ways ask for the same."""
+    return _certain_texts(query, delay, waits, repr([*schedule]))
 
 
 def net(rows: Sequence[Mapping[str, Any]]) -> list[str]:

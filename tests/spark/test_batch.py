@@ -19,6 +19,7 @@ from tests.corpus import load_all
 from tests.runner.streams import final
 from tests.spark.by_hand import as_rows, numbered, rows_that_differ, the_job
 from tests.spark.streams import as_dicts, quiet_match
+from tests.thinned import thinned
 
 SAMPLE = (
     "composition",
@@ -32,7 +33,7 @@ SAMPLE = (
 )
 
 
-@pytest.mark.parametrize("file", SAMPLE)
+@pytest.mark.parametrize("file", thinned(SAMPLE, 3))
 def test_a_case_of_the_corpus(spark: Any, file: str) -> None:
     case = max((c for c in load_all() if c.file == file and c.matches), key=lambda c: len(c.matches or ()))
     query = (acep.regex if case.letters else acep.parse)(case.text, **case.query_options)

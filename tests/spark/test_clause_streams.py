@@ -50,7 +50,7 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
 QUICK = "all rows, with others"
 
 
-@pytest.mark.parametrize("in_files", [False, True])
+@pytest.mark.parametrize("in_files", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "name", [QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in CLAUSES if name != QUICK)]
 )
@@ -86,7 +86,7 @@ def test_rows_that_are_taken_back(spark: Any, in_files: bool) -> None:
     ops = [1] * table.num_rows + [-1] * len(gone)
     stream = everything.append_column("op", pa.array(ops, pa.int64())).take(pa.array(order))
     stream = stream.append_column("seq", pa.array(range(stream.num_rows), pa.int64()))
-    folder = Folder(spark, stream, 60)
+    folder = Folder(spark, stream, 100)
     options = {"state": tempfile.mkdtemp() if in_files else "spark"}
     options |= {"id": "id", "op": "op", "seq": "seq", "speculation": "inf", "watermark": 300, "buckets": 2}
     rows, _ = folder.run(acep.spark.match_recognize(folder.frame(), V_SHAPE, **options))

@@ -223,7 +223,7 @@ def test_a_micro_batch_that_is_tried_again_is_counted(tmp_path: Path) -> None:
 def test_a_stream_that_sheds_loses_matches_and_invents_none(
     spark: Any, monkeypatch: pytest.MonkeyPatch, output: str
 ) -> None:
-    table = many_keys(24_000)
+    table = many_keys(18_000)
     folder = Folder(spark, table, 2_000)
     shares = pretend(monkeypatch, 0.2, 0.8)
     rows, progresses = run_stream(folder, output=output, budget=acep.Budget(latency=0.6))

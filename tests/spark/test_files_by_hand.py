@@ -29,20 +29,30 @@ from acep.streaming.step import BUCKET, write_step
 from acep.streaming.totals import METRICS_COLUMN
 from tests.complaints import difference, fail_if_wrong
 from tests.corpus import Case
+from tests.each_case import by_file
 from tests.random_cases import Case as RandomCase
 from tests.random_cases import random_case
 from tests.spark.by_hand import as_rows, numbered, rows_of, rows_that_differ, stream, the_job
 from tests.spark.by_hand_files import FileStream, coded
 from tests.spark.cases import GOOD, Streamed, complaint_of_stream, of_corpus, of_random
 from tests.test_random import manageable
-from tests.thinned import thinned
 from tests.tied_cases import tied_cases
 
 
-@pytest.mark.parametrize("case", thinned(GOOD, 3), ids=lambda case: case.id)
+@by_file(GOOD[1::4])
 def test_a_stream_is_one_process(case: Case, tmp_path: Path) -> None:
+    check_stream(case, tmp_path)
+
+
+@pytest.mark.long
+@by_file([case for number, case in enumerate(GOOD) if number % 4 != 1])
+def test_streams_of_the_other_cases_are_one_process(case: Case, tmp_path: Path) -> None:
+    check_stream(case, tmp_path)
+
+
+def check_stream(case: Case, folder: Path) -> None:
     one = of_corpus(case)
-    found, totals = FileStream(one.job, tmp_path, one.delay_ms, rng=one.rng).stream(one.batches)
+    found, totals = FileStream(one.job, Path(mkdtemp(dir=folder)), one.delay_ms, rng=one.rng).stream(one.batches)
     assert totals["late"] == 0
     assert rows_that_differ(found, one.exact) == ""
 

@@ -115,7 +115,7 @@ def test_other_functions_find_columns_alike(events: Any) -> None:
         acep.spark.punctuation(events, until=9, watermark=1)
 
 
-TABLE = events_table(200, seed=11)
+TABLE = events_table(100, seed=11)
 QUERY = "PATTERN SEQ(a p, b q) WHERE skip_till_next_match(p, q) { [K] } WITHIN 30 seconds"
 
 
@@ -125,7 +125,7 @@ def renamed(table: pa.Table) -> pa.Table:
 
 @pytest.mark.parametrize("state", [None, pytest.param("spark", marks=pytest.mark.long)])
 def test_a_stream_finds_columns_in_any_case(spark: Any, state: str | None) -> None:
-    folder = Folder(spark, renamed(TABLE), 80, ts="Ts")
+    folder = Folder(spark, renamed(TABLE), 100, ts="Ts")
     result = quiet_match(folder.frame(), QUERY, watermark="5 seconds", state=state)
     rows, _ = folder.run(result)
     expected = acep.match(TABLE, QUERY.replace("[K]", "[k]"), seq="__order", id="__row")
@@ -136,7 +136,7 @@ def test_a_stream_finds_columns_in_any_case(spark: Any, state: str | None) -> No
 @pytest.mark.parametrize("on_driver", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_for_each_batch_finds_columns_in_any_case(spark: Any, on_driver: bool) -> None:
     """Also where the query writes the time column, which has a watermark, in another case."""
-    folder = Folder(spark, renamed(TABLE), 80, ts="Ts")
+    folder = Folder(spark, renamed(TABLE), 100, ts="Ts")
     rows: list[dict[str, Any]] = []
 
     def sink(matches: Any, _: int) -> None:
@@ -155,7 +155,7 @@ def test_for_each_batch_finds_columns_in_any_case(spark: Any, on_driver: bool) -
 
 @pytest.mark.long
 def test_a_clause_over_a_stream_takes_options_in_any_case(spark: Any) -> None:
-    folder = Folder(spark, renamed(TABLE), 80, ts="Ts")
+    folder = Folder(spark, renamed(TABLE), 100, ts="Ts")
     clause = "PARTITION BY K ORDER BY TS MEASURES A.__ROW AS r PATTERN (A B) DEFINE A AS TYPE = 'a', B AS Type = 'b'"
     result = acep.spark.match_recognize(
         folder.frame(), clause, ts="ts", seq="__ORDER", id="__ROW", watermark="5 seconds"

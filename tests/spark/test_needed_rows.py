@@ -72,7 +72,7 @@ def counts_and_rows(folder: Folder, query: Any, name: str, **options: Any) -> tu
 )
 def test_events_without_a_use_do_not_travel_and_are_counted(spark: Any, query: Any, partitions: str) -> None:
     """Spark's own store gets all events; so it says what the counts are. Some rows come late, some have no key."""
-    folder = Folder(spark, events_table(900, disorder=8, types="abcccc"), 200)
+    folder = Folder(spark, events_table(600, disorder=20, types="abcccc"), 200)
     before = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
     try:
@@ -89,6 +89,6 @@ def test_events_without_a_use_do_not_travel_and_are_counted(spark: Any, query: A
 
 @pytest.mark.parametrize("options", [{"id": None}, {"late": True}])
 def test_all_events_travel_where_each_affects_the_result(spark: Any, options: dict[str, Any]) -> None:
-    folder = Folder(spark, events_table(300, types="abcccc"), 100)
+    folder = Folder(spark, events_table(200, types="abcccc"), 100)
     _, counts, n_travelled = counts_and_rows(folder, QUERY, "files", **options)
     assert n_travelled == counts[-1][0] + counts[-1][1]

@@ -13,6 +13,7 @@ import pytest
 import acep
 from tests.complaints import difference, fail_if_wrong_on_rows
 from tests.spark.schedules import WAYS, Step, Truth, net, random_schedule, runs_of, table_of, text_of, way_of
+from tests.thinned import thinned_product
 
 WINDOW = 40
 WAITS = "PATTERN SEQ(a x, ~b y) WHERE [k] WITHIN 40"
@@ -50,8 +51,7 @@ def certain(truth: Truth, output: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(bundle) for bundle in bundles if bundle[2] + WINDOW + truth.waits < truth.newest - truth.delay)
 
 
-@pytest.mark.parametrize("output", ["points", "bundles", "count"])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "output"), thinned_product(WAYS, ["points", "bundles", "count"], every=2))
 def test_each_run_gives_the_points_bundles_and_counts_that_are_certain(
     way: str, output: str, cases: Callable[[int], int], tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from tests.case_counts import CaseCounts
 from tests.complaints import difference
 from tests.spark.by_hand import as_rows
 from tests.spark.schedules import WAYS, Run, net, table_of, way_of
+from tests.thinned import thinned_product
 
 QUERIES = {
     "strict": "PATTERN SEQ(a x, b+ y[], c z) WHERE strict_contiguity(x, y[], z) WITHIN 40",
@@ -85,8 +86,7 @@ def run_of(rng: random.Random, rows: Rows, until: int) -> Run:
     return [*run, table_of(last)]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize(("name", "way"), thinned_product([*QUERIES], WAYS, every=3))
 def test_a_day_that_is_decided_gives_its_matches_and_no_event_more(
     name: str, way: str, cases: CaseCounts, tmp_path: Path
 ) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 import acep
 from tests.complaints import difference, fail_if_wrong_on_rows
-from tests.spark.schedules import WAYS, Step, Truth, net, random_schedule, runs_of, table_of, text_of, way_of
+from tests.spark.schedules import WAYS, Step, certain_by_run, net, random_schedule, runs_of, table_of, text_of, way_of
+from tests.thinned import thinned_product
 
 DAY, HOUR, MINUTE = 86_400, 3_600, 60
 
@@ -47,12 +48,10 @@ def test_each_run_of_a_random_schedule_gives_what_is_certain(
         def complaint_of(schedule: list[Step], asked: Asked = asked, delay: int = delay, seed: int = seed) -> str:
             folder = Path(mkdtemp(dir=tmp_path))
             run = way_of(way, asked.query, folder, delay, Random(seed), asked.needs)
-            truth, rows = Truth(asked.query, delay, asked.waits), list[Mapping[str, Any]]()
+            rows, certain = list[Mapping[str, Any]](), certain_by_run(asked.query, delay, asked.waits, schedule)
             for number, micro_batches in enumerate(runs_of(schedule)):
-                for table in micro_batches:
-                    truth.push(table)
                 rows += run(micro_batches)
-                if complaint := difference(net(rows), net(truth.matches()), ("given", "certain")):
+                if complaint := difference(net(rows), certain[number], ("given", "certain")):
                     return f"after run {number}:\n{complaint}"
             return ""
 
@@ -67,14 +66,16 @@ REVISED = (
     "PATTERN SEQ(a x, b y) WHERE skip_till_any_match(x, y) { [k] } WITHIN 40 OUTPUT NON OVERLAP",
 )
 """What depends on which matches come first is what a Matcher says."""
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"speculation": 5}, {"speculation": "inf"}, {"op": "op"}, {"op": "op", "speculation": "inf"}],
-    ids=str,
+CORRECTIONS: tuple[dict[str, Any], ...] = (
+    {},
+    {"speculation": 5},
+    {"speculation": "inf"},
+    {"op": "op"},
+    {"op": "op", "speculation": "inf"},
 )
+
+
+@pytest.mark.parametrize(("options", "way"), thinned_product(CORRECTIONS, WAYS, every=3), ids=str)
 def test_what_may_be_taken_back_is_what_one_process_gives_after_each_run(
     way: str, options: dict[str, Any], cases: Callable[[int], int], tmp_path: Path
 ) -> None:

@@ -37,7 +37,7 @@ def expected_rows(table: Any) -> list[dict[str, Any]]:
 
 
 def test_state_is_in_the_checkpoint_unless_told_otherwise(spark: Any) -> None:
-    folder = Folder(spark, events_table(300), 100)
+    folder = Folder(spark, events_table(60), 60)
     running = started(quiet_match(folder.frame(), QUERY, **OPTIONS), folder, "checkpoint")
     assert [path.name for path in (folder.path / "checkpoint" / "acep").iterdir()] == [running.id]
     progress = progress_of(running.lastProgress)
@@ -50,7 +50,7 @@ def test_state_is_in_the_checkpoint_unless_told_otherwise(spark: Any) -> None:
     ("state", "words", "by_setting"),
     [
         (SPARK, "Spark's own store", True),
-        (CHECKPOINT, "files of the checkpoint", False),
+        pytest.param(CHECKPOINT, "files of the checkpoint", False, marks=pytest.mark.long),
         pytest.param(SPARK, "Spark's own store", False, marks=pytest.mark.long),
         pytest.param(CHECKPOINT, "files of the checkpoint", True, marks=pytest.mark.long),
     ],
@@ -129,8 +129,8 @@ def is_empty(result: Any, _: int) -> None:
 )
 def test_any_part_of_a_micro_batch_may_be_read(spark: Any, read_part: Any, change: Any) -> None:
     """In odd micro-batches only a part of the result is read, and in even ones a part and then all of it."""
-    table = events_table(400, disorder=4)
-    folder = Folder(spark, table, 160)
+    table = events_table(300, disorder=4)
+    folder = Folder(spark, table, 150)
     rows: dict[int, list[dict[str, Any]]] = {}
 
     def sink(result: Any, batch: int) -> None:
@@ -149,8 +149,8 @@ def test_any_part_of_a_micro_batch_may_be_read(spark: Any, read_part: Any, chang
 
 
 def test_a_micro_batch_is_read_again_after_its_sink_failed(spark: Any) -> None:
-    table = events_table(400, seed=2, disorder=4)
-    folder = Folder(spark, table, 120)
+    table = events_table(300, seed=2, disorder=4)
+    folder = Folder(spark, table, 100)
     rows: dict[int, list[dict[str, Any]]] = {}
     failures: set[int] = set()
 
@@ -198,7 +198,7 @@ def test_a_checkpoint_of_the_other_store_is_refused(spark: Any, first: str | Non
     ("state", "partitions"), [(None, 2), (SPARK, 1), pytest.param(None, 1, marks=pytest.mark.long)]
 )
 def test_rows_without_a_key_are_counted(spark: Any, state: str | None, partitions: int) -> None:
-    table = events_table(200, seed=4)
+    table = events_table(140, seed=4)
     folder = Folder(spark, table, 70)
     before = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", partitions)

@@ -85,7 +85,8 @@ def test_several_queries_over_batch_and_stream_in_disorder(spark: Any, route: di
     assert told[0].events < 3 * 100
 
 
-@pytest.mark.parametrize("route", thinned(["store", "files"], 2), indirect=True)
+@pytest.mark.long
+@pytest.mark.parametrize("route", thinned(["store", "files"], 2, pytest.mark.whole), indirect=True)
 def test_late_events_are_counted(spark: Any, route: dict[str, Any]) -> None:
     table = events_table(200)
     early, late = table.slice(0, 180), table.slice(0, 20)

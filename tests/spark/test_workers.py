@@ -16,21 +16,31 @@ from acep.streaming.buckets import Bucket
 from acep.streaming.job import passes_of
 from tests.complaints import fail_if_wrong
 from tests.corpus import Case
+from tests.each_case import by_file
 from tests.random_cases import Case as RandomCase
 from tests.random_cases import random_case
 from tests.spark.by_hand import as_rows, batch, numbered, rows_of, rows_that_differ, spread, stream, the_job
 from tests.spark.cases import GOOD, complaint_of_stream, of_corpus, of_random, split
-from tests.thinned import thinned
 
 
-@pytest.mark.parametrize("case", GOOD, ids=lambda case: case.id)
+@by_file(GOOD)
 def test_a_batch_is_one_process(case: Case) -> None:
     one = of_corpus(case)
     assert rows_that_differ(batch(one.job, one.table), one.exact) == ""
 
 
-@pytest.mark.parametrize("case", thinned(GOOD, 3), ids=lambda case: case.id)
+@by_file(GOOD[::4])
 def test_a_stream_is_one_process(case: Case) -> None:
+    check_stream(case)
+
+
+@pytest.mark.long
+@by_file([case for number, case in enumerate(GOOD) if number % 4 != 0])
+def test_streams_of_the_other_cases_are_one_process(case: Case) -> None:
+    check_stream(case)
+
+
+def check_stream(case: Case) -> None:
     one = of_corpus(case)
     found, _, totals = stream(one.job, one.batches, rng=one.rng)
     assert totals["late"] == 0
@@ -232,9 +242,9 @@ def test_idle_keys_are_forgotten() -> None:
         _, states, _ = stream(job, batches, delay=1, end=False)
         return sum(len(state.get[0]) for state in states.values())
 
-    sizes = {size: state_of(size) for size in (500, 8_000, 32_000)}
-    assert sizes[32_000] < sizes[8_000] * 1.5, sizes
-    assert sizes[8_000] < sizes[500] * 8, sizes
+    sizes = {size: state_of(size) for size in (500, 4_000, 16_000)}
+    assert sizes[16_000] < sizes[4_000] * 1.5, sizes
+    assert sizes[4_000] < sizes[500] * 4, sizes
 
 
 # Passes -----------------------------------------------------------------------------------------
