@@ -138,7 +138,7 @@ def test_a_stream_goes_on_from_a_snapshot_with_the_same_choice() -> None:
 
 
 def test_intervals_cover_the_recall(cases: CaseCounts) -> None:
-    covered, n_runs = 0, 30 + cases(100)
+    covered, n_runs = 0, cases(600)
     for seed in range(n_runs):
         rng = Random(seed)
         table = device_rows(rng, 6_000, 400, rng.choice([100, 400]))
@@ -148,7 +148,7 @@ def test_intervals_cover_the_recall(cases: CaseCounts) -> None:
         assert report.shed
         low, high = report.interval
         covered += low <= recall_of(rows, exact) <= high
-    assert covered >= 0.9 * n_runs
+    assert covered >= 0.9 * n_runs - 1
 
 
 def test_memory_is_kept() -> None:
