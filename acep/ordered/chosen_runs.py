@@ -12,6 +12,7 @@ from acep.ordered.run_rows import RunRows, rows_of_runs
 from acep.pattern.tree import Output, SkipTarget
 from acep.plan.compile import Plan
 from acep.plan.ordered.query_runs import RunsPlan
+from acep.row_patterns.row_values import Evaluator
 
 __all__ = ["choose_runs", "find_runs"]
 
@@ -19,12 +20,18 @@ Ints = npt.NDArray[np.int64]
 
 
 def find_runs(
-    runs: RunsPlan, plan: Plan, batch: Batch, *, may_continue: bool, rows: RowsByPartition | None = None
+    runs: RunsPlan,
+    plan: Plan,
+    batch: Batch,
+    *,
+    may_continue: bool,
+    rows: RowsByPartition | None = None,
+    evaluator: Evaluator | None = None,
 ) -> ChosenIntervals | None:
     """Return the matches that are runs of one variable; ``None`` if the order of ids decides between matches, and is
     not that of the stream. ``may_continue``: events may come after those of the batch. ``rows``: those to look at;
-    ``None``: all."""
-    return choose_runs(runs, rows_of_runs(runs, plan, batch, rows), batch, may_continue=may_continue)
+    ``None``: all. ``evaluator``: that of a stream, which lowers conditions once."""
+    return choose_runs(runs, rows_of_runs(runs, plan, batch, rows, evaluator), batch, may_continue=may_continue)
 
 
 def choose_runs(runs: RunsPlan, rows: RunRows, batch: Batch, *, may_continue: bool) -> ChosenIntervals | None:

@@ -16,10 +16,9 @@ from acep.pattern import expressions as ex
 from acep.pattern.tree import SKIP_PLACES
 from acep.pattern.walk import leaves_of
 from acep.plan.compile import Plan
-from acep.plan.decimals import Typed
 from acep.plan.lower.bytecode import CannotLower, lower_expression
 from acep.plan.ordered.interval_automaton import OF_FIRST, IntervalsPlan, RowCondition, RowFilter
-from acep.row_patterns.row_values import Evaluator, truth_bits
+from acep.row_patterns.row_values import Evaluator
 
 __all__ = ["IntervalBits", "bits_of_intervals", "find_intervals", "matters", "places_of", "span_of"]
 
@@ -32,16 +31,23 @@ TiedTest = tuple[Bits | None, list[int], bool]
 
 
 def find_intervals(
-    states: IntervalsPlan, plan: Plan, batch: Batch, *, may_continue: bool, rows: RowsByPartition | None = None
+    states: IntervalsPlan,
+    plan: Plan,
+    batch: Batch,
+    *,
+    may_continue: bool,
+    rows: RowsByPartition | None = None,
+    evaluator: Evaluator | None = None,
 ) -> ChosenIntervals | None:
     """Return the matches; ``None`` if the order of ids decides between matches, and is not that of the stream.
-    ``may_continue``: events may come after those of the batch. ``rows``: those to look at; ``None``: all."""
+    ``may_continue``: events may come after those of the batch. ``rows``: those to look at; ``None``: all.
+    ``evaluator``: that of a stream, which lowers conditions once."""
     rows = rows_by_partition(plan, batch) if rows is None else rows
     if states.needs_order and not ids_rise(batch, rows, of_one_time=states.needs_order == "time"):
         return None
     ts = np.ascontiguousarray(batch.ts[rows.rows])
     try:
-        bits = bits_of_intervals(states, plan, batch, rows)
+        bits = bits_of_intervals(states, plan, batch, rows, evaluator)
     except CannotLower:
         return None
     ranks = ranks_of(plan.variables)
@@ -83,10 +89,13 @@ class IntervalBits(NamedTuple):
         )
 
 
-def bits_of_intervals(states: IntervalsPlan, plan: Plan, batch: Batch, rows: RowsByPartition) -> IntervalBits:
-    """Return the automaton of a plan with its conditions as bits of rows. Raises :class:`CannotLower` if the core has
-    no operation that a tied condition needs."""
-    bits, ranks = _RowBits(plan, batch, rows), ranks_of(plan.variables)
+def bits_of_intervals(
+    states: IntervalsPlan, plan: Plan, batch: Batch, rows: RowsByPartition, evaluator: Evaluator | None = None
+) -> IntervalBits:
+    """Return the automaton of a plan with its conditions as bits of rows. ``evaluator``: that of a stream, whose
+    columns of earlier batches are not needed any more. Raises :class:`CannotLower` if the core has no operation that a
+    tied condition needs."""
+    bits, ranks = _RowBits(plan, batch, rows, evaluator), ranks_of(plan.variables)
     arcs = [
         (arc.source, arc.target, int(ranks[plan.variables.index(arc.variable)]), *bits.of_tests((arc.test,)))
         for arc in states.arcs
@@ -96,9 +105,11 @@ def bits_of_intervals(states: IntervalsPlan, plan: Plan, batch: Batch, rows: Row
     return IntervalBits(arcs, ends, skips, bits.tied, bits.texts)
 
 
-def matters(states: IntervalsPlan, plan: Plan, batch: Batch, rows: RowsByPartition) -> npt.NDArray[np.bool_]:
+def matters(
+    states: IntervalsPlan, plan: Plan, batch: Batch, rows: RowsByPartition, evaluator: Evaluator
+) -> npt.NDArray[np.bool_]:
     """Return whether each row may be bound, or must not be left out, where some are left out."""
-    bits = _RowBits(plan, batch, rows)
+    bits = _RowBits(plan, batch, rows, evaluator)
     tests = [arc.test for arc in states.arcs] + [test for skip in states.skips for test in skip.passing + skip.failing]
     of_tests = [bits.of_test(test) for test in dict.fromkeys(tests)]
     parts = [of_test for of_test in of_tests if of_test is not None]
@@ -123,9 +134,10 @@ def span_of(plan: Plan) -> int:
 class _RowBits:
     """The conditions of rows as bits, each computed once, and those that also read the first row as programs."""
 
-    def __init__(self, plan: Plan, batch: Batch, rows: RowsByPartition) -> None:
+    def __init__(self, plan: Plan, batch: Batch, rows: RowsByPartition, evaluator: Evaluator | None) -> None:
         self.plan, self.batch, self.rows = plan, batch, rows
-        self.evaluator = Evaluator(plan.schema.tick_ns)
+        self.evaluator = Evaluator(plan.schema.tick_ns) if evaluator is None else evaluator
+        self.evaluator.forget_texts()
         self.bits_of: dict[RowCondition | tuple[str, ...], Bits] = {}
         self.tied: list[tuple[Any, list[TiedInput]]] = []
         self.numbers: dict[RowCondition, int] = {}  # of tied conditions
@@ -170,8 +182,7 @@ class _RowBits:
         """Return whether each row passes a condition; of one whose rows are not there, anything: it is not met."""
         if condition not in self.bits_of:
             inputs = {slot: self._column(column, distance) for slot, column, distance in condition.reads}
-            values = self.evaluator.column(Typed(condition.expr, "bool"), inputs, len(self.rows))
-            self.bits_of[condition] = truth_bits(values)
+            self.bits_of[condition] = self.evaluator.truths(condition.expr, inputs, len(self.rows))
         return self.bits_of[condition]
 
     def _column(self, name: str, distance: int) -> Column:

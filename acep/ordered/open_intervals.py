@@ -15,6 +15,7 @@ from acep.ordered.next_events import NEVER, NextEvents, TimeCondition, indexes_i
 from acep.ordered.partition_rows import RowsByPartition, rows_by_partition
 from acep.plan.compile import Plan
 from acep.plan.ordered.interval_automaton import IntervalsPlan, RowCondition
+from acep.row_patterns.row_values import Evaluator
 
 __all__ = ["OpenIntervals"]
 
@@ -30,6 +31,7 @@ class OpenIntervals:
 
     def __init__(self, states: IntervalsPlan, plan: Plan) -> None:
         self.states, self.plan = states, plan
+        self.evaluator = Evaluator(plan.schema.tick_ns)
         tests = [arc.test for arc in states.arcs] + [test for _, test in states.ends]
         reads = [steps for test in tests for condition in test.conditions for _, _, steps in condition.reads]
         self.n_before = max(reads, default=0)
@@ -53,7 +55,7 @@ class OpenIntervals:
             return np.ones(len(batch), bool)
         rows = rows_by_partition(self.plan, batch)
         bits = np.zeros(len(batch), bool)
-        bits[rows.rows] = matters(self.states, self.plan, batch, rows)
+        bits[rows.rows] = matters(self.states, self.plan, batch, rows, self.evaluator)
         return bits
 
     def make_room(self, size: int) -> None:
@@ -87,7 +89,7 @@ class OpenIntervals:
     def _follow_states(self, batch: Batch, rows: RowsByPartition, is_new: Bits, starts: Ints) -> tuple[Ints, Bits, int]:
         """Return the starts by partition after the new ones of some rows, where a match has ended, and how many rows
         were met."""
-        bits, news = bits_of_intervals(self.states, self.plan, batch, rows), is_new[rows.rows]
+        bits, news = bits_of_intervals(self.states, self.plan, batch, rows, self.evaluator), is_new[rows.rows]
         if not news.all():
             bits = bits.select_rows(news)
         edges = np.concatenate([[0], np.cumsum(news)])[rows.edges]
@@ -143,7 +145,7 @@ class OpenIntervals:
         rows = chosen.rows
         of_match = np.searchsorted(rows.edges, chosen.firsts, "right") - 1
         tied = np.flatnonzero(chosen.firsts == open_from[of_match])
-        bits = bits_of_intervals(self.states, self.plan, batch, rows) if len(tied) else None
+        bits = bits_of_intervals(self.states, self.plan, batch, rows, self.evaluator) if len(tied) else None
         for match in tied.tolist():
             assert bits is not None
             bound = set(chosen.places[chosen.offsets[match] : chosen.offsets[match + 1]].tolist())

@@ -16,6 +16,7 @@ from acep.ordered.run_rows import RunColumns
 from acep.plan.compile import Plan
 from acep.plan.ordered.query_runs import RunsPlan
 from acep.plan.ordered.run_conditions import earlier
+from acep.row_patterns.row_values import Evaluator
 
 __all__ = ["OpenRuns"]
 
@@ -30,6 +31,7 @@ class OpenRuns:
 
     def __init__(self, runs: RunsPlan, plan: Plan) -> None:
         self.runs, self.plan = runs, plan
+        self.evaluator = Evaluator(plan.schema.tick_ns)
         self.n_before = max([1, *(steps for _, steps in runs.linking)])
         conditions = (
             TimeCondition.from_expr(expr, plan, [(earlier(plan.schema.ts), steps)]) for expr, steps in runs.linking
@@ -44,7 +46,7 @@ class OpenRuns:
         """Return whether each event fits; all do where it matters where they stand."""
         if self.runs.adjacent or self.plan.window.counted:
             return np.ones(len(batch), bool)  # the engine that makes all matches must see where events stand
-        return RunColumns(self.runs, self.plan, batch, RowsByPartition.empty()).fits()
+        return RunColumns(self.runs, self.plan, batch, RowsByPartition.empty(), self.evaluator).fits()
 
     def make_room(self, size: int) -> None:
         """Make room for so many partitions."""
@@ -61,7 +63,7 @@ class OpenRuns:
 
     def follow(self, batch: Batch, rows: RowsByPartition, codes: Ints, is_new: Bits, *, anew: bool) -> int:
         """Follow the open runs over new events; see :class:`OpenMatches`."""
-        columns = RunColumns(self.runs, self.plan, batch, rows)
+        columns = RunColumns(self.runs, self.plan, batch, rows, self.evaluator)
         events, reach = columns.events, columns.reach_by_links()
         edges = events.edges
         begins, lasts = edges[:-1], edges[1:] - 1
@@ -127,7 +129,7 @@ class OpenRuns:
 
     def rows_to_search(self, batch: Batch, rows: RowsByPartition) -> RowsByPartition:
         """Return those that fit the variable."""
-        return rows.select_rows(RunColumns(self.runs, self.plan, batch, RowsByPartition.empty()).fits())
+        return rows.select_rows(RunColumns(self.runs, self.plan, batch, RowsByPartition.empty(), self.evaluator).fits())
 
     def precedes_longer(self, batch: Batch, chosen: ChosenIntervals, open_from: Ints) -> Bits:  # noqa: ARG002
         """Return that all do where a run is one match, or later ids are greater."""
@@ -135,7 +137,7 @@ class OpenRuns:
 
     def open_from(self, batch: Batch, rows: RowsByPartition, following: NextEvents) -> Ints:
         """Return the first of some rows with which a run begins that the next event may go on with."""
-        columns = RunColumns(self.runs, self.plan, batch, rows)
+        columns = RunColumns(self.runs, self.plan, batch, rows, self.evaluator)
         events, reach = columns.events, columns.reach_by_links()
         edges = events.edges
         ends = edges[1:]

@@ -10,6 +10,7 @@ from acep.native import compiled
 from acep.plan.compile import Plan
 from acep.plan.ordered.query_intervals import intervals_of
 from acep.plan.ordered.query_runs import runs_of
+from acep.row_patterns.row_values import Evaluator
 
 if TYPE_CHECKING:
     from acep.ordered.interval_matches import ChosenIntervals
@@ -35,7 +36,7 @@ def ordered_search(plan: Plan) -> FindIntervals | None:
     if runs is not None:
         from acep.ordered.chosen_runs import find_runs
 
-        return partial(find_runs, runs, plan)
+        return partial(find_runs, runs, plan, evaluator=Evaluator(plan.schema.tick_ns))
     if compiled.native() is None:
         return None
     states = intervals_of(plan)
@@ -43,7 +44,7 @@ def ordered_search(plan: Plan) -> FindIntervals | None:
         return None
     from acep.ordered.interval_rows import find_intervals
 
-    return partial(find_intervals, states, plan)
+    return partial(find_intervals, states, plan, evaluator=Evaluator(plan.schema.tick_ns))
 
 
 def open_matches(plan: Plan) -> OpenMatches | None:

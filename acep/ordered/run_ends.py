@@ -15,11 +15,9 @@ import numpy.typing as npt
 from acep.events.batch import Column
 from acep.ordered.next_events import with_room
 from acep.ordered.run_rows import RunColumns
-from acep.plan.decimals import Typed
 from acep.plan.ordered.query_runs import RunsPlan
 from acep.plan.ordered.run_conditions import LatestStart, StartKind, earlier
 from acep.plan.schema import Kind
-from acep.row_patterns.row_values import truth_bits
 
 __all__ = ["RunEnds"]
 
@@ -99,7 +97,7 @@ class RunEnds:
         kind = Kind.TIMESTAMP if schema.instants else Kind.INT
         times = {schema.ts: columns.ts[rows], earlier(schema.ts): self.begun[codes]}
         inputs = {name: Column(kind, values) for name, values in times.items()}
-        holds: Bits = truth_bits(columns.evaluator.column(Typed(condition.expr, "bool"), inputs, len(rows))) != 0
+        holds: Bits = columns.evaluator.truths(condition.expr, inputs, len(rows)) != 0
         return holds
 
     def _are_many(self, number: int, threshold: int, column: Column, codes: Ints) -> Bits:

@@ -16,11 +16,10 @@ from acep.ordered.partition_rows import RowsByPartition, batch_column, has_type,
 from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of
 from acep.plan.compile import Plan
-from acep.plan.decimals import Typed
 from acep.plan.ordered.query_runs import RunsPlan
 from acep.plan.ordered.run_conditions import LatestStart, StartKind, earlier
 from acep.plan.schema import Kind
-from acep.row_patterns.row_values import Evaluator, truth_bits
+from acep.row_patterns.row_values import Evaluator
 
 __all__ = ["RunColumns", "RunRows", "rows_of_runs"]
 
@@ -43,17 +42,29 @@ class RunRows:
         return len(self.events)
 
 
-def rows_of_runs(runs: RunsPlan, plan: Plan, batch: Batch, rows: RowsByPartition | None = None) -> RunRows:
-    """Return the events of a batch, or of some ``rows`` of it, that fit, and the runs that they can be in."""
-    return RunColumns(runs, plan, batch, rows).run_rows()
+def rows_of_runs(
+    runs: RunsPlan, plan: Plan, batch: Batch, rows: RowsByPartition | None = None, evaluator: Evaluator | None = None
+) -> RunRows:
+    """Return the events of a batch, or of some ``rows`` of it, that fit, and the runs that they can be in.
+    ``evaluator``: as :class:`RunColumns` has it."""
+    return RunColumns(runs, plan, batch, rows, evaluator).run_rows()
 
 
 class RunColumns:
-    """The columns of a batch, and of those of its events that fit."""
+    """The columns of a batch, and of those of its events that fit. ``evaluator``: that of a stream, whose columns of
+    earlier batches are not needed any more."""
 
-    def __init__(self, runs: RunsPlan, plan: Plan, batch: Batch, rows: RowsByPartition | None = None) -> None:
+    def __init__(
+        self,
+        runs: RunsPlan,
+        plan: Plan,
+        batch: Batch,
+        rows: RowsByPartition | None = None,
+        evaluator: Evaluator | None = None,
+    ) -> None:
         self.runs, self.plan, self.batch = runs, plan, batch
-        self.evaluator = Evaluator(plan.schema.tick_ns)
+        self.evaluator = Evaluator(plan.schema.tick_ns) if evaluator is None else evaluator
+        self.evaluator.forget_texts()
         self.events = (rows_by_partition(plan, batch) if rows is None else rows).select_rows(self.fits())
         self.rows, self.positions, self.begins = self.events.rows, self.events.positions, self.events.begins
         self.ts = batch.ts[self.rows]
@@ -89,7 +100,7 @@ class RunColumns:
                     inputs[name] = self.column(name).take(rows)
                 if before is not None and earlier(name) in names:
                     inputs[earlier(name)] = self.column(name).take(before)
-            holds &= truth_bits(self.evaluator.column(Typed(condition, "bool"), inputs, len(rows))) != 0
+            holds &= self.evaluator.truths(condition, inputs, len(rows)) != 0
         return holds
 
     # ---- how far runs reach

@@ -98,6 +98,12 @@ class Evaluator:
         rows = zip(*(column.to_list() for column in inputs), strict=True) if inputs else iter([()] * size)
         return column_of_values([run(row) for row in rows], kind_of_typed(typed))
 
+    def truths(self, condition: ex.Expr, columns: Mapping[str, Column], size: int) -> npt.NDArray[np.uint8]:
+        """Return 1 for each of ``size`` rows of columns where a condition is true, else 0."""
+        typed = self.make_once(condition, "typed", lambda: Typed(condition, "bool"))
+        assert typed is not None
+        return truth_bits(self.column(typed, columns, size))
+
     def _lower(self, typed: Typed, leaves: Sequence[ex.Leaf], kinds: tuple[Kind, ...]) -> tuple[Any, Kind]:
         """Return the program of an expression, and the kind of its values."""
         from acep.native import _native

@@ -13,6 +13,7 @@ import acep
 from acep.errors import SnapshotError
 from acep.events.frames import to_table
 from acep.ordered.ordered_stream import OrderedStreamExecutor
+from acep.row_patterns import row_values
 from acep.runtime.executors import NativeExecutors
 from acep.runtime.stream import Stream
 from acep.storage.plain_data import from_json, to_plain
@@ -252,3 +253,31 @@ def test_of_one_time_a_lesser_id_that_comes_later_decides() -> None:
     expected = acep.match(events, query, id="id", engine="reference").to_arrow().to_pylist()
     assert [row["bindings"] for row in expected] == [[("x", ["i14", "i5"])]]
     assert pushed(query, events, 1, id="id") == [[], [], [], expected, []]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "PATTERN SEQ(e+ a[]) WHERE skip_till_next_match(a[]) { a[i].s != 'u77' } WITHIN 50 OUTPUT LONGEST NON OVERLAP",
+        "PATTERN SEQ(e a, e b) WHERE skip_till_next_match(a, b) { b.s > 'u5' } WITHIN 50 OUTPUT SHORTEST NON OVERLAP",
+    ],
+)
+def test_conditions_are_lowered_once_and_texts_of_earlier_events_are_forgotten(
+    query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_values, "MOST_TEXTS", 300)
+    lowered = Counter[str]()
+    lower_expression = row_values.lower_expression
+
+    def count_and_lower(expr: Any, *rest: Any) -> Any:
+        lowered[repr(expr)] += 1
+        return lower_expression(expr, *rest)
+
+    monkeypatch.setattr(row_values, "lower_expression", count_and_lower)
+    matcher = acep.Matcher(query)
+    for begin in range(0, 6_000, 100):
+        rows = range(begin, begin + 100)
+        matcher.push({"ts": rows, "type": ["e"] * 100, "s": [f"u{row}" for row in rows]})
+        (executor,) = matcher._tables.stream._executors
+        assert len(executor.open.evaluator.codes) < 600
+    assert set(lowered.values()) == {2}  # to follow open matches, and to search
