@@ -267,18 +267,16 @@ def budget_options(args: argparse.Namespace, *, is_paced: bool = False) -> dict[
 
 
 def clause_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments that a clause of SQL has beyond those of its rows: none.
+    """Return the arguments that a clause of SQL has beyond those of its rows: a budget.
 
     Raises :class:`QueryError` for options that are of queries."""
-    usual = {"policy": "history", "seed": 0}
-    of_queries = ("errors", "weights", "surplus", "set", "within", "by", "strategy", "work", "cpu", "latency", "memory",
-                  "recover", "speed", "history", *usual)  # fmt: skip
+    of_queries = ("errors", "weights", "surplus", "set", "within", "by", "strategy", "recover", "speed", "history")
     for name in of_queries:
-        if getattr(args, name) not in (None, False, usual.get(name)):
+        if getattr(args, name) not in (None, False):
             raise QueryError(f"--{name} is not for MATCH_RECOGNIZE", hint="leave it out", code="option_invalid")
     if args.type not in ("type", "none"):
         raise QueryError("--type is not for MATCH_RECOGNIZE", hint="leave it out", code="option_invalid")
-    return {}
+    return budget_options(args)
 
 
 # Events -----------------------------------------------------------------------------------------

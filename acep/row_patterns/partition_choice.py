@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.budget.budget import Budget
-from acep.errors import DataWarning, warn_caller
+from acep.errors import DataWarning, QueryError, warn_caller
+from acep.events.tables import InputSchema, attribute_tick
 from acep.learning.estimation.recall import Tally
 from acep.matches.records import Counts
+from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.row_patterns.clause_pace import ClausePace
 from acep.row_patterns.key_hashes import KeyHashes
 from acep.row_patterns.partition_states import PartitionStates
@@ -58,6 +60,15 @@ class ClauseBudget:
     budget: Budget
     policy: str = "history"
     seed: int = 0
+
+    def make_choice(self, plan: OrderedPlan, schema: InputSchema) -> PartitionChoice:
+        """Return the choice of the partitions of a plan over rows of a schema. Raises :class:`QueryError` for a clause
+        without PARTITION BY."""
+        if not plan.partition:
+            raise QueryError("a budget gives up partitions, and this clause has none", hint="add PARTITION BY",
+                             code="option_invalid")  # fmt: skip
+        tick_ns = attribute_tick(plan.schema) if schema.instants else schema.tick_ns
+        return PartitionChoice(self, len(plan.states.states), tick_ns)
 
 
 class PartitionChoice:

@@ -114,6 +114,9 @@ class ClauseKeywords(TypedDict, total=False):
     state: str | os.PathLike[str] | None
     buckets: int | None
     latest: Any
+    budget: Budget | None
+    policy: Any
+    seed: int
     ts: str
     seq: str | None
     id: str | None

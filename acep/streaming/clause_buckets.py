@@ -10,6 +10,7 @@ from acep.arrivals.arrivals import Arrivals
 from acep.errors import SnapshotError
 from acep.events.buffers import selectable
 from acep.row_patterns.clause_stream import ClauseStream
+from acep.row_patterns.partition_choice import ClauseBudget
 from acep.row_patterns.revised_clause import RevisedClause
 from acep.storage.snapshot import seal, unseal
 from acep.streaming.buckets import Bucket
@@ -40,7 +41,10 @@ class ClauseRows:
         columns = selectable(pa.schema([self.arrow.field(name) for name in self.clause.columns]).empty_table()).schema
         duplicates = None if job.op is None else job.duplicates
         arrivals = Arrivals(self.arrow, job.schema, "inf", job.op, duplicates=duplicates)  # the watermark says the rest
-        self.revised = RevisedClause(ClauseStream(self.clause.plan, columns), arrivals, job.ahead, self._select)
+        plan, choice = self.clause.plan, None
+        if job.budget is not None:
+            choice = ClauseBudget(job.budget, job.policy, job.seed).make_choice(plan, job.schema)
+        self.revised = RevisedClause(ClauseStream(plan, columns, choice), arrivals, job.ahead, self._select)
         return self.revised
 
     def _select(self, rows: pa.Table) -> pa.Table:
@@ -122,6 +126,8 @@ class ClauseBucket(Bucket):
             late, duplicates = revised.arrivals.late_count - late, revised.arrivals.duplicates - duplicates
             self.totals.late, self.totals.duplicates = self.totals.late + late, self.totals.duplicates + duplicates
             self.totals.events -= late + duplicates
+            if job.budget is not None and job.budget.work is not None:
+                self.totals.allowance += job.budget.work * (rows.num_rows - late - duplicates)
         due = revised.arrivals.advance((BEGINNING if before is None else before) - 1)
         return self._count_rows(revised.push(due, before))
 
@@ -141,4 +147,8 @@ class ClauseBucket(Bucket):
     def _count_rows(self, rows: pa.Table) -> list[pa.Table]:
         counts, (matches, retracted) = self.totals.queries[0], self.rows_of_clause.changes
         counts.matches, counts.retracted = matches, retracted
+        revised = self.rows_of_clause.revised
+        if revised is not None and revised.stream.choice is not None:
+            self.totals.queries[0] = counts = revised.stream.choice.add_to(counts)
+            self.totals.memory = max(self.totals.memory, counts.memory)
         return [rows] if rows.num_rows else []

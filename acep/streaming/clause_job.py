@@ -12,13 +12,14 @@ from acep.errors import DataError, QueryError
 from acep.events.tables import InputSchema
 from acep.plan.ordered.open_matches import add_open_matches
 from acep.plan.schema import Kind
+from acep.row_patterns.partition_choice import ClauseBudget
 from acep.row_patterns.revised_clause import OP
 from acep.runtime.options import StreamOptions
 from acep.streaming.clause_description import JobClause
-from acep.streaming.job import BUCKETS, Job, Pass
+from acep.streaming.job import BUCKETS, Job, Pass, share_budget
 from acep.streaming.latest_time import latest_of
 from acep.streaming.times import tick_ms_of
-from acep.tables.clause_options import check_clause_options
+from acep.tables.clause_options import check_clause_options, clause_budget
 
 __all__ = ["clause_job"]
 
@@ -40,6 +41,7 @@ def clause_job(
 
     Raises :class:`QueryError` or :class:`DataError` for options that a clause does not have."""
     check_clause_options(options)
+    budget = _bucket_budget(options)
     add_open_matches(clause.plan)  # it refuses a pattern of too many states
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
         raise DataError(f"buckets={buckets!r} is not a positive number", code="option_invalid")
@@ -58,12 +60,15 @@ def clause_job(
         result = result.append(pa.field(OP, pa.int64()))
     roles = (schema.ts, schema.seq, schema.id, options.op)
     columns = dict.fromkeys((*clause.columns, *(name for name in roles if name is not None)))
+    n_buckets = (buckets or BUCKETS) if keys or clause.has_computed_buckets else 1
+    if budget is not None:
+        budget.make_choice(clause.plan, schema)  # it refuses a clause without partitions
     return Job(
         names=("",),
         queries=(),
         schema=schema,
         columns=tuple(columns),
-        passes=(Pass((), tuple(keys), 0, (buckets or BUCKETS) if keys or clause.has_computed_buckets else 1),),
+        passes=(Pass((), tuple(keys), 0, n_buckets),),
         output="matches",
         result=result,
         tick_ms=tick_ms_of(schema),
@@ -74,4 +79,16 @@ def clause_job(
         ahead=ahead,
         duplicates=None if options.id is None else options.duplicates,
         clause=clause,
+        budget=None if budget is None else share_budget(budget.budget, n_buckets),
+        policy=options.policy if budget is None else budget.policy,
+        seed=0 if budget is None else budget.seed,
     ).with_fingerprint()
+
+
+def _bucket_budget(options: StreamOptions) -> ClauseBudget | None:
+    """Return the budget of a clause over buckets. Raises :class:`QueryError` for one that they cannot keep to."""
+    budget = clause_budget(options)
+    if budget is not None and (budget.budget.cpu, budget.budget.latency) != (None, None):
+        raise QueryError("a clause over buckets keeps to a budget of work or memory, and not of time",
+                         hint="acep.Matcher takes latency= and cpu=", code="option_invalid")  # fmt: skip
+    return budget

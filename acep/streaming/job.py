@@ -33,7 +33,18 @@ from acep.streaming.pace import BatchPace
 from acep.streaming.query_versions import with_columns
 from acep.streaming.times import tick_ms_of
 
-__all__ = ["BUCKETS", "EXACT", "OUTPUTS", "Job", "Pass", "all_columns", "columns_read", "make_job", "passes_of"]
+__all__ = [
+    "BUCKETS",
+    "EXACT",
+    "OUTPUTS",
+    "Job",
+    "Pass",
+    "all_columns",
+    "columns_read",
+    "make_job",
+    "passes_of",
+    "share_budget",
+]
 
 EXACT = "exact"  # column, under a budget: whether nothing had been shed up to this row
 
@@ -282,7 +293,7 @@ def _check_revised(options: StreamOptions, schema: InputSchema, output: str, bud
         )
 
 
-def _share_budget(budget: Budget, buckets: int) -> Budget:
+def share_budget(budget: Budget, buckets: int) -> Budget:
     """Return the budget of each bucket: memory is divided, as all buckets may run at the same time."""
     if budget.memory is None:
         return budget
@@ -423,7 +434,7 @@ def make_job(
     single_pass = (Pass(tuple(range(len(plans))), (), 0, 1),)
     is_single = revised or output == "count"
     passes = passes_of(plans, buckets or BUCKETS, single=is_single) if spread else single_pass
-    bound = None if bound is None else _share_budget(bound, sum(part.size for part in passes))
+    bound = None if bound is None else share_budget(bound, sum(part.size for part in passes))
     if late:
         _check_late(schema, output)
     if revised:

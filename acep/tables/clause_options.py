@@ -36,19 +36,12 @@ def clause_budget(options: StreamOptions) -> ClauseBudget | None:
     return ClauseBudget(budget, options.policy, checked_seed(options.seed))
 
 
-def check_clause_options(options: StreamOptions, *, takes_budget: bool = False) -> None:
+def check_clause_options(options: StreamOptions) -> None:
     """Raise :class:`QueryError` for options that a clause does not have."""
-    usual = {"history": None, "engine": "auto", "dynamic": False, "threads": 1}
-    if not takes_budget or options.budget is None:
+    usual: dict[str, object] = {"history": None, "engine": "auto", "dynamic": False, "threads": 1}
+    if options.budget is None:
         usual |= {"seed": 0}
-    if not takes_budget:
-        usual |= {"budget": None, "policy": "history"}
     unused = [name for name, value in usual.items() if getattr(options, name) != value]
     unused += [] if options.type in ("type", None) else ["type"]
     if unused:
-        hint = (
-            "acep.Matcher takes it"
-            if unused[0] in ("budget", "policy", "seed") and not takes_budget
-            else "leave it out"
-        )
-        raise QueryError(f"{unused[0]}= is not for MATCH_RECOGNIZE", hint=hint, code="option_invalid")
+        raise QueryError(f"{unused[0]}= is not for MATCH_RECOGNIZE", hint="leave it out", code="option_invalid")

@@ -16,13 +16,12 @@ from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.buffers import selectable
 from acep.events.columns import ticks_of
 from acep.events.files.casts import casts_of
-from acep.events.tables import InputSchema, attribute_tick, schema_of, ticks_to_input
+from acep.events.tables import InputSchema, schema_of, ticks_to_input
 from acep.matches.records import Counts
 from acep.matches.report import Report
 from acep.row_patterns.clause_stream import ClauseStream
 from acep.row_patterns.clause_text import read_clause
 from acep.row_patterns.match_rows import convert_to, no_columns_error
-from acep.row_patterns.partition_choice import PartitionChoice
 from acep.row_patterns.revised_clause import RevisedClause
 from acep.row_patterns.stream_time import check_time_option, time_column
 from acep.runtime.options import StreamOptions
@@ -37,7 +36,7 @@ class ClauseTables:
     first table determines the plan, and with it ``schema`` and ``revised``."""
 
     def __init__(self, text: str, options: StreamOptions) -> None:
-        check_clause_options(options, takes_budget=True)
+        check_clause_options(options)
         self.budget = clause_budget(options)
         self.text, self.clause, self.options = text, read_clause(text), options
         self.casts = casts_of(options.cast)
@@ -70,13 +69,7 @@ class ClauseTables:
             raise self.clause.place_error(no_columns_error())
         arrivals = _arrivals_of(arrow, schema, options)
         ahead = span_ticks("speculation", options.speculation, schema)
-        choice = None
-        if self.budget is not None:
-            if not plan.partition:
-                raise QueryError("a budget gives up partitions, and this clause has none", hint="add PARTITION BY",
-                                 code="option_invalid")  # fmt: skip
-            tick_ns = attribute_tick(plan.schema) if schema.instants else schema.tick_ns
-            choice = PartitionChoice(self.budget, len(plan.states.states), tick_ns)
+        choice = None if self.budget is None else self.budget.make_choice(plan, schema)
         self.revised = RevisedClause(ClauseStream(plan, columns, choice), arrivals, ahead, self.clause.select)
         self.arrow, self.schema = arrow, schema
         return self.revised

@@ -14,7 +14,9 @@ import pyarrow.parquet
 import pytest
 
 import acep
+from acep.cli import main
 from acep.errors import AcepError, DataError, QueryError, SnapshotError
+from acep.row_patterns import partition_choice
 from tests.spark.streams import shuffled
 
 CLAUSE = """PARTITION BY k ORDER BY at
@@ -79,6 +81,38 @@ def test_rows_come_and_are_taken_back(tmp_path: Path) -> None:
     assert sorted(counts.elements()) == texts(acep.match_recognize(table, CLAUSE).to_pylist())
 
 
+@pytest.mark.parametrize("work", [100, 4])
+def test_a_budget_of_work_is_kept_from_call_to_call(
+    tmp_path: Path, work: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition_choice, "AHEAD", 10)  # a file has few rows
+    monkeypatch.setattr(partition_choice, "CREDIT", 1)
+    table = rows_of(200, 0)
+    table = table.set_column(1, "k", pa.array([f"k{n % 7}" for n in range(200)]))
+    progress: list[acep.Progress] = []
+    rows = follow_all(tmp_path, table, budget=acep.Budget(work=work, estimate=0.2), tell=progress.append)
+    expected = acep.match_recognize(table, CLAUSE).to_pylist()
+    last = progress[-1]
+    assert not Counter(texts(rows)) - Counter(texts(expected))
+    assert last.report.matches == len(rows)
+    assert (last.shed > 0) == (work == 4) == (len(rows) < len(expected))
+    assert last.report.exact == (work == 100)
+    assert last.allowance == work * 200
+    assert last.work <= max(work, 20) * 200
+
+
+def test_the_command_takes_a_budget(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (inbox := tmp_path / "in").mkdir()
+    (path,) = write_files(inbox, rows_of(40, 0), 40)
+    path.rename(path.with_suffix(""))
+    (query := tmp_path / "dips.sql").write_text(CLAUSE)
+    words = ["follow", str(query), str(inbox), "--state", str(tmp_path / "state"), "--output", str(tmp_path / "out")]
+    assert main([*words, "--end", "--work", "50"]) == 0
+    assert "exact: nothing was shed" in capsys.readouterr().err
+    assert main([*words, "--end", "--cpu", "0.5"]) == 2
+    assert "a clause over buckets keeps to a budget of work or memory" in capsys.readouterr().err
+
+
 def test_a_select_takes_columns(tmp_path: Path) -> None:
     statement = f"SELECT low AS bottom, k FROM files MATCH_RECOGNIZE ({CLAUSE})"  # noqa: S608
     rows = follow_all(tmp_path, rows_of(80, 0), statement)
@@ -111,7 +145,10 @@ def test_a_state_is_of_one_clause(tmp_path: Path) -> None:
     [
         (CLAUSE, {"output": "points"}, "output= is not for MATCH_RECOGNIZE"),
         (CLAUSE, {"late": True}, "late= is not for MATCH_RECOGNIZE"),
-        (CLAUSE, {"budget": acep.Budget(work=5)}, "budget= is not for MATCH_RECOGNIZE"),
+        (CLAUSE, {"budget": acep.Budget(latency=5)}, "keeps to a budget of work or memory"),
+        (CLAUSE.replace("PARTITION BY k", ""), {"budget": acep.Budget(work=5)}, "a budget gives up partitions"),
+        (CLAUSE, {"budget": acep.Budget(work=5), "speculation": 3}, "gives rows that are final"),
+        (CLAUSE, {"budget": acep.Budget(work=5), "policy": "newest"}, "policy='newest' is not for MATCH_RECOGNIZE"),
         (CLAUSE, {"ts": "x"}, "the clause has the times in `at`"),
         (CLAUSE.replace("ORDER BY at", ""), {}, "has no ORDER BY"),
         (CLAUSE.replace("x < PREV(x)", "y < PREV(x)"), {}, "unknown column `y`"),

@@ -95,6 +95,26 @@ def test_rows_that_are_taken_back(spark: Any, in_files: bool) -> None:
     assert net(rows) == lines(acep.match_recognize(table.take(pa.array(stays)), V_SHAPE).to_pylist())
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("state", ["spark", "files"])
+def test_a_budget_of_work_gives_up_whole_partitions(spark: Any, state: str) -> None:
+    rng = random.Random(5)
+    size = 9_000
+    table = pa.table({"ts": pa.array(range(size), pa.int64()), "k": [f"k{rng.randrange(60)}" for _ in range(size)],
+                      "x": rng.choices(range(9), k=size)})  # fmt: skip
+    folder = Folder(spark, table, 3_000)
+    options = {"state": "spark" if state == "spark" else tempfile.mkdtemp(), "watermark": 5, "buckets": 1}
+    budget = acep.Budget(work=3, estimate=0.2)
+    rows, told = folder.run(acep.spark.match_recognize(folder.frame(), V_SHAPE, budget=budget, **options))
+    exact = Counter(lines(acep.match_recognize(table, V_SHAPE).to_pylist()))
+    assert 0 < len(rows) < exact.total()
+    assert not Counter(lines(rows)) - exact
+    assert told[-1].shed > 0
+    assert not told[-1].report.exact
+    with pytest.raises(QueryError, match="keeps to a budget of work or memory"):
+        acep.spark.match_recognize(folder.frame(), V_SHAPE, budget=acep.Budget(latency=1), **options)
+
+
 def test_a_statement_over_a_streaming_view(spark: Any) -> None:
     """Spark's own SQL stands around the clause, on a stream too."""
     table = rows_of(120)

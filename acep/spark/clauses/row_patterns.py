@@ -46,7 +46,8 @@ def match_recognize(df: Any, clause: str, **options: Unpack[ClauseKeywords]) -> 
 
     On a stream the first key of ORDER BY is the time of the events, ascending. A row of the result comes once no row
     that may still come can change it. The options are of a stream: ``watermark``, ``state``, ``buckets``, ``latest``,
-    ``seq``, ``id``, ``unit``, ``op``, ``speculation`` and ``duplicates`` are those of :func:`acep.spark.match`. With a
+    ``seq``, ``id``, ``unit``, ``op``, ``speculation`` and ``duplicates`` are those of :func:`acep.spark.match`;
+    ``budget`` (of ``work`` or ``memory``), ``policy`` and ``seed`` those of docs/reference/sql.md#budgets. With a
     ``speculation`` the result has the column ``op``, with -1 for a row that is taken back.
 
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError` before any job runs. Problems of the values
