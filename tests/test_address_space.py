@@ -61,6 +61,7 @@ def test_at_the_least_size_a_command_works(size: int, events: Path) -> None:
     assert '"bindings": {"x": [0], "y": [1]}' in process.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [MINIMUM + 64 * MB])
 def test_too_many_matches_for_the_address_space_are_one_message(size: int, tmp_path: Path) -> None:
     file = tmp_path / "many.csv"

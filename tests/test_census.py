@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from random import Random
 
+import pytest
+
 import acep
 from tests.case_kinds import (
     kinds_of_arrival,
@@ -70,6 +72,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_random_cases() -> None:
     hold(CASES, lambda seed: kinds_of_case(random_case(seed)), 1_000)
 
@@ -97,6 +100,7 @@ TEXTS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_random_texts_of_queries() -> None:
     def kinds_of(seed: int) -> set[str]:
         text, options, _ = sase_text(Random(seed))
@@ -111,6 +115,7 @@ MATCHES = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_matches_of_cases_that_the_oracle_can_do() -> None:
     def kinds_of(seed: int) -> set[str]:
         case = drawn(seed)
@@ -131,6 +136,7 @@ AUTOMATA = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_random_automata_and_rows() -> None:
     def kinds_of(seed: int) -> set[str]:
         rng = Random(seed)
@@ -221,6 +227,7 @@ PUNCTUATIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_streams_with_punctuations() -> None:
     def kinds_of(seed: int) -> set[str]:
         rng = Random(seed)

@@ -417,6 +417,7 @@ def messages(module: ParsedFile) -> list[str]:
     ]
 
 
+@pytest.mark.long
 @whole_source
 def test_no_message_of_the_product_mixes_spellings() -> None:
     """Every text in an error or a hint, in the words of the command line: no argument of Python's is left in it."""
@@ -468,6 +469,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 # How it ends -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_reader_that_has_had_enough() -> None:
     Path("many.csv").write_text("ts,type\n" + "".join(f"{i},a\n" for i in range(20_000)))
     command = f"{sys.executable} -m acep.cli match re:a many.csv --within 5 | head -n 1"
@@ -484,6 +486,7 @@ def worked(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ["reference", *([] if why_not() else ["native"])])
 def test_an_interrupt(engine: str) -> None:
     # 2**299 runs that wait for their end, and ten thousand million touches.
@@ -554,6 +557,7 @@ def test_explain_shows_sources(capsys: pytest.CaptureFixture[str]) -> None:
 # replay ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_replay(capsys: pytest.CaptureFixture[str]) -> None:
     check_replay(capsys)
     assert main(["replay", "query.acep", "events.csv", "--count", "--speed", "20", "--unit", "s"]) == 0

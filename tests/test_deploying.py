@@ -95,6 +95,7 @@ def test_the_commands_for_a_device_without_an_index_are_tried() -> None:
         assert any(options <= line for line in tried)
 
 
+@pytest.mark.long
 def test_what_a_device_needs() -> None:
     # In a process of its own, as it measures the memory of this one.
     command = [sys.executable, "-m", "experiments.device", "--events", "1000"]

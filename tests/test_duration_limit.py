@@ -109,6 +109,7 @@ def test_examples_in_docstrings_count(pytester: pytest.Pytester) -> None:
     assert "move it into a test" in complaint
 
 
+@pytest.mark.long
 def test_examples_of_every_room_are_seen(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hooks of a conftest.py see only the tests beside it; the limit is for all."""
     (pytester.mkdir("acep") / "room.py").write_text(f'"""A room.\n\n{BUSY}"""\n')

@@ -51,6 +51,7 @@ def run_tests(
     return pytester.runpytest_subprocess("-p", "tests.conftest", "-n", str(processes), "--dist", "loadgroup", "-q")
 
 
+@pytest.mark.long
 def test_a_test_that_takes_long_fails_unless_it_is_marked(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -305,6 +305,7 @@ def parameters_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return len(names) - (names[:1] in (["self"], ["cls"]))
 
 
+@pytest.mark.long
 @whole_source
 def test_no_function_is_too_long() -> None:
     lines = {name: size for name, (size, _) in functions_of_house().items()}

@@ -213,6 +213,7 @@ def test_import_loads_no_optional_library() -> None:
     assert loaded_by("import acep, acep.learning, acep.sketches") == set()
 
 
+@pytest.mark.long
 def test_the_front_page_loads_no_optional_library() -> None:
     assert loaded_by("import acep\nfor name in acep.__all__: getattr(acep, name)") == set()
 

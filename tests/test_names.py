@@ -443,6 +443,7 @@ def test_no_number_of_the_baseline_is_more_than_today(censuses: dict[str, Census
     assert not files, "\n".join([f"names became better. {ASK_TO_WRITE}", *files])
 
 
+@pytest.mark.long
 @whole_source
 def test_no_number_of_the_baseline_was_raised(baseline: Baseline) -> None:
     raised = raised_numbers(baseline, unite_baselines(committed_baselines(ROOT)))

@@ -94,6 +94,7 @@ def test_each_command_shows_all_of_its_work(args: tuple[str, ...], monkeypatch: 
     assert drawn(out=io.StringIO()) == ""
 
 
+@pytest.mark.long
 def test_on_a_terminal_of_the_system() -> None:
     """Matching takes three seconds here: the bar is drawn, its line is cleared, and stdout is a pipe."""
     code = f"""if True:

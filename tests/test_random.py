@@ -93,6 +93,7 @@ def complaint_of_engine(engine: str, judged_case: Case, wanted: list[tuple[Any, 
     return "" if answer == wanted else difference([*map(shown, answer)], [*map(shown, wanted)], (engine, "oracle"))
 
 
+@pytest.mark.long
 def test_most_cases_have_matches() -> None:
     having = sum(bool(manageable(random_case(seed))[1]) for seed in range(300))
     assert having > 150

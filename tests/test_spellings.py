@@ -73,6 +73,7 @@ def rows_of(answer: Any) -> list[Any]:
     return sorted(map(repr, answer)) if isinstance(answer, acep.Points | acep.Bundles) else [answer]
 
 
+@pytest.mark.long
 def test_each_output_is_that_of_the_reference(cases: CaseCounts) -> None:
     def complaint_of(case: Case) -> str:
         query, table, stream = case.query(), case.table(), case.stream
@@ -123,6 +124,7 @@ def test_compressed_matches_come_in_the_order_of_match_points() -> None:
         assert told(acep.match(rows, query, output="compressed").matches(limit=9)) == enumerated
 
 
+@pytest.mark.long
 def test_a_stream_finds_the_same_over_restarts(cases: CaseCounts) -> None:
     def complaint_of(case: Case) -> str:
         rng = Random(case.seed)
@@ -179,6 +181,7 @@ def test_a_match_of_an_event_with_a_null_waits_over_restarts(text: str, id_colum
     assert matches + told(matcher.finish()) == wanted
 
 
+@pytest.mark.long
 def test_events_that_come_late_or_are_taken_back(cases: CaseCounts) -> None:
     for seed in range(cases(800)):
         case = manageable(tied_cases(seed)[seed % 3])[0]

@@ -269,6 +269,7 @@ def busy(pid: int) -> bool:
     return not (used[0][0] and used == used[:1] * 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda number: number.name)
 def test_a_command_that_is_asked_to_stop_leaves_no_copy_of_the_events(number: signal.Signals, folder: Path) -> None:
     temporary = folder / "temporary"

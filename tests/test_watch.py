@@ -229,6 +229,7 @@ def test_a_follower_is_watched_without_a_terminal(capsys: pytest.CaptureFixture[
     assert "in all 120 events, 60 matches" in "\n".join(told)
 
 
+@pytest.mark.long
 def test_a_follower_is_watched_on_a_terminal(files: Path) -> None:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 70, 0, 0))

@@ -60,6 +60,7 @@ for one in told:
 """
 
 
+@pytest.mark.long
 def test_it_is_said_once_of_the_line_that_called() -> None:
     out, err = script(MATCH)
     assert out[:5] == ["1"] * 5
@@ -68,11 +69,13 @@ def test_it_is_said_once_of_the_line_that_called() -> None:
     assert err == []
 
 
+@pytest.mark.long
 def test_who_asks_for_the_reference_engine_is_not_told() -> None:
     code = "import acep\nprint(acep.match({'ts': [1], 'type': ['a']}, acep.regex('a', within=1), engine='reference', "
     assert script(code + "output='count'))", errors=True) == (["1"], [])
 
 
+@pytest.mark.long
 def test_who_asks_for_the_native_engine_gets_an_error() -> None:
     code = """
 import acep
@@ -99,6 +102,7 @@ def command(*args: str) -> str:
     return f"import acep.cli\nsys.exit(acep.cli.main({list(args)!r}))"
 
 
+@pytest.mark.long
 def test_the_command_line_says_it_in_a_line(events: str) -> None:
     out, err = script(command("match", "re:ab", events, "--within", "5", "--count"))
     assert out == ["1"]

@@ -177,6 +177,7 @@ def test_under_contiguity_what_need_not_be_there_leaves_no_gap() -> None:
     assert not arcs.arcs[after.target]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("items", "errors"),
     [

@@ -99,6 +99,7 @@ def outputs_from_matches(rows: list[Row], automaton: acep.Automaton, engine: str
     }
 
 
+@pytest.mark.long
 def test_both_engines_give_matches_in_one_order(cases: CaseCounts) -> None:
     for seed in range(cases(300)):
         rng = Random(seed)

@@ -230,6 +230,7 @@ def test_a_share_of_a_core_needs_a_clock() -> None:
         acep.match(stream(10, 0), acep.regex("ab", within=5), budget=acep.Budget(cpu=0.5))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", thinned(["history", *RULES], 3))
 @pytest.mark.parametrize("bounds", [{"cpu": 0.05}, {"latency": 0.01}, {"cpu": 0.05, "latency": 0.01, "work": 20}])
 def test_budgets_of_time_find_nothing_wrong_and_go_on_after_a_restart(policy: str, bounds: dict[str, float]) -> None:

@@ -62,6 +62,7 @@ def test_a_small_file_that_expands_is_refused(monkeypatch: pytest.MonkeyPatch, n
         acep.read_events(path, max_expansion=0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["x.csv.gz", *(pytest.param(name, marks=pytest.mark.long) for name in ("x.csv.zst", "x.jsonl.zst"))]
 )

@@ -35,6 +35,7 @@ def refused(**how: Any) -> DataError:
     return raised.value
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("small", [True, False])
 def test_a_stray_mark_does_not_make_rows_vanish(monkeypatch: pytest.MonkeyPatch, small: bool) -> None:
     if not small:
@@ -226,6 +227,7 @@ def test_the_header_of_zeek_has_to_be_whole() -> None:
         acep.read_events("conn.tsv", type=None)
 
 
+@pytest.mark.long
 def test_marks_and_rows_of_random_text_end() -> None:
     """Lines of marks are read in time that grows with them, also where each of them is refused."""
     for line in ('"a\n', '""a\n', '1,"x\n', '"""\n', '1,a,"x"y\n'):

@@ -365,6 +365,7 @@ def test_unread_attributes_take_no_room() -> None:
     assert table.column("v").null_count == 41
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["rows", "fields"])
 def test_few_bytes_make_no_table_of_many_cells(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """Each line may have attributes of its own, and all of them are columns."""

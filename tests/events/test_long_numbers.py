@@ -124,6 +124,7 @@ def test_only_columns_that_a_query_reads_are_refused(
     assert [line[-1] for line in capsys.readouterr().out.split()] == ["0", "1"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "where"), [("e.csv", f"line {ROWS - 1}:"), ("e.jsonl", f"line {ROWS - 2}:")])
 def test_a_long_number_far_down_is_named_by_its_row(tmp_path: Path, name: str, where: str) -> None:
     values = ["0.30000000000000004", "-12.345678901234567"] * (ROWS // 2)

@@ -140,6 +140,7 @@ TABLE: list[tuple[list[str], dict[str, Any], pa.DataType | str, tuple[int, str] 
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("in_blocks", "form"),
     thinned_product([False, True], ["csv", "tsv"], every=3),

@@ -98,6 +98,7 @@ def test_without_perf_the_page_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert set(row["sizes"]) == {"1000", "4000"}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sampling.why_not_sampled() is not None, reason=str(sampling.why_not_sampled()))
 def test_samples_of_the_core() -> None:
     told = profile.profile_workload("w1-next", scale=0.05)

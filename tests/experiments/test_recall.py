@@ -105,6 +105,7 @@ def test_areas_and_intervals() -> None:
     assert low < 0 < high
 
 
+@pytest.mark.long
 def test_what_is_measured_is_written(tmp_path: Path, data: Callable[[str], Path]) -> None:
     data("sepsis")
     assert "labs-k1-28d" in OVERLOADS
@@ -121,6 +122,7 @@ def test_what_is_measured_is_written(tmp_path: Path, data: Callable[[str], Path]
     assert picture.count("<polyline") == 2 * 2 * 3
 
 
+@pytest.mark.long
 def test_who_has_seen_the_future_learned_from_the_test_half() -> None:
     exact_engine = measure_exact(held(), "points", repeats=1).engine
     histories = [
@@ -131,6 +133,7 @@ def test_who_has_seen_the_future_learned_from_the_test_half() -> None:
     assert [one is not None and digest(one) == digest(seen) for one in histories] == [False, True]
 
 
+@pytest.mark.long
 def test_no_policy_is_compared_with_one_that_has_seen_the_future() -> None:
     policies = ("random", "trained-on-test", "history")
     rows = [row for one in policies for row in recall.measure_recall(LETTERS, {one: POLICIES[one]}, 0, (0.1,), 1)]

@@ -62,6 +62,7 @@ def digests(sources: Sources) -> dict[str, str]:
     return {page: digest_code(page, sources) for page in MEASURED}
 
 
+@pytest.mark.long
 def test_each_page_says_what_it_measures(sources: Sources) -> None:
     assert [page.stem for page in PAGES] == sorted(MEASURED.keys() - UNMEASURED)
     for page, parts in MEASURED.items():

@@ -60,6 +60,7 @@ def test_peers_answer_the_same_clause() -> None:
     assert f"| Flink SQL | {flink[-1].rows:,} |" in write_body([], flink, [])
 
 
+@pytest.mark.long
 def test_the_page_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("duckdb")
     pytest.importorskip("polars")

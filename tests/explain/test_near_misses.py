@@ -445,6 +445,7 @@ def complaint_of_rows(seed: int, case: Case) -> str:
 # Bounds and displays ----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_work_is_bounded_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """2^n partial matches: after so many transition evaluations no further events are looked at."""
     assert MOST_LOOKS <= 300_000

@@ -58,6 +58,7 @@ def test_exp3_is_within_its_bound_on_the_mean(switches: int, cases: Callable[[in
     assert np.mean(regrets) + 4 * error <= learner.regret_bound(rounds, switches)
 
 
+@pytest.mark.long
 def test_exp3_is_better_than_chance_and_follows_drift(cases: Callable[[int], int]) -> None:
     rounds = 4000
     rewards = switching(5, rounds)

@@ -50,6 +50,7 @@ def test_values_of_a_known_chain(branches: bool) -> None:
     assert np.ptp(exact) > 0.1
 
 
+@pytest.mark.long
 def test_many_passes_over_one_batch_find_what_that_batch_says() -> None:
     batch = walks(300, 7)
     going = np.zeros((4, 4))

@@ -465,6 +465,7 @@ def spoilt_case(seed: int) -> Case:
     return case
 
 
+@pytest.mark.long
 def test_findings_of_each_severity_are_drawn() -> None:
     def severities_of(seed: int) -> set[str]:
         case = spoilt_case(seed)

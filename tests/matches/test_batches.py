@@ -63,6 +63,7 @@ def test_other_queries(engine: str, cases: CaseCounts, monkeypatch: pytest.Monke
     cases.expect(seen, "matches")
 
 
+@pytest.mark.long
 @core
 def test_more_matches_than_could_ever_be_made() -> None:
     events = {"ts": range(201), "type": ["A"] * 200 + ["B"]}

@@ -107,6 +107,7 @@ def both(draw: st.DrawFn) -> tuple[Matches, Matches]:
     return Matches(found, MatchForm(**about)), Matches(columns, MatchForm(**about))
 
 
+@pytest.mark.long
 @given(both())
 def test_columns_are_the_list(pair: tuple[Matches, Matches]) -> None:
     listed, columns = (m.found for m in pair)

@@ -191,6 +191,7 @@ def test_one_of_the_core_may_stand_for_many_sequences() -> None:
     assert repr(many.partial_matches(3, apart=True)).startswith("3 partial matches, of more than 2^63\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ENGINES)
 def test_of_many_the_latest_are_listed(engine: str) -> None:
     rows = {"ts": list(range(1100)), "type": ["A"] * 1100, "x": list(range(1100))}
@@ -256,6 +257,7 @@ def test_matches_of_matches_are_the_bound_events_of_a_composed_query(engine: str
     assert matcher.partial_matches().to_arrow()["bindings"].to_pylist() == [[("p", [0])]]
 
 
+@pytest.mark.long
 def test_a_stream_that_is_revised_lists_those_of_the_corrected_stream() -> None:
     listed = 0
     for seed in range(20):

@@ -45,6 +45,7 @@ def ends_of(found: list[Any]) -> set[Any]:
     return {(row.key, row.last, row.error) for row in found}
 
 
+@pytest.mark.long
 def test_random_queries_lose_points_and_invent_none(cases: CaseCounts) -> None:
     """At once, in batches, and after restarts; with an allowance that suffices nothing is lost."""
     seen = Counter[str]()
@@ -206,6 +207,7 @@ def test_partial_matches_are_followed_where_something_is_asked_of_them(
     assert made == [engine]
 
 
+@pytest.mark.long
 def test_a_history_is_used_by_partial_matches() -> None:
     table, query = tied_stream(4000), acep.parse(TIED)
     history = acep.learn(table, query)

@@ -31,6 +31,7 @@ MERGED = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_cases_for_the_merged_engine() -> None:
     def kinds_of(seed: int) -> Iterator[str]:
         if (case := merged_case(seed)) is not None:
@@ -49,6 +50,7 @@ ORDERED = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_queries_whose_partial_matches_have_an_order() -> None:
     def kinds_of(seed: int) -> Iterator[str]:
         rng = Random(seed)

@@ -104,6 +104,7 @@ def columns_of(events: Sequence[Mapping[str, int]]) -> dict[str, list[int]]:
     return {name: [event[name] for event in events] for name in ("ts", "x", "k")}
 
 
+@pytest.mark.long
 def test_hundreds_of_partial_matches_go_on_at_once() -> None:
     rows = {"ts": [*range(302)], "x": [1] * 300 + [-1] * 2}
     found = given(TWICE, rows, "auto", 302)

@@ -144,6 +144,7 @@ def work(text: str, table: pa.Table) -> tuple[Any, Any]:
     return session.counts(0), session.counts(1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("window", "nodes", "touches"), [(60, 2.5, 3.5), (300, 8, 12), (1_000, 18, 30)])
 def test_far_fewer_partial_matches_are_made_and_looked_at(window: int, nodes: float, touches: float) -> None:
     every, kept = work(RISING.format(window), steps(4_000))

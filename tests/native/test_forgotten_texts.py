@@ -121,6 +121,7 @@ def is_flat(name: str, window: str) -> bool:
     return name == "tied by a text" or window != "WITHIN 40 EVENTS"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", thinned(CASES, 23, pytest.mark.whole), ids=", ".join)
 def test_texts_ids_and_keys_are_forgotten(case: tuple[str, str, str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codes, "FEW", FEW)
@@ -140,6 +141,7 @@ def test_texts_ids_and_keys_are_forgotten(case: tuple[str, str, str, str], monke
     assert four_times.keys <= 1024 + BLOCK
 
 
+@pytest.mark.long
 def test_texts_are_forgotten_where_runs_end_with_their_event(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such runs leave no partial match, but their events were bound."""
     test_texts_ids_and_keys_are_forgotten(("in a series", "WITHIN 3 EVENTS", "NON OVERLAP", "none"), monkeypatch)

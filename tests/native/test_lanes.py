@@ -395,6 +395,7 @@ def test_states_of_lanes_that_are_none_are_refused(spoilt: Any) -> None:
         lanes_of()[0].load(state)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
 @pytest.mark.parametrize("threads", [1, 3])
 def test_an_interrupted_stream_refuses_to_go_on(threads: int) -> None:

@@ -154,6 +154,7 @@ def test_a_variable_that_may_be_missing_rules_nothing_out() -> None:
     assert len(acep.match(table, "PATTERN SEQ(A a, B b, C? c, D d) WHERE c.k = a.k AND d.k = a.k WITHIN 9")) == 1
 
 
+@pytest.mark.long
 def test_rare_takings_leave_the_other_partial_matches_where_they_are() -> None:
     """Skip till next match: each B ends one waiting A of hundreds, and the matches are those of the reference."""
     n = 500

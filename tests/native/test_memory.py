@@ -113,6 +113,7 @@ def short_lived() -> pa.Table:
     return harness.stream(EVENTS, types="AB", k=np.arange(EVENTS) // 10, x=float)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("window", ["WITHIN 40 EVENTS", ""])
 def test_keys_that_come_no_more_make_way_for_others(window: str) -> None:
     """Without a window in time nothing says that a key is done with."""

@@ -113,6 +113,7 @@ def test_each_match_keeps_its_own_start() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_merging_is_tried_again_after_a_time_without_like_partial_matches() -> None:
     """First every key is another, then there are ten: matches are as many as counted, and in the end nodes are one."""
     within = 300

@@ -86,6 +86,7 @@ def difference_of(session: NativeSession, number: int, core: ReferenceRuntime) -
     return ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_engines_list_the_runs_of_the_reference_runtime(chunk: int, cases: CaseCounts) -> None:
     seen: Counter[str] = Counter()
@@ -209,6 +210,7 @@ def test_dominance_and_searches_have_nothing_to_list() -> None:
             session_of(plan, engine).partial_matches(0, ALL, (1,), apart=False)
 
 
+@pytest.mark.long
 def test_under_a_budget_the_hidden_slots_are_no_registers() -> None:
     """Partial matches have a utility bucket once the budget does not suffice. The ones listed are among all."""
     query = f"PATTERN SEQ(A a, B b, C c) WHERE {ANY} {{ b.x > a.x AND c.x < a.x }} WITHIN 100"

@@ -196,6 +196,7 @@ def test_where_all_units_are_shadow_sampled_all_is_known(engine: str, window: st
         assert 0.5 < counts.points.x / len(every) < 0.95
 
 
+@pytest.mark.long
 def test_keys_with_fewer_events_than_a_unit_of_positions_are_known_too() -> None:
     rng = np.random.default_rng(8)
     first = np.arange(16_000) // 600 * 30  # thirty keys at a time, of about twenty events

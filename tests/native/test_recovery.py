@@ -62,6 +62,7 @@ def by_bundle(found: Iterable[Any]) -> dict[Any, Counter[str]]:
     return bundles
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("share", "policy"), thinned_product([0.5, 0.75], ["history", "newest-per-state", "random"], every=2)
 )
@@ -86,6 +87,7 @@ def test_whole_bundles_are_found(share: float, policy: str) -> None:
         assert match(share, policy=policy, more={"recover": 0.3}, output=output) == wanted
 
 
+@pytest.mark.long
 def test_a_matcher_that_recovers_bundles_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "acep.native.session.STRATEGIES", (0, NEVER)
@@ -205,6 +207,7 @@ def test_where_nothing_is_shed_nothing_is_matched_again() -> None:
     assert found.report.work == other.report.work
 
 
+@pytest.mark.long
 def test_the_estimated_recall_includes_what_was_recovered(cases: CaseCounts) -> None:
     errors: dict[bool, list[float]] = {True: [], False: []}
     seen = Counter[str]()

@@ -190,6 +190,7 @@ def test_a_sufficient_allowance_costs_nothing_and_nothing_is_explored_or_learned
     assert (policy.asked, policy.trajectories) == (0, 0)
 
 
+@pytest.mark.long
 def test_learning_begins_when_the_allowance_no_longer_suffices() -> None:
     size = 4_000
     plan, quiet, batch = rising(size, 30)

@@ -115,6 +115,7 @@ def bound() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", TEXTS)
 def test_what_lies_ahead_is_refused_or_ends_with_its_window(engine: str, cases: CaseCounts) -> None:
     code = f"from tests.native.test_states_ahead import run; run({engine!r}, {cases(100)})"

@@ -270,6 +270,7 @@ def test_spoiled_programs(data: st.DataObject) -> None:
     runs_or_is_refused(code, slots, len(LEAVES), loaded)
 
 
+@pytest.mark.long
 def test_no_shortened_program_is_accepted(grid: Loaded) -> None:
     for text in EXPRESSIONS:
         program = grid.lower(expression(text))
@@ -366,5 +367,6 @@ def test_ever_new_texts_need_no_more_room(cases: Callable[[int], int]) -> None:
     assert (len(kept), kept.capacity) == (0, 50)
 
 
+@pytest.mark.long
 def test_columns_hold_every_kind() -> None:
     assert set(KINDS.values()) == set(Kind)

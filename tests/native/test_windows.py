@@ -66,6 +66,7 @@ def test_events_are_kept_back(text: str, errors: int, word: str, passed: int) ->
     assert handed == passed
 
 
+@pytest.mark.long
 def test_work_is_less_where_windows_hold_no_match(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native_session, "STRATEGIES", (0, 1))  # the known future, too, leaves out what windows do
     word = Random(1).choices("ABCDX", (30, 30, 30, 1, 9), k=20_000)

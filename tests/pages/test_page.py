@@ -68,6 +68,7 @@ class Elements(HTMLParser):
             self.scripts.append(data)
 
 
+@pytest.mark.long
 def test_nothing_of_the_data_is_markup_and_nothing_is_loaded() -> None:
     page = acep.match(hostile_events(), hostile_query()).page()
     plain = acep.match({"ts": [0, 1], "type": ["a", "b"], "user": ["u", "u"], "x": [1.0, 2.0]}, QUERY).page()
@@ -166,6 +167,7 @@ def test_a_notebook_shows_the_page_in_a_frame_of_its_own() -> None:
     assert repr(page) == f"ResultPage({len(HOSTILE)} matches)"
 
 
+@pytest.mark.long
 def test_bokeh_is_loaded_for_a_page_alone_and_its_lack_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "e.csv").write_text(CSV)
     script = (
@@ -218,6 +220,7 @@ def test_the_command_line_shows_the_same_as_python(capsys: pytest.CaptureFixture
     assert by_command["rows"]["table"][:5] == by_python["rows"]["table"][:5]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("folder")
 def test_of_a_long_file_some_matches_and_the_rows_around_them(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"{n},{'ab'[n % 2]},u{n // 2 % 5},{n % 2}" for n in range(9_000)]

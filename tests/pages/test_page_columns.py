@@ -130,6 +130,7 @@ def test_of_many_matches_some_are_shown_and_it_says_which() -> None:
     assert data.title == "1,500 matches"
 
 
+@pytest.mark.long
 def test_the_data_are_bounded_whatever_the_events_have() -> None:
     n_events = 3_000
     columns = {f"column {number}": ["é<&" * 100] * n_events for number in range(40)}

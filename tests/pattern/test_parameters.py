@@ -203,6 +203,7 @@ def test_windows_that_make_no_sense(text: str, value: Any) -> None:
     assert caught.value.line == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ["reference", "auto"])
 def test_a_long_list(engine: str) -> None:
     import pyarrow as pa

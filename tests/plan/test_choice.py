@@ -157,6 +157,7 @@ def answer(table: pa.Table, query: acep.Query, output: str, stream: dict[str, An
     return sorted(str(m) for m in found) if output == "compressed" else found
 
 
+@pytest.mark.long
 @pytest.mark.skipif(compiled.why_not() is not None, reason="there is no native core")
 def test_match_windows_never_change_what_is_found(cases: CaseCounts, monkeypatch: pytest.MonkeyPatch) -> None:
     seen, tries = Counter[str](), cases(400)

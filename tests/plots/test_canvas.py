@@ -25,6 +25,7 @@ EVENTS = {"ts": [1, 2], "type": ["a", "b"], "v": [1.0, 2.0]}
 FOUND = acep.match(EVENTS, QUERY)
 
 
+@pytest.mark.long
 def test_a_figure_is_made_without_pyplot(tmp_path: Path) -> None:
     code = (
         "import sys, acep, matplotlib\n"
@@ -56,6 +57,7 @@ def test_a_notebook_shows_a_new_plot_as_a_picture() -> None:
     assert acep.plots.timeline(FOUND, ax=own) is own
 
 
+@pytest.mark.long
 def test_loading_the_room_loads_no_matplotlib() -> None:
     code = "import sys, acep.plots, acep.cli.match; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

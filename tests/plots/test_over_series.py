@@ -248,6 +248,7 @@ def test_other_events_are_refused() -> None:
     assert told.value.hint == "take one of them, such as found[0]"
 
 
+@pytest.mark.long
 def test_very_many_events_are_thinned_and_the_title_says_so() -> None:
     size = 300_000
     chance = np.random.default_rng(1)

@@ -74,6 +74,7 @@ def of_page(name: str) -> Parts:
     return parts
 
 
+@pytest.mark.long
 def test_a_page_has_a_summary_the_time_line_and_matches_over_a_series(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["match", QUERY, "e.csv", "--plot", "p.html"]) == 0
     plain = capsys.readouterr()
@@ -91,6 +92,7 @@ def test_a_page_has_a_summary_the_time_line_and_matches_over_a_series(capsys: py
     assert sum(tag == "svg" for tag, _ in parts.tags) == 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["svg", "png"])
 def test_a_picture_has_the_same_plots(form: str) -> None:
     assert main(["match", QUERY, "e.csv", "--plot", f"p.{form}", "--output", "out.jsonl"]) == 0
@@ -161,6 +163,7 @@ def test_the_events_around_a_match_are_those_of_the_file(
     assert any(len(series.times) > 2 for _, series in drawn.series)
 
 
+@pytest.mark.long
 def test_hand_written_automata_and_packed_files(capsys: pytest.CaptureFixture[str]) -> None:
     Path("up.toml").write_text(
         'start = "0"\nfinal = "2"\nkeys = "k"\nwindow = 20\n'
@@ -177,6 +180,7 @@ def test_hand_written_automata_and_packed_files(capsys: pytest.CaptureFixture[st
         assert (">low<" in text) is (query == "up.toml")
 
 
+@pytest.mark.long
 def test_events_from_a_pipe_are_read_twice(folder: Path) -> None:
     command = [sys.executable, "-W", "error", "-m", "acep", "match", QUERY, "-", "--format", "csv", "--plot", "p.svg"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -231,6 +235,7 @@ def test_queries_without_a_series_say_why() -> None:
         assert any(text.startswith("none: ") and why in text for text in of_page("p.html").texts)
 
 
+@pytest.mark.long
 def test_a_budget_and_a_limit_are_told() -> None:
     assert main(["match", QUERY, "e.csv", "--plot", "p.html", "--limit", "2", "--output", "out.jsonl"]) == 0
     assert "2 matches" in of_page("p.html").texts
@@ -240,6 +245,7 @@ def test_a_budget_and_a_limit_are_told() -> None:
     assert any("not exact" in text for text in of_page("p.html").texts)
 
 
+@pytest.mark.long
 def test_an_output_that_is_closed_early_draws_nothing_and_says_so(folder: Path) -> None:
     rows = "".join(f"{n},{'ab'[n % 2]},u,{n}\n" for n in range(20_000))
     Path("e.csv").write_text(f"ts,type,k,price\n{rows}")
@@ -251,6 +257,7 @@ def test_an_output_that_is_closed_early_draws_nothing_and_says_so(folder: Path) 
     assert not Path("p.html").exists()
 
 
+@pytest.mark.long
 def test_data_of_a_user_is_never_code() -> None:
     evil = "</title><script>alert(1)</script>\"'&$x$"
     types = ["ab"[n % 2] for n in range(40)]

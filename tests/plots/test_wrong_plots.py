@@ -47,6 +47,7 @@ def drawn_by(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", thinned([*CALLS], 3))
 def test_each_argument_with_each_value(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if name.startswith("history") and why_not() is not None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from tests.row_patterns.case_kinds import has_rows, kinds_of_case
 from tests.row_patterns.random_cases import random_case
 
@@ -56,6 +58,7 @@ WITH_MATCH = {
 WITHOUT_MATCH = {"empty match": 20, "error: first row": 60, "error: unbound": 60, "no rows": 30}
 
 
+@pytest.mark.long
 def test_each_kind_of_case_occurs_often_enough() -> None:
     with_match, without_match = Counter[str](), Counter[str]()
     for case in map(random_case, range(N_SEEDS)):

@@ -116,6 +116,7 @@ def test_random_clauses_by_the_reference_engine(part: int, cases: CaseCounts, mo
         check(random_case(seed))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(4))
 def test_random_clauses_over_long_tables(part: int, cases: CaseCounts) -> None:
     for seed in range(part, cases(400), 4):

@@ -98,6 +98,7 @@ def test_a_sequence_is_a_choice_of_shorter_ones(
         assert [row[2] for row in short] == sizes
 
 
+@pytest.mark.long
 def test_streams_and_all_rows(cases: CaseCounts) -> None:
     rng = Random(6)
     patterns = ["A B+ C", "(A B)+? C", "A B{2,3} $", "^ A C? B", "(A | B C) D"]

@@ -89,6 +89,7 @@ def test_corpus_by_the_reference_engine(case: Case, monkeypatch: pytest.MonkeyPa
         compare(case, run_stream(case.text, batches_of(table, 2)))
 
 
+@pytest.mark.long
 def test_most_cases_of_the_corpus_are_streams() -> None:
     assert sum(stream_table(case) is not None for case in CLAUSES) > 0.9 * len(CLAUSES)
 
@@ -485,6 +486,7 @@ def test_a_stream_that_has_ended_in_an_error_gives_no_snapshot() -> None:
             call()
 
 
+@pytest.mark.long
 def test_a_pattern_may_have_too_many_states_for_a_stream() -> None:
     text = "ORDER BY ts MEASURES count(*) AS n PATTERN (A{100000})"
     assert acep.match_recognize({"ts": [1]}, text) == {"n": []}

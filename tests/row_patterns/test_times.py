@@ -67,6 +67,7 @@ EXPRESSIONS: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("unit", "engine"), in_turn(["s", "ms", "us", "ns"], ["native", "without core"]))
 def test_calls_of_times(unit: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine == "native" and compiled.native() is None:

@@ -551,6 +551,7 @@ def test_the_way_back(tmp_path: Path) -> None:
     assert the_same(stream.lines(), lines_of(acep.match(acep.read_events(stream.events), AB)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("last", [121, pytest.param(1_001, marks=pytest.mark.whole)])
 def test_nothing_grows(last: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "EVERY", 20)
@@ -574,6 +575,7 @@ def test_nothing_grows(last: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert stream.follow(end=True).report.events == last
 
 
+@pytest.mark.long
 def test_what_was_taken_is_known_after_plans_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "EVERY", 5)
     stream = Stream(tmp_path, AB)

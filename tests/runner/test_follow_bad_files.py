@@ -285,6 +285,7 @@ def test_wrong_options_are_refused(case: str, tmp_path: Path, monkeypatch: pytes
         stream_of(tmp_path).follow(**options)
 
 
+@pytest.mark.long
 def test_the_exit_status_says_that_a_file_was_moved(tmp_path: Path) -> None:
     stream = Stream(tmp_path, AB)
     stream.put("1.csv", GOOD[0])

@@ -108,6 +108,7 @@ def test_another_query_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "was made with another query" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_it_follows_until_it_is_interrupted(folder: Path) -> None:
     command = [sys.executable, "-m", "acep", "follow", "re:ab", "in", "--within", "5", "--state", "state"]
     # A background process of a shell ignores interrupts, and so do all that it starts.

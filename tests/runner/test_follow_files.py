@@ -275,6 +275,7 @@ def complaint_of_steps(steps: list[dict[str, Any]], folder: Path) -> str:
     return difference(numbers, sorted(expected), ("follow", "files"))
 
 
+@pytest.mark.long
 def test_each_file_that_comes_is_taken_once_whatever_is_removed_and_killed(cases: CaseCounts, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)

@@ -413,6 +413,7 @@ def test_a_copy_that_is_damaged_is_made_again_or_refused(damage: str, log: Log) 
     assert log.is_exact()
 
 
+@pytest.mark.long
 def test_a_bound_of_bytes_cuts_micro_batches(log: Log) -> None:
     log.grow(400)
     done = log.follow(max_bytes=1024)
@@ -479,6 +480,7 @@ file.close()
 """
 
 
+@pytest.mark.long
 def test_a_writer_that_does_not_wait(log: Log) -> None:
     """It writes and rotates while the folder is listed and files are read."""
     n_lines = 3000
@@ -642,6 +644,7 @@ def test_new_lines_after_the_end_are_refused(log: Log) -> None:
         log.follow()
 
 
+@pytest.mark.long
 def test_plans_that_are_removed_leave_the_position(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("acep.following.journal.EVERY", 5)
     for _ in range(30):

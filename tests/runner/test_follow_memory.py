@@ -44,6 +44,7 @@ assert "pyspark" not in sys.modules
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
 def test_memory_files_and_state_are_flat(tmp_path: Path, cases: Callable[[int], int]) -> None:
     """2,000 micro-batches with ACEP_CASES=8."""

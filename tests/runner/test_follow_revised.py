@@ -21,6 +21,7 @@ from tests.spark.test_revised import late_of, net
 QUERY = "PATTERN SEQ(A a, ~B n, C c) WHERE skip_till_next_match(a, c) { [k] } WITHIN 6"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("speculation", ["0", "2", "inf"])
 def test_results_less_those_taken_back_are_those_of_the_corrected_stream(speculation: str, tmp_path: Path) -> None:
     rng = Random(4)
@@ -139,6 +140,7 @@ def test_late_events_are_written_in_every_format(form: str, tmp_path: Path) -> N
     assert lines == [{"key": {"k": 7}, "start": 2, "end": 2, **nothing, "kind": "late", "event": 3}]
 
 
+@pytest.mark.long
 def test_a_follower_keeps_to_a_budget_of_work_and_takes_back_what_it_gave(tmp_path: Path) -> None:
     rng = Random(5)
     events = [

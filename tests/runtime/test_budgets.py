@@ -44,6 +44,7 @@ def test_what_was_shed_is_said(output: str) -> None:
     assert "not exact: " in str(report)
 
 
+@pytest.mark.long
 def test_an_ample_budget_is_exact_and_says_so() -> None:
     query, events = acep.parse(QUERY), rows()
     found = acep.match(events, query, budget=Budget(work=1e6))
@@ -116,6 +117,7 @@ def test_columns_of_nothing_but_nulls_and_empty_tables_are_as_without_a_budget(b
         assert bool(wanted) == (table is events)
 
 
+@pytest.mark.long
 def test_memory_that_suffices_changes_nothing_and_is_reported() -> None:
     query, events = acep.parse(QUERY), rows()
     found = acep.match(events, query, budget=Budget(memory="64 MB"))

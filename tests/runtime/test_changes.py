@@ -154,6 +154,7 @@ def test_changes_of_more_than_arcs_are_compiled_once_with_the_next_events(monkey
     assert many == {"change": 1, "extend": 0, "renew": 0}
 
 
+@pytest.mark.long
 def test_arcs_that_are_valid_no_more_do_not_pile_up_in_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
     many, most = count_core_calls(monkeypatch), 0
     matcher, last = acep.Matcher(acep.Automaton([A], final="1"), dynamic=True), A

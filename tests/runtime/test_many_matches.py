@@ -67,6 +67,7 @@ def asked(name: str) -> str:
     return f'events, asked = stream({events}), query({pattern!r}, {test!r}, "WITHIN 100 " + {having!r})\n'
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", thinned([*MANY], 3))
 def test_a_limit_and_blocks_are_bounded(name: str) -> None:
     script = asked(name)
@@ -88,6 +89,7 @@ print(min(given), rows > 100_000)
     assert blocks.endswith("True")
 
 
+@pytest.mark.long
 def test_a_count_makes_no_match() -> None:
     # 2^24 - 1 matches, each of which would take 100 bytes at least.
     script = 'for output in ("count", "points", "bundles"):\n'
@@ -100,6 +102,7 @@ def test_a_count_makes_no_match() -> None:
     assert run(script, 150).split("\n") == [str(2**24 - 1), "[0]", "[0]", str(2**24 - 1)]
 
 
+@pytest.mark.long
 def test_what_is_learned_ahead_makes_no_match() -> None:
     script = 'asked = query("A+ a[], B b", "a[i].y > a[i-1].y", "WITHIN 23")\n'
     script += 'print(len(acep.learn(stream(("A" * 22 + "B") * 2), asked)))'
@@ -115,6 +118,7 @@ RISING += "'PATTERN SEQ(A a, B b, C c, D d) WHERE skip_till_any_match(a, b, c, d
 RISING += "'{ b.x > a.x AND c.x > b.x AND d.x > 0.01 } WITHIN 400')\n"
 
 
+@pytest.mark.long
 def test_blocks_under_a_budget_of_work_are_bounded() -> None:
     """2.7 million matches, 500 MB of them where all are there at a time; and batches make no difference, where nothing
     is known of the events behind them."""
@@ -146,6 +150,7 @@ def test_learning_ahead_takes_no_memory_for_matches() -> None:
     assert int(run(script, 150)) > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "call",
     [

@@ -88,6 +88,7 @@ def test_texts_are_in_it() -> None:
     assert most > 2 * MB // 8  # more than their share
 
 
+@pytest.mark.long
 def test_a_snapshot_goes_on_under_less_memory() -> None:
     large = acep.Matcher(query(), budget=acep.Budget(memory="16 MB"), policy="newest-per-state")
     for first in range(0, 20_000, 2_000):
@@ -106,6 +107,7 @@ def test_a_snapshot_goes_on_under_less_memory() -> None:
     assert list(map(ids, again.push(after))) == list(map(ids, small.push(after)))
 
 
+@pytest.mark.long
 def test_of_millions_of_matches_each_match_point_has_one() -> None:
     events = stream(0, 500, 1)
     budget = acep.Budget(memory="3 MB")
@@ -196,6 +198,7 @@ print(json.dumps([resident("VmHWM") - before, matcher.report.memory, matcher.rep
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="what a process takes is read from /proc")
 def test_a_process_takes_no_more_than_the_memory_and_a_half() -> None:
     memory = 64 * MB

@@ -107,6 +107,7 @@ def test_all_threads_are_those_that_the_process_may_use() -> None:
     assert thread_count("all") == available
 
 
+@pytest.mark.long
 def test_a_type_checker_knows_the_results(tmp_path: Path) -> None:
     """Where mypy is installed, it agrees with each ``assert_type`` of typed_results.py."""
     pytest.importorskip("mypy")

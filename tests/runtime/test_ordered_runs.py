@@ -36,6 +36,7 @@ V_SHAPE = """
 ALONE = ("skip_till_next_match", "skip_till_any_match", "partition_contiguity")
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::acep.DataWarning")
 def test_runs_are_those_of_the_reference_engine(cases: CaseCounts) -> None:
     seen = compare_engines(cases(2_000), random_query, random_events, runs_of, "runs")
@@ -43,6 +44,7 @@ def test_runs_are_those_of_the_reference_engine(cases: CaseCounts) -> None:
     cases.expect(seen, "others", least=100)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::acep.DataWarning")
 def test_intervals_are_those_of_the_reference_engine(cases: CaseCounts) -> None:
     seen = compare_engines(cases(1_200), random_interval_query, random_interval_events, intervals_of, "intervals")

@@ -333,6 +333,7 @@ def test_a_state_from_before_there_were_conditions_is_read() -> None:
     assert second.late.num_rows == 1
 
 
+@pytest.mark.long
 def test_punctuations_that_the_time_has_passed_are_dropped() -> None:
     matcher = acep.Matcher(QUERY, lateness=10, speculation="inf")
     many = 0

@@ -69,6 +69,7 @@ POOL = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_arcs_that_come_back_match_as_in_the_reference_engine(
     monkeypatch: pytest.MonkeyPatch, cases: CaseCounts
 ) -> None:

@@ -51,6 +51,7 @@ def test_matches_of_versions_are_taken_back_after_late_events(engine: str, cases
     cases.expect(seen, "has matches", "partial matches go on", "went on", "matches are taken back")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ENGINES)
 def test_events_of_versions_are_taken_back(engine: str, cases: CaseCounts) -> None:
     seen = try_versions(Kind(LATE + REVISED, retractions=1), engine, cases(CASES))
@@ -82,6 +83,7 @@ def test_revised_versions_hold_for_events_that_came_before(engine: str, cases: C
     cases.expect(seen, "has matches", "partial matches go on", "holds for events that came before", "went on", "broken")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", thinned(range(PARTS), PARTS))
 def test_engines_agree_and_late_events_take_the_version_of_their_time(part: int, cases: CaseCounts) -> None:
     """Random queries with repetitions, sets, choices, negations, errors, HAVING, RETURN and OUTPUT."""

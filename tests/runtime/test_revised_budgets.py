@@ -30,6 +30,7 @@ def pushed(matcher: Any, rows: list[dict[str, Any]], size: int = 50) -> list[Any
     return [m for at in range(0, len(rows), size) for m in matcher.push(rows[at : at + size])]
 
 
+@pytest.mark.long
 def test_under_a_tight_budget_nearly_as_much_is_found_as_in_order() -> None:
     """Late events whose revision costs more than they bring are shed."""
     rows, budget = some(4000), acep.Budget(work=6)
@@ -61,6 +62,7 @@ def test_what_does_not_fit_into_the_memory_is_held_and_comes_later() -> None:
     assert matcher.report.exact
 
 
+@pytest.mark.long
 def test_where_late_events_alone_do_not_fit_what_is_not_final_is_given_up() -> None:
     rng = Random(3)
     late = [{"ts": rng.randrange(4000), "n": n, "type": rng.choice("abc"), "x": rng.random()} for n in range(6000)]
@@ -76,6 +78,7 @@ def test_where_late_events_alone_do_not_fit_what_is_not_final_is_given_up() -> N
     assert not beyond(net(given), net(acep.match(late, PAIRS, id="n")))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text",
     [
@@ -105,6 +108,7 @@ def test_partial_matches_that_fill_the_memory_are_revised_too(text: str) -> None
     assert len(given) > 0
 
 
+@pytest.mark.long
 def test_several_queries_share_a_budget() -> None:
     rows = some(1000)
     queries = {"pairs": PAIRS, "few": FEW}

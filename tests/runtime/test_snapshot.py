@@ -97,6 +97,7 @@ def test_foreign_bytes() -> None:
     assert refused("text") == "a snapshot is bytes, not str"
 
 
+@pytest.mark.long
 def test_every_flipped_byte_is_noticed() -> None:
     matcher = fed(5)
     data = matcher.snapshot()

@@ -285,6 +285,7 @@ def test_one_of_several_queries_changes() -> None:
         matcher.replace(ABC, query="three")
 
 
+@pytest.mark.long
 def test_a_query_has_at_most_a_hundred_versions() -> None:
     matcher = acep.Matcher(ABC, dynamic=True)
     for number in range(99):

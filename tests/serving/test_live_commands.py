@@ -67,6 +67,7 @@ def await_state(url: str, holds: Callable[[dict[str, Any]], bool], seconds: floa
         time.sleep(0.05)
 
 
+@pytest.mark.long
 def test_follow_serves_files_as_they_come(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     options = ["--state", "s", "--output", "o", "--poll", "0.1"]
@@ -88,6 +89,7 @@ def test_follow_serves_files_as_they_come(tmp_path: Path) -> None:
         fetch(url)
 
 
+@pytest.mark.long
 def test_a_signal_ends_the_stream_and_the_page(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     with running(tmp_path, "follow", QUERY, "in", "--state", "s", "--output", "o") as (process, url):
@@ -97,6 +99,7 @@ def test_a_signal_ends_the_stream_and_the_page(tmp_path: Path) -> None:
         assert process.wait(20) == -signal.SIGTERM
 
 
+@pytest.mark.long
 def test_a_replay_is_paused_stepped_and_stopped_from_the_page(tmp_path: Path) -> None:
     (tmp_path / "events.csv").write_text(CSV)
     options = ["--unit", "s", "--speed", "20", "--count", "--watch"]
@@ -181,6 +184,7 @@ def test_rules_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "one" in states[-1]["matches"]["rows"][0][1]
 
 
+@pytest.mark.long
 def test_nothing_of_a_server_is_loaded_unless_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "events.csv").write_text(CSV)
     code = (

@@ -194,6 +194,7 @@ def test_what_comes_after_the_head_is_not_read() -> None:
         assert ask(page, "/command?do=pause", method="POST", body=b"x" * 1_000)[0] == 200
 
 
+@pytest.mark.long
 def test_clients_that_say_nothing_are_closed_and_stop_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_server, "PATIENCE", 0.5)
     with LivePage() as page:
@@ -240,6 +241,7 @@ def test_many_browsers_are_answered_while_the_stream_goes_on() -> None:
         assert counts.count(-1) < len(counts)
 
 
+@pytest.mark.long
 def test_a_browser_that_leaves_in_the_middle_is_no_matter(capfd: pytest.CaptureFixture[str]) -> None:
     with LivePage() as page:
         parts = urlsplit(page.url)
@@ -343,6 +345,7 @@ def watched_replay(query: Any, monkeypatch: pytest.MonkeyPatch, **options: Any) 
     return states
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ["reference"] if why_not() else ["auto", "reference"])
 def test_a_replay_shows_its_matches_and_partial_matches_by_state(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     states = watched_replay(QUERY, monkeypatch, engine=engine)
@@ -560,6 +563,7 @@ def test_the_end_waits_for_nobody_who_does_not_look(monkeypatch: pytest.MonkeyPa
     assert time.monotonic() - began < 1.5
 
 
+@pytest.mark.long
 def test_the_end_waits_a_little_for_a_browser_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_page, "PARTING", PARTING)
     began = time.monotonic()

@@ -43,6 +43,7 @@ def test_a_case_of_the_corpus(spark: Any, file: str) -> None:
     assert rows_that_differ(as_dicts(found), as_rows(acep.match(case.table(), query, **options))) == ""
 
 
+@pytest.mark.long
 def test_columns_of_every_type(spark: Any) -> None:
     frame = spark.sql(
         "select id ts, case when id % 2 = 0 then 'a' else 'b' end type, 1.50BD dec, 2.5F f, -0.0D zero, 7Y small, "
@@ -80,6 +81,7 @@ def test_only_what_is_read_travels(spark: Any) -> None:
     assert len(found.collect()) == 1
 
 
+@pytest.mark.long
 def test_outputs(spark: Any) -> None:
     table = numbered(pa.table({"ts": list(range(20)), "type": list("ab") * 10, "k": ["x", "x", "y", "y"] * 5}))
     frame = spark.createDataFrame(table)
@@ -132,6 +134,7 @@ def test_a_table_starts_a_session_of_its_own(spark: Any) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_budget_and_other_arguments(spark: Any) -> None:
     frame = spark.createDataFrame(pa.table({"ts": [1, 2], "type": ["a", "c"], "n": [0, 1]}))
     query = acep.regex("abc", within=5)

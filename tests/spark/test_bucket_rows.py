@@ -78,6 +78,7 @@ def test_a_row_of_a_bucket_too_great_says_which_partition_it_is(monkeypatch: pyt
         assert found.mark is None
 
 
+@pytest.mark.long
 def test_no_more_rows_are_in_memory_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     size = rows_of(20_000, 0).nbytes
     monkeypatch.setattr(bucket_rows, "MAX_HELD_BYTES", 2 * size)

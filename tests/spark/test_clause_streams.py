@@ -50,6 +50,7 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
 QUICK = "all rows, with others"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("in_files", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "name", [QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in CLAUSES if name != QUICK)]
@@ -75,6 +76,7 @@ def net(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(counts.elements())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("in_files", [pytest.param(False, marks=pytest.mark.long), True])
 def test_rows_that_are_taken_back(spark: Any, in_files: bool) -> None:
     """With a speculation rows come early; what corrections change is taken back."""
@@ -115,6 +117,7 @@ def test_a_budget_of_work_gives_up_whole_partitions(spark: Any, state: str) -> N
         acep.spark.match_recognize(folder.frame(), V_SHAPE, budget=acep.Budget(latency=1), **options)
 
 
+@pytest.mark.long
 def test_a_statement_over_a_streaming_view(spark: Any) -> None:
     """Spark's own SQL stands around the clause, on a stream too."""
     table = rows_of(120)

@@ -101,6 +101,7 @@ def as_a_task(spark: Any) -> Any:
         context.setLocalProperty(name, None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keys", thinned([("k",), ("name", "k"), ("x",)], 3, pytest.mark.long))
 def test_workers_admit_the_rows_that_the_thresholds_admit(
     spark: Any, as_a_task: tuple[str, str, str], tmp_path: Path, keys: tuple[str, ...]
@@ -219,6 +220,7 @@ def test_a_micro_batch_that_is_tried_again_is_counted(tmp_path: Path) -> None:
 # Streams --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("output", thinned(["matches", "points", "bundles", "count"], 4, pytest.mark.long))
 def test_a_stream_that_sheds_loses_matches_and_invents_none(
     spark: Any, monkeypatch: pytest.MonkeyPatch, output: str
@@ -353,6 +355,7 @@ def test_events_without_a_use_stay_behind_and_are_counted(spark: Any, monkeypatc
     assert len(rows) == len(every)
 
 
+@pytest.mark.long
 def test_a_driver_that_does_not_see_the_state_warns_once(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the second micro-batch on its workers would wait for it in each."""
     monkeypatch.setattr(BatchLog, "read_begin", lambda *_: None)

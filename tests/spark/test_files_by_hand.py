@@ -107,6 +107,7 @@ def test_what_is_counted_is_what_one_process_counts(output: str, cases: Callable
         fail_if_wrong(random_case(seed), complaint_of)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("output", ["matches", "points", "bundles", "count"])
 def test_equalities_that_tie_all_are_one_process(output: str, cases: Callable[[int], int], tmp_path: Path) -> None:
     """They are no partition. Events of several values are spread over buckets where only matches are counted."""
@@ -140,6 +141,7 @@ def test_ids_without_a_column_are_places_in_the_declared_partition(tmp_path: Pat
 SWING = "PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match(p, q, r) { [k] AND q.x > p.x AND r.x < q.x } WITHIN 90"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["random", "newest", "history"])
 def test_a_budget_of_work_keeps_what_the_other_route_keeps(policy: str, tmp_path: Path) -> None:
     rng = random.Random(8)

@@ -30,6 +30,7 @@ def run(folder: Folder, sink: Any = lambda matches, batch: None, **options: Any)
     return running
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("on_driver", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_it_is_in_the_checkpoint_and_goes_on_there(spark: Any, capsys: Any, on_driver: bool) -> None:
     table = events_table(200, seed=13)
@@ -49,6 +50,7 @@ def test_it_is_in_the_checkpoint_and_goes_on_there(spark: Any, capsys: Any, on_d
     assert spark.sparkContext.getLocalProperty(PROPERTY) is None  # that of the stream's own thread
 
 
+@pytest.mark.long
 def test_a_setting_names_the_folder_or_the_checkpoint(spark: Any, tmp_path: Any) -> None:
     folder = Folder(spark, events_table(60), 60)
     spark.conf.set(SETTING, str(tmp_path))
@@ -62,6 +64,7 @@ def test_a_setting_names_the_folder_or_the_checkpoint(spark: Any, tmp_path: Any)
         spark.conf.unset(SETTING)
 
 
+@pytest.mark.long
 def test_a_stream_does_not_begin_anew_where_its_state_is_in_another_folder(spark: Any, tmp_path: Any) -> None:
     folder = Folder(spark, events_table(120), 60)
     late_file = folder.path / "events" / "000001.parquet"

@@ -28,6 +28,7 @@ def new_descriptions(spark: Any, before: dict[int, str]) -> list[str]:
     return [text for number, text in sorted(descriptions(spark).items()) if number not in before]
 
 
+@pytest.mark.long
 def test_the_question_to_a_worker_is_described_and_nothing_else(spark: Any) -> None:
     before = descriptions(spark)
     _ANSWERS.pop(spark, None)
@@ -43,6 +44,7 @@ def test_the_question_to_a_worker_is_described_and_nothing_else(spark: Any) -> N
     assert set(others) == {"my own"}
 
 
+@pytest.mark.long
 def test_jobs_of_for_each_batch_are_described_behind_their_micro_batch(spark: Any) -> None:
     folder = Folder(spark, events_table(60), 60)
     before = descriptions(spark)

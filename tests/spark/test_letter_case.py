@@ -41,6 +41,7 @@ def bindings(result: Any) -> list[dict[str, list[int]]]:
     return sorted((row["bindings"] for row in as_dicts(result)), key=repr)
 
 
+@pytest.mark.long
 def test_options_and_queries_name_columns_in_any_case(events: Any) -> None:
     query = "PATTERN SEQ(a p, b q) WHERE [dev.Id] AND q.dev.tags[1].NAME = 's' AND q.N > 0 WITHIN 5 RETURN p.n AS m"
     with pytest.raises(QueryError, match="the queries write one column as `N` and as `n`"):
@@ -51,6 +52,7 @@ def test_options_and_queries_name_columns_in_any_case(events: Any) -> None:
     assert acep.spark.match(events, query.replace("q.N", "q.n"), **ROLES, ts="ts", type="TYPE").count() == 2
 
 
+@pytest.mark.long
 def test_a_result_is_called_as_the_query_writes_it(events: Any) -> None:
     query = "PATTERN SEQ(a p, b q) WHERE [dev.id] WITHIN 5 RETURN p.TS, q.n"
     result = acep.spark.match(events, query, **ROLES, flat=True)
@@ -66,6 +68,7 @@ def test_an_exact_name_comes_first_and_a_doubtful_one_is_refused(spark: Any) -> 
     assert "\n" not in refused.value.message
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("exact_case")
 def test_a_session_with_regard_to_case_keeps_to_it(events: Any) -> None:
     query = "PATTERN SEQ(a p, b q) WHERE [Dev.ID] WITHIN 5"
@@ -76,6 +79,7 @@ def test_a_session_with_regard_to_case_keeps_to_it(events: Any) -> None:
     assert acep.spark.match(events, query, ts="TS", seq="N", id="N", type="Type").count() == 2
 
 
+@pytest.mark.long
 def test_a_query_of_any_type_sees_no_types_in_another_column(spark: Any) -> None:
     """It never did, and its stored states go on."""
     frame = spark.createDataFrame([(1, 7, 1), (2, 8, 1)], "ts long, TYPE int, k long")
@@ -85,6 +89,7 @@ def test_a_query_of_any_type_sees_no_types_in_another_column(spark: Any) -> None
         quiet_match(frame, query.replace("ANY b", "b b"), seq="ts", id="ts")
 
 
+@pytest.mark.long
 def test_an_automaton_finds_columns_in_any_case(events: Any) -> None:
     arcs = [
         acep.arc("begin", "open", "e.type = 'a'", bind="p"),
@@ -95,6 +100,7 @@ def test_an_automaton_finds_columns_in_any_case(events: Any) -> None:
     assert bindings(acep.spark.match(events, automaton, **ROLES)) == [{"p": [0], "q": [2]}, {"p": [1], "q": [3]}]
 
 
+@pytest.mark.long
 def test_matches_of_matches_have_names_of_their_own(events: Any) -> None:
     """``n`` of the outer query is a value of the inner one, and not the column ``N``."""
     query = (
@@ -105,6 +111,7 @@ def test_matches_of_matches_have_names_of_their_own(events: Any) -> None:
         assert acep.spark.match(events, query, **ROLES).count() == 1
 
 
+@pytest.mark.long
 def test_other_functions_find_columns_alike(events: Any) -> None:
     matches = acep.spark.match(events, "PATTERN SEQ(a p, b q) WHERE [dev.id] WITHIN 5", **ROLES)
     bound = acep.spark.events(matches, events, id="n", ts="ts")
@@ -123,6 +130,7 @@ def renamed(table: pa.Table) -> pa.Table:
     return table.rename_columns([{"ts": "Ts", "type": "Type"}.get(name, name) for name in table.column_names])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("state", [None, pytest.param("spark", marks=pytest.mark.long)])
 def test_a_stream_finds_columns_in_any_case(spark: Any, state: str | None) -> None:
     folder = Folder(spark, renamed(TABLE), 100, ts="Ts")
@@ -133,6 +141,7 @@ def test_a_stream_finds_columns_in_any_case(spark: Any, state: str | None) -> No
     assert rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("on_driver", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_for_each_batch_finds_columns_in_any_case(spark: Any, on_driver: bool) -> None:
     """Also where the query writes the time column, which has a watermark, in another case."""

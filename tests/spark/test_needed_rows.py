@@ -62,6 +62,7 @@ def counts_and_rows(folder: Folder, query: Any, name: str, **options: Any) -> tu
     return rows, [[getattr(progress, column) for column in COUNTED] for progress in progresses], n_travelled
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("query", "partitions"),
     [
@@ -87,6 +88,7 @@ def test_events_without_a_use_do_not_travel_and_are_counted(spark: Any, query: A
     assert n_travelled < 0.5 * n_all
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{"id": None}, {"late": True}])
 def test_all_events_travel_where_each_affects_the_result(spark: Any, options: dict[str, Any]) -> None:
     folder = Folder(spark, events_table(200, types="abcccc"), 100)

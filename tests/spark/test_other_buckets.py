@@ -66,6 +66,7 @@ def change(restarted: Restarted, buckets: int, *more: str) -> int:
 # States that go on ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("steps", "output", "texts"),
     [
@@ -118,6 +119,7 @@ KEYED = (
 )
 
 
+@pytest.mark.long
 def test_random_streams_by_key_go_on(cases: Callable[[int], int], tmp_path: Path) -> None:
     """They change at random, forth and back; what is refused changes nothing."""
     seen = Counter[str]()
@@ -254,6 +256,7 @@ def test_a_folder_that_is_no_checkpoint(tmp_path: Path, capsys: pytest.CaptureFi
 # Crashes, and runs that are alive --------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_kill_after_each_file_loses_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = random_table(3)
     batches = rows_of(table, range(table.num_rows), [60, 60])

@@ -59,6 +59,7 @@ def test_a_query_goes_on_with_other_buckets_and_another_query(spark: SparkSessio
     assert any(row["end"] > max(ticks[:cut]) for row in rows)
 
 
+@pytest.mark.long
 def test_keys_are_hashed_as_on_spark(spark: SparkSession, cases: Callable[[int], int]) -> None:
     from pyspark.sql import functions as sf
 

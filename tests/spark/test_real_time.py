@@ -54,11 +54,13 @@ def run_in_real_time(writer: Any, checkpoint: Path) -> None:
         running.stop()
 
 
+@pytest.mark.long
 def test_a_stream_without_python_is_admitted(events: Any, tmp_path: Path) -> None:
     """Nothing but the operators of acep is in the way."""
     run_in_real_time(events.writeStream.format("console"), tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", ["checkpoint", "folder"])
 def test_spark_refuses_match(events: Any, tmp_path: Path, place: str) -> None:
     state = "checkpoint" if place == "checkpoint" else str(tmp_path / "state")

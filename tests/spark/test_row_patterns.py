@@ -83,6 +83,7 @@ def test_spark_gives_the_rows_of_one_process(spark: Any, name: str) -> None:
     assert received.schema.types == expected.schema.types
 
 
+@pytest.mark.long
 def test_types_that_pass_are_those_of_the_columns(spark: Any) -> None:
     frame = spark.sql(
         "select id n, cast(id as tinyint) small, 1.50BD dec, date'2024-01-02' d, timestamp_ntz'2024-01-02 03:04:05' t, "
@@ -182,6 +183,7 @@ def test_statements_that_are_refused(spark: Any, statement: str, words: str) -> 
         assert statement[refusal.value.start : refusal.value.end] in (statement, "ids", "CREATE")
 
 
+@pytest.mark.long
 def test_table_functions(spark: Any) -> None:
     table = rows_of(seed=6)
     spark.createDataFrame(table).repartition(3).createOrReplaceTempView("ticks")

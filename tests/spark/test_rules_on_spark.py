@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.* must see the whole stream in one place")
 def test_rules_of_a_folder(spark: SparkSession, tmp_path: Path) -> None:
     import acep.spark

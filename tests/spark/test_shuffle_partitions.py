@@ -38,6 +38,7 @@ def texts_of(frame: Any, query: str = QUERY, **options: Any) -> list[str]:
     return [str(warning.message) for warning in caught]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("many_partitions")
 def test_state_in_many_partitions_is_warned_of_in_one_line(folder: Folder) -> None:
     (text,) = texts_of(folder.frame(), watermark=0, state="spark")
@@ -48,6 +49,7 @@ def test_state_in_many_partitions_is_warned_of_in_one_line(folder: Folder) -> No
     assert texts_of(folder.frame(), watermark=0) == []  # files have as many tasks as buckets
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("many_partitions")
 def test_a_small_batch_over_many_partitions_is_warned_of(spark: Any, folder: Folder) -> None:
     files = spark.read.schema(folder.columns).parquet(str(folder.path / "events"))

@@ -46,6 +46,7 @@ def test_state_is_in_the_checkpoint_unless_told_otherwise(spark: Any) -> None:
     assert not running.lastProgress["stateOperators"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("state", "words", "by_setting"),
     [
@@ -69,6 +70,7 @@ def test_the_store_is_named_by_an_argument_or_a_setting(spark: Any, state: str, 
     assert ("setting" in progress.route) == by_setting
 
 
+@pytest.mark.long
 def test_a_folder_of_the_setting_has_the_state(spark: Any, tmp_path: Path) -> None:
     folder = Folder(spark, events_table(60), 60)
     spark.conf.set(SETTING, str(tmp_path))
@@ -80,6 +82,7 @@ def test_a_folder_of_the_setting_has_the_state(spark: Any, tmp_path: Path) -> No
     assert [path.name for path in tmp_path.iterdir()] == [running.id]
 
 
+@pytest.mark.long
 def test_a_stream_with_two_watermarks_keeps_its_state_in_spark(spark: Any) -> None:
     folder = Folder(spark, events_table(60), 60)
     one, other = (folder.frame().withWatermark("ts", f"{seconds} seconds") for seconds in (1, 2))
@@ -112,6 +115,7 @@ def is_empty(result: Any, _: int) -> None:
     result.isEmpty()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("read_part", "change"),
     [
@@ -148,6 +152,7 @@ def test_any_part_of_a_micro_batch_may_be_read(spark: Any, read_part: Any, chang
         assert same(part, whole[batch])
 
 
+@pytest.mark.long
 def test_a_micro_batch_is_read_again_after_its_sink_failed(spark: Any) -> None:
     table = events_table(300, seed=2, disorder=4)
     folder = Folder(spark, table, 100)
@@ -179,6 +184,7 @@ def test_results_may_be_united(spark: Any, united: Any) -> None:
     assert same(rows, expected_rows(table) * 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("first", "second"), [("spark", None), pytest.param(None, "spark", marks=pytest.mark.long)])
 def test_a_checkpoint_of_the_other_store_is_refused(spark: Any, first: str | None, second: str | None) -> None:
     folder = Folder(spark, events_table(100), 50)
@@ -194,6 +200,7 @@ def test_a_checkpoint_of_the_other_store_is_refused(spark: Any, first: str | Non
     assert "elsewhere" in str(error) or "Spark's own store" in str(error)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("state", "partitions"), [(None, 2), (SPARK, 1), pytest.param(None, 1, marks=pytest.mark.long)]
 )
@@ -210,6 +217,7 @@ def test_rows_without_a_key_are_counted(spark: Any, state: str | None, partition
     assert sum(counts) == table["k"].null_count > 10
 
 
+@pytest.mark.long
 def test_plans_show_the_steps_of_acep_by_name(spark: Any, capsys: Any) -> None:
     folder = Folder(spark, events_table(20), 20)
     frame = spark.read.schema(folder.columns).parquet(str(folder.path / "events"))

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 COMMON = """
 import os, random, signal, sys
 from uuid import UUID
@@ -180,12 +182,14 @@ def printed(script: str, folder: Path, *given: int) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.long
 def test_a_kill_leaves_whole_versions_and_nothing_behind(tmp_path: Path) -> None:
     kills, kept, others = map(int, printed(KILLED, tmp_path))
     assert kills > 50
     assert (kept, others) == (4, 0)
 
 
+@pytest.mark.long
 def test_a_task_that_comes_late_changes_nothing(tmp_path: Path) -> None:
     stops, refused, kept, others = map(int, printed(LATE, tmp_path))
     assert stops > 25

@@ -51,6 +51,7 @@ def run_by(route: str, folder: Folder) -> None:
     writer.trigger(availableNow=True).start().awaitTermination()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("route", thinned(["files", "spark", "for_each_batch"], 3))
 def test_listeners_have_the_counts_of_the_run(spark: Any, route: str) -> None:
     """The second run counts from 0, also where the counts since the stream began go on."""
@@ -83,6 +84,7 @@ def test_listeners_have_the_counts_of_the_run(spark: Any, route: str) -> None:
     assert second.run.null_keys == late["k"].null_count
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("route", thinned(["for_each_batch", "files", "spark"], 3))
 def test_a_run_that_leaves_events_held_says_so_once(spark: Any, route: str) -> None:
     table = events_table(120, seed=6)
@@ -107,6 +109,7 @@ def test_a_run_that_leaves_events_held_says_so_once(spark: Any, route: str) -> N
     assert not own_warnings(caught, folder)
 
 
+@pytest.mark.long
 def test_a_stream_whose_rows_come_late_warns_once_and_not_once_a_bucket(spark: Any) -> None:
     table = events_table(300, seed=7)
     folder = Folder(spark, pa.concat_tables([table.slice(260), table.slice(0, 260)]), 100)

@@ -230,6 +230,7 @@ def test_damage_is_told() -> None:
             Bucket.loads(job, job.pass_of(0), data[:size])
 
 
+@pytest.mark.long
 def test_idle_keys_are_forgotten() -> None:
     query = acep.regex("ab", within=10, by="k")
 

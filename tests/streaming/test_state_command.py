@@ -234,6 +234,7 @@ def test_a_query_goes_back_and_on(tmp_path: Path, batch: int, commits_last: bool
     assert (again.last, len(again.versions)) == (5, len(calls))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("batch", "commits_last"),
     [

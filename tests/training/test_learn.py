@@ -121,6 +121,7 @@ def test_all_that_was_found_is_in_the_graph(query: Any, events: Any) -> None:
     assert len(history.open.made) == 0
 
 
+@pytest.mark.long
 def test_of_many_lives_a_sample_stands_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     def sums() -> dict[str, float]:
         events = shops(20_000, 3)
@@ -181,6 +182,7 @@ def test_the_same_events_teach_the_same(learned: bytes) -> None:
     assert acep.learn(shops(20_000, 1), QUERY) == learned
 
 
+@pytest.mark.long
 def test_learning_goes_on(learned: bytes) -> None:
     first, both = history_of(learned), history_of(acep.learn(shops(8_000, 2), QUERY, history=learned))
     second = history_of(acep.learn(shops(8_000, 2), QUERY))

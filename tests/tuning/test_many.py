@@ -109,6 +109,7 @@ def test_a_shared_attribute_is_proposed_only_if_it_leaves_less() -> None:
     assert all(one.matches is None or one.matches < found.matches for one in found.fewer)
 
 
+@pytest.mark.long
 def test_matches_that_explode_are_cut_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("acep.tuning.many.EFFORT", 1_000_000)
     rows = {"ts": list(range(400)), "type": ["a"] + ["b"] * 399}
@@ -120,6 +121,7 @@ def test_matches_that_explode_are_cut_and_said(monkeypatch: pytest.MonkeyPatch) 
     assert str(found).startswith("only the first")
 
 
+@pytest.mark.long
 def test_any_number_of_matches_is_counted_where_they_need_not_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("acep.tuning.many.EFFORT", 1_000_000)
     monkeypatch.setattr("acep.tuning.many.LOOKED_AT", 1_000)
@@ -133,6 +135,7 @@ def test_any_number_of_matches_is_counted_where_they_need_not_be_made(monkeypatc
     assert "not counted: that takes too much work" in str(found)
 
 
+@pytest.mark.long
 def test_what_can_be_counted_in_a_moment_is_counted() -> None:
     """More than 200,000 touches, which once were said to be too many to count."""
     rng = random.Random(1)

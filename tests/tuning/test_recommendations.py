@@ -92,6 +92,7 @@ def test_each_shorter_window_is_tried_or_named_as_cut(effort: int) -> None:
     )
 
 
+@pytest.mark.long
 def test_the_effort_that_is_asked_for_suffices() -> None:
     table, query = stream(1, 12_000), HEAVY.format(key="", window=100)
     small = acep.tune(table, query, effort=400_000)
@@ -103,6 +104,7 @@ def test_the_effort_that_is_asked_for_suffices() -> None:
     assert len(more.curve) > 3
 
 
+@pytest.mark.long
 def test_the_larger_sample_that_is_asked_for_suffices() -> None:
     table, query = stream(2, 12_000), HEAVY.format(key="", window=20)
     small = acep.tune(table, query, sample=300)
@@ -116,6 +118,7 @@ def test_of_the_whole_stream_no_larger_sample_is_asked_for() -> None:
     assert said.endswith("it is the whole stream: give a longer one")
 
 
+@pytest.mark.long
 def test_fewer_whole_partitions_are_taken_of_a_heavy_stream() -> None:
     table, query = stream(3, 12_000), HEAVY.format(key="[key] AND ", window=6000)
     tuning = acep.tune(table, query, effort=6_000_000)
@@ -126,6 +129,7 @@ def test_fewer_whole_partitions_are_taken_of_a_heavy_stream() -> None:
     assert f"{tuning.sample.partitions} of 40 partitions, whole" in tuning.sample.how
 
 
+@pytest.mark.long
 def test_a_stream_in_which_all_matches_are_one_bundle_has_draws_enough() -> None:
     """A bundle goes on as long as matches end within a window of each other: here to the end of the stream."""
     query = "PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) { q.x > p.x } WITHIN 40"
@@ -168,6 +172,7 @@ def test_what_fits_is_what_the_touches_permit() -> None:
 # Recommendations --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_budget_that_costs_as_much_as_the_exact_run_is_not_recommended() -> None:
     """Decisions are work, too: the least budget that finds enough suffices for the exact run."""
     tuning = acep.tune(stream(1, 20_000), STRICT)
@@ -193,6 +198,7 @@ def test_a_budget_that_takes_longer_than_the_exact_run_is_not_recommended() -> N
     assert fast.to_dict()["recommended"] == {"work": tuning.least.budget}
 
 
+@pytest.mark.long
 def test_time_is_measured_by_turns() -> None:
     tuning = acep.tune(stream(6, 1500), HEAVY.format(key="", window=60), effort=8_000_000, target_recall=0.3)
     assert tuning.saving is not None
@@ -209,6 +215,7 @@ def test_a_cpu_share_that_pays_for_the_exact_run_says_so() -> None:
 # Shorter windows --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("window", ["80", "80 EVENTS"])
 def test_each_shorter_window_is_what_match_finds(window: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("acep.native.session.STRATEGIES", (0, 1))  # as under a budget
@@ -226,6 +233,7 @@ def test_each_shorter_window_is_what_match_finds(window: str, monkeypatch: pytes
     assert f"\nWITHIN {tuning.window.window}: it takes" in str(replace(tuning, curve=(), least=None, saving=None))
 
 
+@pytest.mark.long
 def test_the_cheaper_of_a_window_and_a_budget_is_recommended() -> None:
     tuning = acep.tune(stream(7, 1500), HEAVY.format(key="", window=80), target_recall=0.5, effort=8_000_000)
     exact = tuning.exact.work

@@ -64,6 +64,7 @@ def tuned() -> dict[int, acep.Tuning]:
     return {seed: acep.tune(stream(seed), query(seed), sample=2500, target_recall=0.6) for seed in (0, 1)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 1])
 def test_each_point_of_the_curve_is_what_match_finds(seed: int, tuned: dict[int, acep.Tuning]) -> None:
     found = tuned[seed]
@@ -213,6 +214,7 @@ def test_the_work_of_all_replays_is_bounded(tuned: dict[int, acep.Tuning]) -> No
     ]
 
 
+@pytest.mark.long
 def test_a_shared_attribute_and_a_shorter_window_are_proposed_and_measured() -> None:
     rng = random.Random(3)
     rows: dict[str, list[Any]] = {"ts": [], "type": [], "who": [], "x": []}
@@ -346,6 +348,7 @@ def test_wrong_arguments_are_explained(options: dict[str, Any]) -> None:
         acep.tune(stream(0, 20), query(0), **options)
 
 
+@pytest.mark.long
 def test_the_reference_runtime_says_what_it_cannot() -> None:
     found = acep.tune(stream(0, 500), query(0), engine="reference")
     assert found.curve == ()
@@ -361,6 +364,7 @@ def test_queries_over_matches_are_replayed_too() -> None:
     assert "the query is over the matches of others" in str(found) or found.sample.how == "the whole stream"
 
 
+@pytest.mark.long
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import pyarrow.parquet as pq
 
@@ -449,6 +453,7 @@ def test_fewer_bundles_with_more_errors_are_explained() -> None:
     assert "joins them into one" not in str(acep.tune(apart, acep.regex("ab", within=3)))
 
 
+@pytest.mark.long
 def test_a_knee_is_a_bend_of_the_curve_or_there_is_none(tuned: dict[int, acep.Tuning]) -> None:
     rising = acep.tune(
         stream(5, 1500, 8),

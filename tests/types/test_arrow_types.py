@@ -28,6 +28,7 @@ def test_a_type_is_exact_or_refused_in_every_role(name: str) -> None:
     assert not wrong
 
 
+@pytest.mark.long
 def test_the_page_has_the_table() -> None:
     listed = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0].split("\n")[1:-1]
     assert listed == table_lines()
