@@ -13,6 +13,7 @@ import pytest
 import acep
 from acep.errors import AcepError, DataError, QueryError
 from tests.spark.streams import Folder, shuffled
+from tests.thinned import thinned, thinned_product
 
 V_SHAPE = """PARTITION BY k ORDER BY ts
     MEASURES MATCH_NUMBER() AS n, FIRST(x) AS high, LAST(DOWN.x) AS low, count(*) AS size
@@ -47,14 +48,8 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(map(repr, rows))
 
 
-QUICK = "all rows, with others"
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("in_files", [False, pytest.param(True, marks=pytest.mark.long)])
-@pytest.mark.parametrize(
-    "name", [QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in CLAUSES if name != QUICK)]
-)
+@pytest.mark.parametrize(("name", "in_files"), thinned_product([*CLAUSES], [False, True], every=3))
 def test_a_stream_gives_the_rows_of_one_process(spark: Any, name: str, in_files: bool) -> None:
     table = rows_of(disorder=60)
     folder = Folder(spark, table, 100)
@@ -184,7 +179,7 @@ def test_a_clause_over_the_rows_of_another_one_needs_a_state_of_its_own(spark: A
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("in_files", [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize("in_files", thinned([(True, True), (True, False), (False, True)], 3, pytest.mark.whole))
 def test_a_clause_over_the_rows_of_another_one(spark: Any, in_files: tuple[bool, bool]) -> None:
     """The second clause has no end of its stream: it gives what its watermark has passed."""
     table = rows_of(400)  # up to the time 400

@@ -196,6 +196,7 @@ def replaced(arrived: Arriving) -> Counter[str]:
     return net(as_rows(given))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("route", ROUTES)
 def test_killed_workers_lose_nothing_and_repeat_nothing(
     spark: Any, tmp_path: Path, cases: Callable[[int], int], route: str

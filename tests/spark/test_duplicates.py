@@ -24,6 +24,7 @@ from tests.complaints import difference
 from tests.spark.by_hand import as_rows, batch, rows_that_differ, stream, the_job
 from tests.spark.by_hand_files import FileStream
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match
+from tests.thinned import thinned
 
 QUERY = "PATTERN SEQ(a x, b y) WHERE [k] AND y.v > x.v WITHIN 9"
 PLAIN = pa.schema(
@@ -202,7 +203,7 @@ def test_rows_with_op_that_come_again(route: str, speculation: Any, tmp_path: Pa
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("route", ["batch", "store", "files", "each"])
+@pytest.mark.parametrize("route", thinned(["files", "batch", "store", "each"], 2, pytest.mark.whole))
 def test_spark_leaves_out_what_comes_twice(spark: Any, route: str) -> None:
     """A file of a source comes twice, on each route."""
     letters = acep.regex("ab", within="20 seconds", by="k")

@@ -221,7 +221,7 @@ def test_a_micro_batch_that_is_tried_again_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("output", thinned(["matches", "points", "bundles", "count"], 4, pytest.mark.long))
+@pytest.mark.parametrize("output", thinned(["matches", "points", "bundles", "count"], 4, pytest.mark.whole))
 def test_a_stream_that_sheds_loses_matches_and_invents_none(
     spark: Any, monkeypatch: pytest.MonkeyPatch, output: str
 ) -> None:

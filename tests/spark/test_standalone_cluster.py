@@ -140,6 +140,7 @@ class Schedules:
                 return kills
 
 
+@pytest.mark.whole
 def test_each_run_gives_what_is_certain_whatever_is_killed_on_a_cluster(
     tmp_path: Path, cases: CaseCounts, record_property: Callable[[str, object], None]
 ) -> None:
