@@ -86,7 +86,11 @@ def test_a_run_with_no_test_left_passes(pytester: pytest.Pytester, monkeypatch: 
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "processes"),
-    [("ACEP_CASES", 2), *((name, 0) for name in ("ACEP_CASES", "ACEP_DATA", "ACEP_SLOWEST", "CI"))],
+    [
+        ("ACEP_CASES", 2),
+        *(pytest.param(name, 0, marks=pytest.mark.whole) for name in ("ACEP_CASES", "ACEP_DATA", "ACEP_SLOWEST")),
+        ("CI", 0),
+    ],
 )
 def test_under_other_settings_a_step_runs_again_and_says_why(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, name: str, processes: int

@@ -46,6 +46,7 @@ from tests.spark.by_hand import (
     the_job,
 )
 from tests.spark.streams import Folder, as_dicts, quiet_match
+from tests.thinned import thinned
 
 pytestmark = pytest.mark.long
 
@@ -101,7 +102,7 @@ def in_one_process(job: Job, buckets: pa.Table) -> tuple[list[dict[str, Any]], l
     return found, counts
 
 
-@pytest.mark.parametrize("policy", ["history", "random", "newest-per-state"])
+@pytest.mark.parametrize("policy", thinned(["history", "random", "newest-per-state"], 2, pytest.mark.whole))
 def test_a_batch_and_a_stream_give_what_one_process_gives(policy: str) -> None:
     table = events()
     job = the_job(table, QUERY, budget=BUDGET, policy=policy, seed=7, buckets=BUCKETS)
@@ -132,7 +133,7 @@ def test_one_bucket_gives_what_one_call_gives() -> None:
 OUTPUTS = ("matches", "points", "bundles", "count")
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("output", thinned(OUTPUTS, 2, pytest.mark.whole))
 def test_what_may_be_incomplete_says_so(output: str) -> None:
     whole = events(3_000)
     calm = [ts >= 1000 or row % 4 == 0 for row, ts in enumerate(whole.column("ts").to_pylist())]

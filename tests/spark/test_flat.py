@@ -14,6 +14,7 @@ import acep
 from acep.spark import for_each_batch
 from acep.spark.chunks import ORDER, ROW
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match
+from tests.thinned import thinned
 
 pytestmark = pytest.mark.long
 
@@ -62,7 +63,7 @@ def test_a_batch_goes_to_csv(spark: Any, tmp_path: Path) -> None:
     assert as_text(list(written(tmp_path / "out"))) == as_text(expected())
 
 
-@pytest.mark.parametrize("route", ["state", "files"])
+@pytest.mark.parametrize("route", thinned(["files", "state"], 2, pytest.mark.whole))
 def test_a_stream_goes_to_csv(spark: Any, route: str, tmp_path: Path) -> None:
     stream = Folder(spark, TABLE, 20)
     options = {"state": str(tmp_path / "state") if route == "files" else "spark"}

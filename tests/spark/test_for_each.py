@@ -140,6 +140,7 @@ def test_each_match_reaches_a_database_once_whatever_fails(spark: Any, tmp_path:
     assert told[-1].report.recall == 1
 
 
+@pytest.mark.whole
 def test_types_that_no_query_names_stay_where_they_are_but_count(spark: Any) -> None:
     table = events_table(480, types="abcdef", disorder=60)
     stream, told, out = Folder(spark, table, 96), list[Progress](), list[dict[str, Any]]()
@@ -471,6 +472,7 @@ def test_where_nothing_can_be_saved_nothing_is_shed(spark: Any, monkeypatch: pyt
     assert told[-1].events == 24_000
 
 
+@pytest.mark.whole
 def test_a_micro_batch_ends_under_the_budget_that_it_began_with(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     table = many_keys(12_000)
     stream, told, out = Folder(spark, table, 1_000), list[Progress](), list[dict[str, Any]]()
@@ -513,6 +515,7 @@ def test_where_a_query_does_not_allow_it_events_are_shed_behind_the_shuffle(spar
     assert rows_that_differ([{n: v for n, v in row.items() if n != "exact"} for row in out], exact(table, query)) == ""
 
 
+@pytest.mark.whole
 def test_a_query_of_counted_events_gets_all_of_them(spark: Any) -> None:
     table = many_keys(300, keys=3).drop_columns([ROW])
     stream, out = Folder(spark, table, 60), list[dict[str, Any]]()

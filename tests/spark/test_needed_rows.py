@@ -68,7 +68,7 @@ def counts_and_rows(folder: Folder, query: Any, name: str, **options: Any) -> tu
     [
         (QUERY, "2"),
         pytest.param({"first": QUERY, "other": OTHER}, "2", marks=pytest.mark.long),
-        pytest.param(QUERY, "1", marks=pytest.mark.long),
+        pytest.param(QUERY, "1", marks=pytest.mark.whole),
     ],
 )
 def test_events_without_a_use_do_not_travel_and_are_counted(spark: Any, query: Any, partitions: str) -> None:

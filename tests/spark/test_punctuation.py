@@ -106,7 +106,10 @@ WAYS = [
 
 
 @pytest.mark.filterwarnings("ignore:.*one bucket, one core")
-@pytest.mark.parametrize(("route", "queries", "options"), WAYS)
+@pytest.mark.parametrize(
+    ("route", "queries", "options"),
+    [pytest.param(*way, marks=[pytest.mark.whole] if n % 3 else []) for n, way in enumerate(WAYS)],
+)
 def test_a_nightly_run_gives_its_day_and_the_next_one_goes_on(
     spark: Any, route: str, queries: dict[str, Any], options: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -26,6 +26,7 @@ from tests.case_counts import CaseCounts
 from tests.spark.by_hand import the_job
 from tests.spark.by_hand_files import FileStream
 from tests.spark.version_steps import DELAY, ROLES, SCHEMA, net_matches, row_of, try_versions
+from tests.thinned import thinned
 
 pytestmark = pytest.mark.long
 
@@ -91,7 +92,7 @@ def tables() -> list[pa.Table]:
     return [pa.Table.from_pylist([row | {"came": row["id"]} for row in some], SCHEMA) for some in rows]
 
 
-@pytest.mark.parametrize("way", ["own", "files", "each"])
+@pytest.mark.parametrize("way", thinned(["files", "own", "each"], 2, pytest.mark.whole))
 def test_versions_reach_all_buckets_of_a_stream(way: str, spark: Any, tmp_path: Path) -> None:
     """The stream is stopped and begun again before the version comes, which each key then takes up."""
     source, newer = tmp_path / "in", tmp_path / "versions"
@@ -308,7 +309,7 @@ def test_a_replay_takes_the_versions_of_their_times(spark: Any, tmp_path: Path) 
     assert found.matches == len(given) == 4
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", thinned(ROUTES, 2, pytest.mark.whole))
 def test_a_file_that_was_wrong_is_corrected_and_the_stream_goes_on(route: str, spark: Any, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "versions").mkdir()

@@ -15,6 +15,7 @@ import acep
 from acep.spark import for_each_batch
 from tests.spark.schedules import table_of
 from tests.spark.streams import as_dicts, quiet_match
+from tests.thinned import thinned, thinned_product
 
 pytestmark = pytest.mark.long
 
@@ -56,8 +57,7 @@ def runs(spark: Any, folder: Path, run: Callable[[Any], None], counted: Callable
 OPTIONS: dict[str, Any] = {"id": "n", "seq": "n", "unit": "s", "watermark": "1 hour", "buckets": 8}
 
 
-@pytest.mark.parametrize("has_watermark", [False, True])
-@pytest.mark.parametrize("state", ["own", "files"])
+@pytest.mark.parametrize(("state", "has_watermark"), thinned_product(["files", "own"], [False, True], every=3))
 def test_each_run_of_match_gives_what_is_certain(spark: Any, state: str, has_watermark: bool, tmp_path: Path) -> None:
     def run(frame: Any) -> None:
         options = OPTIONS | {"state": tmp_path / "state" if state == "files" else "spark"}
@@ -76,7 +76,7 @@ def test_each_run_of_match_gives_what_is_certain(spark: Any, state: str, has_wat
     assert runs(spark, tmp_path, run, counted) == CERTAIN
 
 
-@pytest.mark.parametrize("on_driver", [False, True])
+@pytest.mark.parametrize("on_driver", thinned([False, True], 2, pytest.mark.whole))
 def test_each_run_of_for_each_batch_gives_what_is_certain(spark: Any, on_driver: bool, tmp_path: Path) -> None:
     counts = Counter[str]()
 
