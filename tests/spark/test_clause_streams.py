@@ -13,7 +13,7 @@ import pytest
 import acep
 from acep.errors import AcepError, DataError, QueryError
 from tests.spark.streams import Folder, shuffled
-from tests.thinned import thinned, thinned_product
+from tests.thinned import in_turn, thinned
 
 V_SHAPE = """PARTITION BY k ORDER BY ts
     MEASURES MATCH_NUMBER() AS n, FIRST(x) AS high, LAST(DOWN.x) AS low, count(*) AS size
@@ -49,7 +49,7 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "in_files"), thinned_product([*CLAUSES], [False, True], every=3))
+@pytest.mark.parametrize(("name", "in_files"), in_turn([*CLAUSES], [False, True]))
 def test_a_stream_gives_the_rows_of_one_process(spark: Any, name: str, in_files: bool) -> None:
     table = rows_of(disorder=60)
     folder = Folder(spark, table, 100)
