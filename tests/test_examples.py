@@ -31,6 +31,7 @@ from examples import data as streams
 from examples import examples
 from examples.data.make import SLICES, cut
 from examples.table import PAGE, Counts, render
+from tests.thinned import thinned
 from tests.walks import KINDS, WALKS, Walk, part_of, read, tweets_of, walk
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -155,7 +156,7 @@ def test_what_is_found_in_shipped_streams(data: Callable[[str], Path]) -> None:
     assert all(matches > 0 for matches, _, _ in found.values())
 
 
-@each_example
+@pytest.mark.parametrize("key", thinned([*EXAMPLES], 2))
 def test_acep_finds_what_a_walk_finds(key: str, data: Callable[[str], Path], cases: Callable[[int], int]) -> None:
     example, this = EXAMPLES[key], WALKS[key]
     path = data(example.stream)

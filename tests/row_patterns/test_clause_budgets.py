@@ -18,6 +18,7 @@ from acep.row_patterns.partition_choice import AHEAD, CREDIT, PartitionChoice
 from tests.case_counts import CaseCounts
 from tests.complaints import difference
 from tests.row_patterns.test_streams import batches_of, outcome, random_streams, texts_of
+from tests.thinned import in_turn
 
 DIPS = """
     PARTITION BY device ORDER BY ts
@@ -52,8 +53,9 @@ def recall_of(rows: pa.Table, exact: pa.Table) -> float:
     return rows.num_rows / exact.num_rows
 
 
-@pytest.mark.parametrize("size", [1, 20, 2_000, 6_000])
-@pytest.mark.parametrize("bound", [{"work": 40}, {"memory": "64 MB"}, {"latency": 60.0}])
+@pytest.mark.parametrize(
+    ("bound", "size"), in_turn([{"work": 40}, {"memory": "64 MB"}, {"latency": 60.0}], [1, 20, 6_000, 2_000])
+)
 def test_a_budget_that_suffices_loses_nothing(size: int, bound: dict[str, object]) -> None:
     table = device_rows(Random(1), 6_000 if size > 1 else 300, 50, 50)
     exact, _ = run_stream(DIPS, batches_of(table, size))

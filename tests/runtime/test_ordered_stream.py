@@ -118,7 +118,7 @@ def long_stream(n: int) -> dict[str, list[Any]]:
     return {"ts": list(range(n)), "user": rng.choices([1, 2, 3], k=n), "v": rng.choices(range(50), k=n)}
 
 
-@pytest.mark.parametrize("size", [1, 100])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.long), 100])
 @pytest.mark.parametrize("query", [SESSION, SPRAY, V_SHAPE, UP_AND_DOWN, SLIDING, GAP.format("partition_contiguity")])
 def test_the_work_grows_with_the_events(query: str, size: int) -> None:
     work = []

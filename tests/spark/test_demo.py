@@ -36,6 +36,7 @@ def test_recorded_streams_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert demo._stream(demo._arguments([]))[2] == demo.DIP
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("spark")
 def test_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "_places", list)

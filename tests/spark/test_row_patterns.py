@@ -19,6 +19,7 @@ from acep.spark.clauses.row_pattern_worker import whole_partitions
 from acep.spark.clauses.row_patterns import plan_for_spark
 from acep.spark.clauses.table_functions import call_columns
 from acep.spark.columns.types import spark_schema
+from tests.thinned import thinned
 
 V_SHAPE = """PARTITION BY k ORDER BY n MEASURES FIRST(x) AS high, LAST(DOWN.x) AS low, count(*) AS size
     PATTERN (STRT DOWN+ UP+) DEFINE DOWN AS x < PREV(x), UP AS x > PREV(x)"""
@@ -72,7 +73,7 @@ def with_clause(statement: str) -> str:
     return statement.replace("V_SHAPE", V_SHAPE)
 
 
-@pytest.mark.parametrize("name", CLAUSES)
+@pytest.mark.parametrize("name", thinned([*CLAUSES], 3))
 def test_spark_gives_the_rows_of_one_process(spark: Any, name: str) -> None:
     table = rows_of(seed=len(name))
     result = acep.spark.match_recognize(spark.createDataFrame(table).repartition(3), CLAUSES[name])
