@@ -98,6 +98,6 @@ def test_options_of_queries_are_refused_where_a_clause_is_followed(capsys: pytes
     Path("clause.sql").write_text("ORDER BY day MEASURES count(*) AS n PATTERN (A+)")
     places = ["in", "--state", "state", "--output", "out", "--once"]
     Path("in").mkdir()
-    for option in (["--type", "kind"], ["--work", "3"], ["--errors", "1"]):
+    for option in (["--type", "kind"], ["--speed", "3"], ["--errors", "1"]):
         assert main(["follow", "clause.sql", *places, *option]) == 2
         assert f"{option[0]} is not for MATCH_RECOGNIZE" in capsys.readouterr().err

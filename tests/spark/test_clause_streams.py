@@ -201,5 +201,7 @@ def test_options_of_a_stream_are_refused_for_a_batch(spark: Any) -> None:
     frame = spark.createDataFrame(rows_of(3))
     with pytest.raises(QueryError, match="watermark= is of a stream"):
         acep.spark.match_recognize(frame, V_SHAPE, watermark=5)
-    with pytest.raises(TypeError, match="policy"):
-        acep.spark.match_recognize(frame, V_SHAPE, policy="x")
+    with pytest.raises(QueryError, match="budget= is of a stream"):
+        acep.spark.match_recognize(frame, V_SHAPE, budget=acep.Budget(work=5))
+    with pytest.raises(TypeError, match="threads"):
+        acep.spark.match_recognize(frame, V_SHAPE, threads=2)
