@@ -13,7 +13,7 @@ Ints = npt.NDArray[np.int64]
 FEW = 4096
 """So many hashes are collected before they are sorted in."""
 SET_BYTES = 100
-"""What one of these takes."""
+"""The bytes of one of these."""
 
 
 class KeyHashes:

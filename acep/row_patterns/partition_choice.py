@@ -48,14 +48,17 @@ FORGET = 0.98
 SPARE = 0.7
 """The share of the allowance below which a cell is opened again, for partitions that come for the first time."""
 ROW_BYTES = 24
-"""What a row takes that is kept, besides its columns: codes and places."""
+"""The bytes of a row that is kept, besides its columns: codes and places."""
 PARTITION_BYTES = 400
-"""What a partition takes: its key, and its place in the tables of keys and figures."""
+"""The bytes of a partition: its key, and its place in the tables of keys and figures."""
+NUMBERS = ("recent_rows", "balance", "clock", "changed_at", "shed", "spent", "kept_bytes")
+PAIRS = ("compared", "lately")
+"""The numbers, and the pairs of numbers, of a state."""
 
 
 @dataclass(frozen=True)
 class ClauseBudget:
-    """What a user sets: the bounds, ``"history"`` or ``"random"``, and the seed of the hash."""
+    """The settings of a user: the bounds, ``"history"`` or ``"random"``, and the seed of the hash."""
 
     budget: Budget
     policy: str = "history"
@@ -109,7 +112,7 @@ class PartitionChoice:
         is_lost = self._place(partitions, codes)
         n_rows = len(codes)
         self._compare()
-        self._push = n_rows, self.spent
+        self._push, self.searching = (n_rows, self.spent), 0.0
         np.add.at(self.rows, partitions.cells[codes], 1)
         self._fade(n_rows)
         room, rate = self._allow(n_rows, clock)
@@ -121,7 +124,7 @@ class PartitionChoice:
             return is_lost  # all there is may be searched
         counts = np.bincount(codes, minlength=len(partitions.cells))
         counts[is_lost] = 0
-        loads = self.excess * self._loads(partitions, counts, clock)
+        loads = self.excess * self._count_loads(partitions, counts, clock)
         if loads.sum() > room + (rate * AHEAD if self.pace is None else 0.0):
             if n_rows >= AHEAD or self.budget.latency is not None:
                 self._close(self._cells_within(loads, room))
@@ -178,7 +181,7 @@ class PartitionChoice:
             room, rate = min(room, limit), min(rate, limit / n_rows)
         return room, rate
 
-    def _loads(self, partitions: PartitionStates, counts: Ints, clock: int | None) -> Floats:
+    def _count_loads(self, partitions: PartitionStates, counts: Ints, clock: int | None) -> Floats:
         """Return the touches that a push takes by cell."""
         is_searched = partitions.find_searched(np.flatnonzero(counts), clock)
         walks = (partitions.waits >= 0) & (clock is not None and partitions.deadlines >= clock)
@@ -187,7 +190,7 @@ class PartitionChoice:
         used = used[self.is_open[partitions.cells[used]]]
         return self.states * np.bincount(partitions.cells[used], rows[used], CELLS).astype(np.float64)
 
-    def _order(self) -> Ints:
+    def _rank_cells(self) -> Ints:
         """Return the cells, those to be kept first: the sample, then by matches a touch under ``"history"``."""
         if self.settings.policy == "random" or not self.values.any():
             return np.arange(CELLS)
@@ -201,7 +204,7 @@ class PartitionChoice:
         if self.pace is not None and not self.pace.search.has_contrast:  # what half of it saves is measured first
             room = max(room, float(loads.sum()) / 2)
         stays = self.is_open.copy()
-        for cell in self._order().tolist():
+        for cell in self._rank_cells().tolist():
             if stays[cell] and loads[cell] > 0:
                 stays[cell] = loads[cell] <= room
                 room -= loads[cell] if stays[cell] else 0.0
@@ -228,7 +231,7 @@ class PartitionChoice:
             return
         share = float(self.touches.sum()) / self.recent_rows
         if share * (1 + 1 / max(int(self.is_open.sum()), 1)) <= SPARE * rate:
-            closed = [cell for cell in self._order().tolist() if not self.is_open[cell]]
+            closed = [cell for cell in self._rank_cells().tolist() if not self.is_open[cell]]
             self.is_open[closed[0]] = True
             self.changed_at = seen
 
@@ -253,8 +256,8 @@ class PartitionChoice:
         loads = np.bincount(partitions.cells[used], sizes, CELLS).astype(np.float64)
         self._close(self._cells_within(loads, PLANNED * int(self.budget.memory) - self.lost_keys.size))
         is_lost = self._lose(partitions)
-        kept = float(loads.sum() - sizes[is_lost[used]].sum())
-        self.kept_bytes = max(self.kept_bytes, int(kept) + self.lost_keys.size)
+        remaining_bytes = int(loads.sum() - sizes[is_lost[used]].sum()) + self.lost_keys.size
+        self.kept_bytes = max(self.kept_bytes, remaining_bytes)
         return is_lost
 
     def record(self, cells: Ints, rows: Ints, matches: Ints) -> None:
@@ -273,6 +276,7 @@ class PartitionChoice:
         assert self.pace is not None
         n_rows, spent = self._push
         self.pace.record(n_rows, self.spent - spent, seconds, self.searching)
+        self._compare()
         self._push, self.searching = (0, self.spent), 0.0
         if self.pace.remark and not self.is_warned:
             self.is_warned = True
@@ -283,22 +287,22 @@ class PartitionChoice:
         counts = counts.replace(touches=self.spent, shed=self.shed, skipped=self.shed)
         if self.budget.memory is not None:
             counts = counts.replace(memory=self.kept_bytes)
-        tally = self._tally()
+        tally = self._make_tally()
         counts.tallies = (tally, None)
         counts.unknown = "" if tally is not None else self._unknown()
         return counts
 
-    def _sample(self) -> Flags:
+    def _find_sample(self) -> Flags:
         """Return the cells that the recall is estimated from: those before the first one that was not kept whole."""
         end = CELLS if self.settings.policy == "random" else self.sample_cells
         first_lost = int(np.argmin(self.is_whole)) if not self.is_whole.all() else CELLS
         is_sample: Flags = np.less(np.arange(CELLS), min(end, first_lost))
         return is_sample
 
-    def _tally(self) -> Tally | None:
+    def _make_tally(self) -> Tally | None:
         """Return the sums of an estimate: as if matches came by row as in the sample, and as if they came by key. The
         two differ where some keys have many rows; the interval then has both."""
-        is_sample = self._sample()
+        is_sample = self._find_sample()
         matches = self.matches[is_sample]
         n_found, total = float(self.matches.sum()), float(matches.sum())
         if not total or not self.budget.estimate:
@@ -362,7 +366,3 @@ class PartitionChoice:
         self.lost_keys = KeyHashes.load(data["lost_keys"])
         if self.pace is not None:
             self.pace.load(data["pace"])
-
-
-NUMBERS = ("recent_rows", "balance", "clock", "changed_at", "shed", "spent", "kept_bytes")
-PAIRS = ("compared", "lately")

@@ -23,6 +23,9 @@ def clause_budget(options: StreamOptions) -> ClauseBudget | None:
                          code="option_invalid")  # fmt: skip
     if budget is None or not budget.limited:
         want_a_bound(options.policy, None)
+        if checked_seed(options.seed):
+            raise QueryError("seed= serves a run under a budget", hint="set a bound on what may be spent: work=10",
+                             code="option_invalid")  # fmt: skip
         return None
     if budget.recover or budget.min_recall is not None:
         name = "recover" if budget.recover else "min_recall"
@@ -39,8 +42,6 @@ def clause_budget(options: StreamOptions) -> ClauseBudget | None:
 def check_clause_options(options: StreamOptions) -> None:
     """Raise :class:`QueryError` for options that a clause does not have."""
     usual: dict[str, object] = {"history": None, "engine": "auto", "dynamic": False, "threads": 1}
-    if options.budget is None:
-        usual |= {"seed": 0}
     unused = [name for name, value in usual.items() if getattr(options, name) != value]
     unused += [] if options.type in ("type", None) else ["type"]
     if unused:

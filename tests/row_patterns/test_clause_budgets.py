@@ -49,6 +49,36 @@ def run_stream(clause: str, batches: Sequence[pa.Table], *, restores: bool = Fal
     return pa.concat_tables([*results, matcher.finish()]), matcher.report
 
 
+def test_seconds_of_an_advance_are_of_no_push(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that time alone closes are searched between two pushes; the next push is not charged with them."""
+    seconds = []
+    record = ClausePace.record
+
+    def note(self: ClausePace, n_rows: int, touches: int, total: float, searching: float) -> None:
+        seconds.append((total, searching))
+        record(self, n_rows, touches, total, searching)
+
+    monkeypatch.setattr(ClausePace, "record", note)
+    clause = DIPS.replace("PATTERN (S D+ U+)", "PATTERN (S D* U) WITHIN 5")
+    matcher = acep.Matcher(clause, budget=acep.Budget(latency=60.0), lateness=0)
+    table = device_rows(Random(11), 400, 20, 20)
+    for batch in batches_of(table, 100):
+        matcher.push(batch)
+        matcher.advance(batch["ts"][-1].as_py())
+    assert all(searching <= total for total, searching in seconds)
+
+
+def test_touches_are_compared_with_those_expected_under_bounds_of_time_too() -> None:
+    matcher = acep.Matcher(DIPS, budget=acep.Budget(latency=60.0))
+    for batch in batches_of(device_rows(Random(12), 400, 20, 20), 100):
+        matcher.push(batch)
+    choice = matcher._clause.revised.stream.choice
+    choice.is_open[0] = False  # else all there is may be searched, and nothing is counted ahead
+    matcher.push(batch.slice(99))
+    expected, actual = choice.compared
+    assert 0 < expected <= actual
+
+
 def recall_of(rows: pa.Table, exact: pa.Table) -> float:
     return rows.num_rows / exact.num_rows
 
@@ -211,6 +241,8 @@ def test_a_bound_on_time_sheds_where_searching_is_what_costs(monkeypatch: pytest
         (DIPS, {"budget": acep.Budget(work=3), "policy": "newest"}, "policy='newest' is not for MATCH_RECOGNIZE"),
         (DIPS, {"budget": acep.Budget(work=3), "lateness": 5, "speculation": 2}, "gives rows that are final"),
         (DIPS, {"policy": "random"}, "policy= serves a run under a budget"),
+        (DIPS, {"seed": 3}, "seed= serves a run under a budget"),
+        (DIPS, {"budget": acep.Budget(), "seed": 3}, "seed= serves a run under a budget"),
         (DIPS, {"budget": acep.Budget(), "policy": "random"}, "policy= serves a run under a budget"),
         (DIPS, {"budget": acep.Budget(errors=1)}, "errors=, weights= and surplus= are of queries"),
         (DIPS, {"budget": acep.Budget(work=3), "seed": "x"}, "seed='x' is not an integer"),
