@@ -21,6 +21,7 @@ from acep.streaming.clause_job import clause_job
 from acep.streaming.job import Job
 from acep.streaming.latest_time import Latest
 from acep.streaming.times import delay_ms_of, first_end_tick
+from acep.tables.clause_options import check_partitions, clause_budget
 
 __all__ = ["check_clause_outputs", "clause_options", "followed_clause"]
 
@@ -28,7 +29,8 @@ __all__ = ["check_clause_outputs", "clause_options", "followed_clause"]
 def clause_options(text: str, options: StreamOptions) -> StreamOptions:
     """Return the options of a stream with the time column of a clause.
 
-    Raises :class:`QueryError` as :func:`time_name` does."""
+    Raises :class:`QueryError` as :func:`time_name` does, and for a budget that the clause cannot keep to."""
+    check_partitions(text, clause_budget(options))
     return replace(options, ts=time_name(text, options.ts), type=None)
 
 

@@ -183,11 +183,12 @@ class ClauseStream:
 
     def _forget(self, choice: PartitionChoice, is_lost: Flags) -> None:
         """Drop partitions that are given up, with their rows."""
-        if is_lost.any():
+        lost = np.flatnonzero(is_lost)
+        if self.partitions.sizes[lost].any():
             _, codes, self.kept = self.kept.take(is_lost)
             self.kept, self.tails = self.kept.compact(), self.tails.take(is_lost)[2].compact()
-            self.partitions.drop(np.flatnonzero(is_lost))
             choice.shed += len(codes)
+        self.partitions.drop(lost)
 
     def _fit_memory(self, choice: PartitionChoice) -> None:
         """Give up partitions until what is kept fits into the budget."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 __all__ = ["KeyHashes"]
 
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 FEW = 4096
 """So many hashes are collected before they are sorted in."""
 SET_BYTES = 100
@@ -21,8 +22,8 @@ class KeyHashes:
 
     >>> hashes = KeyHashes()
     >>> hashes.add(np.arange(10_000))
-    >>> hashes.has(9_999), hashes.has(10_000), len(hashes)
-    (True, False, 10000)
+    >>> hashes.contain(np.array([9_999, 10_000])).tolist(), len(hashes)
+    ([True, False], 10000)
     """
 
     def __init__(self, hashes: Sequence[int] | Ints = ()) -> None:
@@ -38,18 +39,19 @@ class KeyHashes:
         return self._sorted.nbytes + SET_BYTES * len(self._last)
 
     def add(self, hashes: Ints) -> None:
-        """Add hashes."""
-        self._last.update(key_hash for key_hash in hashes.tolist() if not self.has(key_hash))
+        """Add hashes (n,)."""
+        self._last.update(hashes[~self.contain(hashes)].tolist())
         if len(self._last) > FEW:
             last = np.fromiter(self._last, np.int64, len(self._last))
             self._sorted, self._last = np.union1d(self._sorted, last), set()
 
-    def has(self, key_hash: int) -> bool:
-        """Return whether a hash was added."""
-        if key_hash in self._last:
-            return True
-        place = int(np.searchsorted(self._sorted, key_hash))
-        return place < len(self._sorted) and int(self._sorted[place]) == key_hash
+    def contain(self, hashes: Ints) -> Flags:
+        """Return (n,) whether each hash was added."""
+        is_last = np.fromiter(map(self._last.__contains__, hashes.tolist()), bool, len(hashes))
+        if not len(self._sorted):
+            return is_last
+        places = np.minimum(np.searchsorted(self._sorted, hashes), len(self._sorted) - 1)
+        return is_last | (self._sorted[places] == hashes)
 
     def dump(self) -> bytes:
         """Return all hashes as bytes."""

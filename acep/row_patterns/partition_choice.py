@@ -24,7 +24,7 @@ from acep.row_patterns.clause_pace import ClausePace
 from acep.row_patterns.key_hashes import KeyHashes
 from acep.row_patterns.partition_states import PartitionStates
 
-__all__ = ["CELLS", "POLICIES", "ClauseBudget", "PartitionChoice"]
+__all__ = ["CELLS", "POLICIES", "ClauseBudget", "PartitionChoice", "no_partitions_error"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -68,10 +68,15 @@ class ClauseBudget:
         """Return the choice of the partitions of a plan over rows of a schema. Raises :class:`QueryError` for a clause
         without PARTITION BY."""
         if not plan.partition:
-            raise QueryError("a budget gives up partitions, and this clause has none", hint="add PARTITION BY",
-                             code="option_invalid")  # fmt: skip
+            raise no_partitions_error()
         tick_ns = attribute_tick(plan.schema) if schema.instants else schema.tick_ns
         return PartitionChoice(self, len(plan.states.states), tick_ns)
+
+
+def no_partitions_error() -> QueryError:
+    """Return the error for a budget of a clause without PARTITION BY."""
+    return QueryError("a budget gives up partitions, and this clause has none", hint="add PARTITION BY",
+                      code="option_invalid")  # fmt: skip
 
 
 class PartitionChoice:
@@ -151,14 +156,20 @@ class PartitionChoice:
     def _place(self, partitions: PartitionStates, codes: Ints) -> Flags:
         """Give new partitions their cells; return by code those that were given up before, or whose cell is closed."""
         is_lost = np.zeros(len(partitions.cells), bool)
-        if not (partitions.cells[codes] < 0).any():
+        is_new = np.zeros(len(partitions.cells), bool)
+        is_new[codes] = partitions.cells[codes] < 0
+        new = np.flatnonzero(is_new)
+        if not len(new):
             return is_lost
-        for code in np.unique(codes[partitions.cells[codes] < 0]).tolist():
-            key_hash = mmh3.hash64(repr(partitions.keys[code]), self.settings.seed % 2**32)[0]
-            partitions.hashes[code], partitions.cells[code] = key_hash, key_hash % CELLS
-            is_lost[code] = self.lost_keys.has(key_hash) or not self.is_open[key_hash % CELLS]
-        self.is_whole[partitions.cells[is_lost]] = False
-        self.lost_keys.add(partitions.hashes[is_lost])
+        seed = self.settings.seed % 2**32
+        texts = (repr(partitions.keys[code]) for code in new.tolist())
+        hashes = np.fromiter((mmh3.hash64(text, seed)[0] for text in texts), np.int64, len(new))
+        cells = hashes % CELLS
+        partitions.hashes[new], partitions.cells[new] = hashes, cells
+        was_lost, is_open = self.lost_keys.contain(hashes), self.is_open[cells]
+        is_lost[new] = was_lost | ~is_open
+        self.is_whole[cells[~is_open]] = False
+        self.lost_keys.add(hashes[~was_lost & ~is_open])
         return is_lost
 
     def _fade(self, n_rows: int) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from acep.budget.budget import Budget
 from acep.errors import QueryError
-from acep.row_patterns.partition_choice import POLICIES, ClauseBudget
+from acep.pattern.sql.clause_parser import parse_clause
+from acep.row_patterns.clause_text import read_clause
+from acep.row_patterns.partition_choice import POLICIES, ClauseBudget, no_partitions_error
 from acep.runtime.options import StreamOptions
 from acep.shedding.limits import checked_seed, want_a_bound
 
-__all__ = ["check_clause_options", "clause_budget"]
+__all__ = ["check_clause_options", "check_partitions", "clause_budget"]
 
 
 def clause_budget(options: StreamOptions) -> ClauseBudget | None:
@@ -46,3 +48,9 @@ def check_clause_options(options: StreamOptions) -> None:
     unused += [] if options.type in ("type", None) else ["type"]
     if unused:
         raise QueryError(f"{unused[0]}= is not for MATCH_RECOGNIZE", hint="leave it out", code="option_invalid")
+
+
+def check_partitions(text: str, budget: ClauseBudget | None) -> None:
+    """Raise :class:`QueryError` for a budget of a clause without PARTITION BY."""
+    if budget is not None and not parse_clause(read_clause(text).clause).partition:
+        raise no_partitions_error()

@@ -26,7 +26,7 @@ from acep.row_patterns.revised_clause import RevisedClause
 from acep.row_patterns.stream_time import check_time_option, time_column
 from acep.runtime.options import StreamOptions
 from acep.storage.snapshot import seal, unseal
-from acep.tables.clause_options import check_clause_options, clause_budget
+from acep.tables.clause_options import check_clause_options, check_partitions, clause_budget
 
 __all__ = ["ClauseTables"]
 
@@ -38,6 +38,7 @@ class ClauseTables:
     def __init__(self, text: str, options: StreamOptions) -> None:
         check_clause_options(options)
         self.budget = clause_budget(options)
+        check_partitions(text, self.budget)
         self.text, self.clause, self.options = text, read_clause(text), options
         self.casts = casts_of(options.cast)
         self.form = "arrow"  # in which results are given
@@ -207,12 +208,26 @@ class ClauseTables:
         """Return the fingerprint that a snapshot must have."""
         names = ("seq", "id", "unit", "lateness", "op", "speculation", "seq_gaps", "duplicates")
         casts = {name: cast.text for name, cast in sorted(self.casts.items())}
-        budget = "" if self.budget is None else repr(self.budget)
-        return f"{self.text}{[(name, getattr(self.options, name)) for name in names]}{casts}{budget}"
+        return f"{self._budget_text}{self.text}{[(name, getattr(self.options, name)) for name in names]}{casts}"
+
+    @property
+    def _budget_text(self) -> str:
+        return "" if self.budget is None else repr(self.budget)
+
+    def _describe_difference(self, payload: Any) -> SnapshotError | None:
+        """Return the error for the payload of a snapshot that another fingerprint has; ``None`` where the budget is
+        the same."""
+        if not isinstance(payload, dict) or payload.get("budget", self._budget_text) == self._budget_text:
+            return None
+        return SnapshotError(
+            "the snapshot was made under another budget, policy or seed, or by another clause",
+            hint="restore it with the clause and the budget that it was taken with, or start without it",
+        )
 
     def snapshot(self) -> bytes:
         """Return the state so far as bytes."""
         payload: dict[str, Any] = {"finished": self.finished, "arrow": None, "latest": self.latest}
+        payload["budget"] = self._budget_text
         if self.arrow is not None and self.revised is not None:
             payload["arrow"] = bytes(self.arrow.serialize().to_pybytes())
             payload["revised"] = self.revised.dump()
@@ -220,7 +235,7 @@ class ClauseTables:
 
     def restore(self, data: bytes) -> ClauseTables:
         """Return a stream with the state of :meth:`snapshot`. Raises :class:`SnapshotError` for other bytes."""
-        payload = unseal(data, self.fingerprint)
+        payload = unseal(data, self.fingerprint, self._describe_difference)
         other = ClauseTables(self.text, self.options)
         other.form = self.form
         try:

@@ -191,6 +191,14 @@ def test_what_is_said_names_the_place_and_a_way_out() -> None:
 
 
 @pytest.mark.parametrize(
+    ("condition", "follows"), [("b.ref = a.ref", True), ("b.x > 5", False)]
+)  # fmt: skip
+def test_a_missing_window_says_where_each_event_is_followed_to_the_end(condition: str, follows: bool) -> None:
+    text = f"PATTERN SEQ(A a, B b, C c) WHERE {condition} OUTPUT LONGEST NON OVERLAP"
+    assert finding("no_window", text).message.endswith("up to n^2/2 steps for n events") == follows
+
+
+@pytest.mark.parametrize(
     ("rule", "text", "place"),
     [
         ("any_match_repetition", "PATTERN SEQ(A a, B+ bs[]) WHERE [a] WITHIN 5", "bs"),

@@ -164,9 +164,19 @@ def test_a_stream_goes_on_from_a_snapshot_with_the_same_choice() -> None:
     restored, report_restored = run_stream(DIPS, batches_of(table, 200), restores=True, **options)
     assert restored.equals(whole)
     assert report_restored.shed == report.shed > 0
-    matcher = acep.Matcher(DIPS, **options)
-    with pytest.raises(SnapshotError):
-        matcher.restore(acep.Matcher(DIPS).snapshot())
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"budget": acep.Budget(work=4)}, {"budget": acep.Budget(work=3), "policy": "random"},
+                {"budget": acep.Budget(work=3), "seed": 1}]
+)  # fmt: skip
+def test_a_snapshot_of_another_budget_is_refused(options: dict[str, object]) -> None:
+    matcher, other = acep.Matcher(DIPS, budget=acep.Budget(work=3)), acep.Matcher(DIPS, **options)
+    for goes_on, data in ((matcher, other.snapshot()), (other, matcher.snapshot())):
+        with pytest.raises(SnapshotError, match="another budget, policy or seed"):
+            goes_on.restore(data)
+    with pytest.raises(SnapshotError, match="belongs to another query"):
+        matcher.restore(acep.Matcher(DIPS + " ", budget=acep.Budget(work=3)).snapshot())
 
 
 def test_intervals_cover_the_recall(cases: CaseCounts) -> None:

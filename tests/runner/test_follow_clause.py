@@ -161,6 +161,13 @@ def test_what_a_folder_refuses(tmp_path: Path, clause: str, options: dict[str, A
     assert isinstance(caught.value, QueryError)
 
 
+def test_a_budget_without_partitions_is_refused_before_files_come(tmp_path: Path) -> None:
+    (inbox := tmp_path / "in").mkdir()
+    options = {"state": tmp_path / "state", "into": tmp_path / "out", "budget": acep.Budget(work=5), "once": True}
+    with pytest.raises(QueryError, match="a budget gives up partitions"):
+        acep.follow(inbox, CLAUSE.replace("PARTITION BY k", ""), **options)
+
+
 @pytest.mark.parametrize(
     "query",
     [

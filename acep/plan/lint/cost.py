@@ -128,8 +128,10 @@ def no_window(view: QueryView) -> Iterator[Remark]:
         isinstance(n, Repeat) and n.high is None for n in nodes(query.pattern)
     )
     if query.within is None and waits and not brief:
+        follows = query.output.is_sequential and order_of_query(plan).is_tied
         yield Remark(
-            "there is no window: a partial match is kept for as long as the stream runs",
+            "there is no window: a partial match is kept for as long as the stream runs"
+            + (", and each event that may begin one is followed to its end, up to n^2/2 steps for n events" * follows),
             f"say how long a match may last, as in WITHIN 1 hour or WITHIN 100 EVENTS: {ANOTHER}",
             changes=(ChangedQuery("WITHIN 100 EVENTS", replace(query, within=Within(Fraction(100), "events"))),),
         )

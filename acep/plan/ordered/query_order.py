@@ -14,10 +14,12 @@ __all__ = ["QueryOrder", "order_of_query"]
 
 @dataclass(frozen=True)
 class QueryOrder:
-    """Whether the ordered engine runs a query (``is_ordered``), and why."""
+    """Whether the ordered engine runs a query (``is_ordered``), and why. ``is_tied``: it follows each event with which
+    a match may begin to the end of the window."""
 
     is_ordered: bool
     why: str
+    is_tied: bool = False
 
 
 def order_of_query(plan: Plan) -> QueryOrder:
@@ -39,6 +41,7 @@ def order_of_query(plan: Plan) -> QueryOrder:
             "conditions are functions of the row and of the first one of the match, so that the chosen matches are "
             "found by a pass over rows from each start, at most to the end of the window; on streams all matches are "
             "made",
+            is_tied=True,
         )
     if states is not None:
         return QueryOrder(
