@@ -32,6 +32,7 @@ BESIDE = 8  # texts and ids get one part in so many of the memory
 ROUNDS = 8  # attempts to shed partial matches to make room for texts
 MATCH_LIMIT = 2**62  # matches
 USED = 0.9  # share of an allowance from which on it counts as used up
+WEIGHED_AFTER = 4096  # events after which a session that is far from its bound is weighed again
 NOT_ESTIMATED = "how many is not estimated where matches may be taken back"
 
 
@@ -53,6 +54,7 @@ class SessionBudget:
     match_memory: int = 0  # the most bytes of matches in a stretch of events, before the state was taken
     starved: int = 0  # events for which there was not the time of one touch each, though more was needed: in no sample
     peak_after_calls: int = 0  # bytes after a call
+    next_weighing: int = 0  # the number of the event after which bytes are counted next
     is_warned: bool = False  # that the budget of time is not kept
 
     def __post_init__(self) -> None:
@@ -288,7 +290,10 @@ class SessionBudget:
         if excess == 0:
             for effort in self.choosing.values():
                 effort.set_beside(self.core, 0)
-        self.peak_after_calls = max(self.peak_after_calls, self.core.bytes + self.held)
+        # To weigh a core whose bound is distant takes a look at each of its lists.
+        if not self._rests or self.encoder.arrived >= self.next_weighing:
+            self.next_weighing = self.encoder.arrived + WEIGHED_AFTER
+            self.peak_after_calls = max(self.peak_after_calls, self.core.bytes + self.held)
 
     @property
     def held(self) -> int:
@@ -301,6 +306,8 @@ class SessionBudget:
         """Return the most bytes held after an event; 0 where memory has no bound."""
         if self.memory is None:
             return 0
+        if self._rests:
+            self.peak_after_calls = max(self.peak_after_calls, self.core.bytes + self.held)
         cores = sum(int(self.core.shedding_counts(number)["peak"]) for number in self.efforts)
         return max(self.peak_after_calls, cores)
 

@@ -75,7 +75,7 @@ def test_texts_are_in_it() -> None:
     most = found = 0
     for first in range(0, 40_000, 2_000):
         events = stream(first, 2_000, 5_000, texts=True)
-        names = [f"an event with a name that takes some memory, {first + i}" for i in range(2_000)]
+        names = [f"an event with a long name that takes some memory, {first + i}" for i in range(2_000)]
         by_name |= dict(zip(names, events["v"], strict=True))
         for match in matcher.push(events | {"name": names}):
             (x,), (y,), (z,) = match.bindings.values()

@@ -148,8 +148,8 @@ inline bool MatchEmitter::write_match(uint32_t partition, const Ending& ending, 
         output.tally.add(partition, keys, width, event.ts, ending.bundle, ending.error, arrived_);
         return true;
     }
-    if (memory_.is_bounded() && !memory_.may_write(length, output.given())) {
-        if (walks_.lacks_first()) ++shedding_.active()->log.withheld;
+    if (memory_.bounds_matches() && !memory_.may_write(length, output.given())) {
+        if (walks_.lacks_first()) ++shedding_.any()->log.withheld;
         return false;
     }
     const Cell& first = *path[length - 1];

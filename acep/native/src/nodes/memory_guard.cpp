@@ -17,6 +17,10 @@ constexpr int64_t cells_each = 3;  // of a node at most, besides those of its pa
 constexpr int64_t ring_size = 64;  // initial elements of a ring
 constexpr int most_tries = 6;
 constexpr int64_t stretch_events = 1024;  // for which the bytes of matches are bounded
+constexpr int64_t near_part = 2;  // a bound is near once one part in so many of it is held
+// What is held is weighed after at most `often` events and at least `rarely` nodes, and after more of both where more
+// than so many lists and nodes have to be looked at for each of them.
+constexpr int64_t often = 4096, rarely = 64, looks_a_step = 16;
 
 }  // namespace
 
@@ -51,7 +55,7 @@ int64_t MemoryGuard::charged() const {
 
 int64_t MemoryGuard::least_bound() const {
     int64_t fixed = ring_size * static_cast<int64_t>(sizeof(Cell) + sizeof(BoundEvent) + sizeof(Frame)) +
-                    shedding_.active()->table_bytes() + 4096;
+                    shedding_.any()->table_bytes() + 4096;
     for (uint32_t s = 0; s < tables_.states.size(); ++s) {
         fixed += 2 * least_rows * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList));
     }
@@ -60,6 +64,8 @@ int64_t MemoryGuard::least_bound() const {
 
 void MemoryGuard::set_bound(int64_t bytes) {
     bound_ = bytes;
+    distant_bound_ = -1;
+    recount();
     shedding_.active()->bound_log(bytes / 8);
     most_new_ = bytes / 8;
     most_matches_ = bytes / 2;
@@ -68,14 +74,53 @@ void MemoryGuard::set_bound(int64_t bytes) {
     if (charged() > pool_) give_up(store_.clock());
 }
 
+void MemoryGuard::set_distant_bound(int64_t bytes) {
+    distant_bound_ = bytes;
+    most_matches_ = bytes / 2;
+    next_weighing_ = 0;
+    set_most_bytes();
+}
+
+void MemoryGuard::set_most_bytes() {
+    most_node_bytes_ = 0;
+    most_partition_bytes_ = partition_bytes + partitions_.bytes_each();
+    for (uint32_t s = 0; s < tables_.states.size(); ++s) {
+        int64_t puts = 0;
+        for (const Arc& arc : tables_.states[s].arcs) puts = std::max(puts, static_cast<int64_t>(arc.puts.size()));
+        const int64_t in_list = 2 * least_rows * node_bytes(s) + row_bytes + 40;
+        const int64_t beside = cells_each * cell_bytes + event_bytes + puts * FrameStore::bytes_each;
+        most_node_bytes_ = std::max(most_node_bytes_, new_node_bytes(s) + in_list + beside);
+        most_partition_bytes_ += 2 * static_cast<int64_t>(sizeof(NodeList));
+    }
+}
+
+bool MemoryGuard::is_near(int64_t clock, int64_t number, int64_t nodes, int64_t nodes_of_event) {
+    free_expired(clock);
+    recount();
+    const auto partitions = static_cast<int64_t>(store_.partitions().size());
+    int64_t looks = partitions * static_cast<int64_t>(tables_.states.size());
+    for (PartitionNodes& part : store_.partitions()) {
+        part.each([&](NodeList& list, uint32_t) { looks += list.size(); });
+    }
+    const int64_t held = charged() + least_bound();
+    note_bytes(held);
+    const int64_t room = distant_bound_ / near_part - held - most_partition_bytes_;
+    weighed_room_ = std::max<int64_t>(0, room + nodes * most_node_bytes_ + partitions * most_partition_bytes_);
+    next_weighing_ = number + std::max(often, looks / looks_a_step);
+    return room < (nodes_of_event + std::max(rarely, looks / looks_a_step)) * most_node_bytes_;
+}
+
+void MemoryGuard::begin_stretch(int64_t number) {
+    if (number / stretch_events == stretch_) return;
+    stretch_ = number / stretch_events;
+    matches_bytes_ = 0;
+}
+
 void MemoryGuard::free_for_event(int64_t clock, int64_t number) {
     if (tables_.timed()) store_.free_by_age(clock);
     if (charged() < pool_ - pool_ / 4) give_up_above_ = pool_ - pool_ / 8;
     if (charged() > give_up_above_) give_up(clock);
-    if (number / stretch_events != stretch_) {
-        stretch_ = number / stretch_events;
-        matches_bytes_ = 0;
-    }
+    begin_stretch(number);
     coming_ = 0;
     const int64_t copies = shedding_.active()->sample.any() ? 2 : 1;
     for (uint32_t s = 0; s < tables_.states.size(); ++s) {
@@ -120,9 +165,7 @@ bool MemoryGuard::may_write(size_t length, size_t written) {
 
 // Giving up --------------------------------------------------------------------------------------
 
-void MemoryGuard::give_up(int64_t clock) {
-    gave_up_ = true;
-    const int64_t target = pool_ - pool_ / 4;
+void MemoryGuard::free_expired(int64_t clock) {
     const int64_t low = tables_.counted ? NEVER + 1 : earliest(clock, tables_.span);
     for (PartitionNodes& part : store_.partitions()) {
         const int64_t part_low =
@@ -131,9 +174,15 @@ void MemoryGuard::give_up(int64_t clock) {
             if (!list.empty()) store_.drop_expired(list, s, part_low, part_low + tables_.span);
         });
     }
+    store_.compact_cells(low);
+    store_.compact_frames();
+}
+
+void MemoryGuard::give_up(int64_t clock) {
+    gave_up_ = true;
+    const int64_t target = pool_ - pool_ / 4;
     for (int tried = 0;; ++tried) {
-        store_.compact_cells(low);
-        store_.compact_frames();
+        free_expired(clock);
         recount();
         if (charged() <= target || tried == most_tries) break;
         const double share = share_to_keep(target);

@@ -5,6 +5,9 @@
 // it may reserve, so that decisions do not depend on how the stream is split into batches. *Reserved* bytes are the
 // actual capacity; if they pass the bound, as emptied containers keep their room, the engine shrinks all to their
 // content.
+//
+// At first the bound is *distant*: the engine runs as without one, and what it holds is weighed only where so many
+// nodes and events have come since that it may have reached half of the bound. From then on the bound holds as above.
 #pragma once
 
 #include <cstddef>
@@ -49,6 +52,19 @@ public:
     bool is_bounded() const { return bound_ >= 0; }
     // Bound the bytes from now on, including the partitions, and give up nodes for it. Nodes are shed already.
     void set_bound(int64_t bytes);
+    // Set a bound that is distant. There is none that holds yet.
+    void set_distant_bound(int64_t bytes);
+    // Return the bound that is distant; -1: there is none.
+    int64_t distant_bound() const { return distant_bound_; }
+    // Return whether event number `number` may come near the bound, or it is time to weigh what is held: there may be
+    // `nodes` nodes when it is over, those that were dropped among them.
+    bool may_be_near(int64_t number, int64_t nodes) const {
+        const auto lists = static_cast<int64_t>(store_.partitions().size());
+        return number >= next_weighing_ || nodes * most_node_bytes_ + lists * most_partition_bytes_ > weighed_room_;
+    }
+    // Before event number `number` at `clock`, free what has expired and weigh what is left. Return whether the event
+    // may come near the bound; `nodes` have been made before it, and it makes at most `nodes_of_event`.
+    bool is_near(int64_t clock, int64_t number, int64_t nodes, int64_t nodes_of_event);
     // Return whether some bytes exceed the bound, and so all must be shrunk.
     bool exceeds(int64_t bytes) const { return bytes > bound_; }
     // Note that so many bytes are held, to know the most.
@@ -83,6 +99,10 @@ public:
     // End an event: what it made is stored. Return whether it made so many nodes that their buffers must be freed.
     bool end_event();
 
+    // Return whether the bytes of matches are bounded.
+    bool bounds_matches() const { return is_bounded() || distant_bound_ >= 0; }
+    // Begin event number `number`, whose matches belong to a stretch of events.
+    void begin_stretch(int64_t number);
     // Begin the matches of an event, before which so many matches were written.
     void begin_matches(size_t written) { matches_before_ = written; }
     // Return whether one more match of `length` events may be written, where so many are: in each stretch of events as
@@ -97,13 +117,16 @@ public:
     bool take_gave_up() { return std::exchange(gave_up_, false); }
 
     // Write or read what was written in the current stretch, and when nodes are given up next.
-    static void fields(auto& self, auto& archive) {
-        int64_t next = self.give_up_above_;
+    // Return whether the bound was distant when that was written.
+    static bool fields(auto& self, auto& archive) {
+        int64_t next = self.distant_bound_ >= 0 ? distant : self.give_up_above_;
         archive.within(0, most_positions, next, self.peak_, self.matches_bytes_, self.stretch_);
-        if constexpr (std::remove_cvref_t<decltype(archive)>::reads) {
-            self.give_up_above_ = std::min(self.give_up_above_, next);
-        }
+        if (next == distant) archive.within(0, most_positions, self.next_weighing_, self.weighed_room_);
+        if constexpr (std::remove_cvref_t<decltype(archive)>::reads) self.read_give_up_above_ = next;
+        return next == distant;
     }
+    // Take over when nodes are given up next from the state that was read.
+    void finish_reading() { give_up_above_ = std::min(give_up_above_, read_give_up_above_); }
     // Free the buffers.
     void release() {
         std::vector<float>().swap(scores_);
@@ -114,14 +137,20 @@ public:
     int64_t bytes() const { return heap_bytes(scores_, best_, is_dropped_); }
 
 private:
-    // Return the bytes of a node in its list.
-    int64_t node_bytes(uint32_t state) const { return 24 + 9 * int64_t{tables_.states[state].slots}; }
+    static constexpr int64_t distant = most_positions - 1;  // in a state, in place of bytes: the bound is distant
+
+    // Return the bytes of a node in its list, with the slots that it has where nodes are shed.
+    int64_t node_bytes(uint32_t state) const {
+        return 24 + 9 * (int64_t{tables_.states[state].slots} + Shedding::hidden - shedding_.hidden());
+    }
     // Return those of a node before it is in its list, with its arc and its share of the table of equal nodes.
     int64_t new_node_bytes(uint32_t state) const { return 2 * (node_bytes(state) + 13) + 16; }
     // Return the charged bytes of a list.
     int64_t list_bytes(const NodeList& list, uint32_t state) const;
     // Return all charged bytes.
     int64_t charged() const;
+    // Free nodes that have expired at `clock`, and what only they reach.
+    void free_expired(int64_t clock);
     // Give up nodes until three quarters of the pool are taken.
     void give_up(int64_t clock);
     // Return which part of their bytes nodes and what they reach may keep, so that `target` is charged in all; negative
@@ -144,7 +173,15 @@ private:
     const NodeMerging& merging_;
     const bool points_only_;
 
+    // Set the most bytes that a node in a list of its own, and a partition, may take.
+    void set_most_bytes();
+
     int64_t bound_ = -1;  // bytes; -1: none
+    int64_t distant_bound_ = -1;  // bytes; -1: none
+    int64_t next_weighing_ = 0;  // the number of an event
+    int64_t most_node_bytes_ = 0, most_partition_bytes_ = 0;
+    int64_t weighed_room_ = 0;  // the bytes that all nodes made, and all partitions, may take at most until then
+    int64_t read_give_up_above_ = most_positions;
     int64_t pool_ = 0;  // part of it for stored partial matches
     int64_t most_new_ = 0;  // part of it for the partial matches of one event before they are stored
     int64_t give_up_above_ = 0;  // charged bytes above which partial matches are given up

@@ -32,6 +32,14 @@ NodeParts::NodeParts(Tables& tables, EventClassifier& classifier, Partitions& pa
     }
 }
 
+void NodeParts::bound_memory(int64_t bytes) {
+    begin_shedding();
+    shedding_switch.compute_utilities();
+    finder.forbid_index();
+    if (future) future->forget();
+    memory.set_bound(bytes);
+}
+
 void NodeParts::set_table(SheddingTable table) {
     shedding_switch.compute_utilities();
     shedding.any()->set(std::move(table));
@@ -53,7 +61,7 @@ void NodeParts::shrink(const Tables& tables) {
     merging.release();
     finder.release();
     memory.release();
-    shedding.active()->eviction.shrink();
+    if (shedding.active() != nullptr) shedding.active()->eviction.shrink();
     memory.recount();
 }
 

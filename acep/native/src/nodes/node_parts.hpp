@@ -36,6 +36,8 @@ struct NodeParts {
 
     // Begin to shed at once if shedding rests.
     void begin_shedding() { shedding_switch.begin_if_resting(store.clock()); }
+    // Hold at most `bytes` from now on (memory_guard.hpp), and shed.
+    void bound_memory(int64_t bytes);
     // Set the shedding table. Utilities under the one before are computed first.
     void set_table(SheddingTable table);
     // Return whether it can ask what a batch says of the events after one.
@@ -81,7 +83,11 @@ void NodeParts::first_fields(auto& self, Archive& out) {
             if (rests && self.shedding.resting() == nullptr) bad_state("nodes of another kind");
             if (!rests) self.begin_shedding();
         }
-        MemoryGuard::fields(self.memory, out);
+        const bool was_distant = MemoryGuard::fields(self.memory, out);
+        if constexpr (Archive::reads) {
+            if (self.memory.distant_bound() >= 0 && !was_distant) self.bound_memory(self.memory.distant_bound());
+            self.memory.finish_reading();
+        }
         out.within(0, int64_t{1} << 32, self.store.compacted_size(), self.frames.compacted_size());
         out.within(0, most_positions, self.shedding.any()->log.withheld);
         NodeMerging::union_fields(self.merging, out);

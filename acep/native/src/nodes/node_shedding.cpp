@@ -2,15 +2,21 @@
 #include "nodes/node_shedding.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace acep {
 namespace {
 
 constexpr double most_room = 1e15;
+constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
 }  // namespace
 
 void NodeShedding::update_allowance() {
+    if (!resting_->budget.limited()) {
+        sufficient_ = rests_without_budget_ && resting_->may_rest() ? unlimited : -1;
+        return;
+    }
     const double room = (resting_->budget.tokens() - resting_->budget.kept_for_learning()) / touch_cost_;
     sufficient_ =
         resting_->may_rest() && room > 0 ? work_.touches + static_cast<int64_t>(std::min(room, most_room)) : -1;
@@ -19,6 +25,7 @@ void NodeShedding::update_allowance() {
 bool NodeShedding::suffices_still(size_t touches) {
     resting_->budget.touched(work_.touches);
     update_allowance();
+    if (!resting_->budget.limited()) return sufficient_ == unlimited;
     const double needed = touch_cost_ * (static_cast<double>(touches) + static_cast<double>(nodes_made()));
     return resting_->may_rest() && resting_->budget.tokens() - resting_->budget.kept_for_learning() >= needed;
 }

@@ -57,6 +57,11 @@ public:
         resting_ = std::move(active_);
         update_allowance();
     }
+    // Let it rest without a budget of touches, too, as there is a bound on memory that is far away (memory_guard.hpp).
+    void rest_without_budget() {
+        rests_without_budget_ = true;
+        if (resting_) update_allowance();
+    }
     // Return the number of slots that it adds to each node now.
     uint32_t hidden() const { return hidden_; }
     // Return whether shedding has begun and the policy does not know it yet.
@@ -117,6 +122,7 @@ private:
     std::unique_ptr<Shedding> resting_;
     int64_t nodes_before_ = 0;  // made before the current event
     int64_t sufficient_ = -1;  // the greatest sum of touches and new nodes that the budget surely allows
+    bool rests_without_budget_ = false;
     bool woke_ = false;
     uint32_t hidden_ = 0;
     bool clears_ = false;

@@ -67,6 +67,7 @@ void NodeEngine::fetch(uint32_t partition, uint32_t hop) const {
 void NodeEngine::event(uint32_t partition, const Event& event) {
     if (unfinished()) return matcher_.resume(partition, event);
     MemoryGuard& memory = parts_.memory;
+    if (memory.distant_bound() >= 0) watch_distant_bound(partition, event);
     const bool is_bounded = memory.is_bounded();
     if (is_bounded) {
         memory.free_for_event(event.ts, arrived);
@@ -170,12 +171,37 @@ Shedding& NodeEngine::shed(uint64_t seed) {
 void NodeEngine::bound_memory(int64_t bytes) {
     if (parts_.completion) throw std::invalid_argument("what waits beside nodes has no bound on its memory");
     if (bytes < 0) throw std::invalid_argument("memory");
-    parts_.begin_shedding();
-    parts_.shedding_switch.compute_utilities();
-    parts_.finder.forbid_index();
     shed();
-    parts_.memory.set_bound(bytes);
+    if (!parts_.memory.is_bounded()) {
+        parts_.memory.set_distant_bound(bytes);
+        parts_.memory.note_bytes(this->bytes() + partitions_.bytes());
+        return parts_.shedding.rest_without_budget();
+    }
+    parts_.bound_memory(bytes);
     limit_bytes();
+}
+
+void NodeEngine::watch_distant_bound(uint32_t partition, const Event& event) {
+    MemoryGuard& memory = parts_.memory;
+    memory.begin_stretch(arrived);
+    int64_t nodes = 0;  // the most that the event makes
+    const PartitionNodes* const part = parts_.store.find(partition);
+    for (const StateArcs& arcs : parts_.pattern_arcs.arcs_of(event.pattern)) {
+        size_t size = arcs.state == 0 ? 2 : 0;  // one of them in the shadow sample
+        if (arcs.state != 0 && part != nullptr) {
+            if (!part->lists.empty()) size += part->lists[arcs.state].size();
+            if (!part->shadow.empty()) size += part->shadow[arcs.state].size();
+        }
+        nodes += static_cast<int64_t>(size * arcs.arcs.size());
+    }
+    if (!memory.may_be_near(arrived, work_.nodes + nodes)) return;
+    const int64_t bound = memory.distant_bound();
+    if (memory.is_near(event.ts, arrived, work_.nodes, nodes)) parts_.bound_memory(bound);
+    const int64_t reserved = bytes() + partitions_.bytes();
+    if (memory.is_bounded() || 2 * reserved > bound) {
+        matcher_.release();
+        parts_.shrink(tables_);
+    }
 }
 
 void NodeEngine::limit_bytes() {

@@ -27,7 +27,8 @@ public:
     NodeParts& parts() { return parts_; }
     // Make the object that sheds, if there is none, which must be done before any event; return it.
     Shedding& shed(uint64_t seed = 0);
-    // Hold at most `bytes` from now on, including the partitions, and give up nodes for it (memory_guard.hpp).
+    // Hold at most `bytes` from now on, including the partitions, and give up nodes for it once that may be needed
+    // (memory_guard.hpp).
     // Throw std::invalid_argument if `bytes` is negative, or if complete runs wait, whose memory has no bound.
     void bound_memory(int64_t bytes);
 
@@ -113,6 +114,8 @@ public:
 private:
     static constexpr size_t most_fetched = 8;  // lists of a partition
 
+    // Let the bound on memory hold if it may be reached with an event of a partition.
+    void watch_distant_bound(uint32_t partition, const Event& event);
     // Shrink all to its content if more than the bound is reserved, and note how much is.
     void limit_bytes();
     // Return whether tables may change now: no match waits to be written, and nothing is shed.

@@ -222,9 +222,7 @@ void bound_memory(const BoundSession& self, size_t engine, int64_t bytes) {
 }
 
 int64_t least_memory(Engine& engine) {
-    NodeParts& parts = nodes(engine).parts();
-    parts.begin_shedding();
-    return parts.memory.least_bound();
+    return nodes(engine).parts().memory.least_bound();
 }
 
 nb::dict take_trajectories(Engine& engine) {
