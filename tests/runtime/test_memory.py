@@ -68,6 +68,44 @@ def test_two_megabytes_are_enough_for_any_stream(
         assert matcher.report.shed > 0
 
 
+@pytest.mark.parametrize("strategy", [ANY, NEXT])
+@pytest.mark.parametrize(("size", "n_events"), [(1, 300), (20, 2_000), (6_000, 12_000)])
+def test_a_bound_that_is_far_away_costs_no_work(size: int, n_events: int, strategy: str) -> None:
+    asked, events = query(strategy), stream(0, n_events, 3)
+    free, bounded = acep.Matcher(asked), acep.Matcher(asked, budget=acep.Budget(memory="256 MB"))
+    for first in range(0, n_events, size):
+        part = {name: column[first : first + size] for name, column in events.items()}
+        assert [*map(ids, bounded.push(part))] == [*map(ids, free.push(part))]
+    assert (bounded.report.work, bounded.report.made) == (free.report.work, free.report.made)
+    assert bounded.report.exact
+    assert 0 < bounded.report.memory < 256 * MB
+    assert session(bounded).budget._rests
+
+
+def test_a_bound_holds_once_it_is_near() -> None:
+    matcher = acep.Matcher(query(), budget=acep.Budget(memory="2 MB"))
+    rests = []
+    for first in range(0, 6_000, 100):
+        matcher.push(stream(first, 100, 1))
+        assert session(matcher).bytes <= 2 * MB
+        rests.append(session(matcher).budget._rests)
+        if rests[-1]:
+            assert matcher.report.exact
+    assert rests[0]
+    assert not rests[-1]
+    assert rests == sorted(rests, reverse=True)
+    assert matcher.report.shed > 0
+
+
+def test_one_event_that_makes_many_partial_matches_keeps_to_the_bound() -> None:
+    asked = acep.parse("PATTERN SEQ(a x, b y, c z) WHERE skip_till_any_match { z.v > y.v } WITHIN 100000")
+    matcher = acep.Matcher(asked, budget=acep.Budget(memory="2 MB"))
+    types = ["a"] * 3_000 + ["b"]  # which goes on with all 3,000
+    matcher.push({"ts": [*range(3_001)], "type": types, "k": [0] * 3_001, "v": [1.0] * 3_001})
+    assert session(matcher).bytes <= 2 * MB
+    assert matcher.report.memory <= 2 * MB
+
+
 def test_texts_are_in_it() -> None:
     asked, budget = query(factor=1.0), acep.Budget(memory="2 MB")
     matcher = acep.Matcher(asked, budget=budget, policy="newest-per-state", id="name")

@@ -17,10 +17,9 @@ constexpr int64_t cells_each = 3;  // of a node at most, besides those of its pa
 constexpr int64_t ring_size = 64;  // initial elements of a ring
 constexpr int most_tries = 6;
 constexpr int64_t stretch_events = 1024;  // for which the bytes of matches are bounded
-constexpr int64_t near_part = 2;  // a bound is near once one part in so many of it is held
 // What is held is weighed after at most `often` events and at least `rarely` nodes, and after more of both where more
 // than so many lists and nodes have to be looked at for each of them.
-constexpr int64_t often = 4096, rarely = 64, looks_a_step = 16;
+constexpr int64_t often = 32768, rarely = 64, looks_a_step = 4;
 
 }  // namespace
 
@@ -69,45 +68,67 @@ void MemoryGuard::set_bound(int64_t bytes) {
     shedding_.active()->bound_log(bytes / 8);
     most_new_ = bytes / 8;
     most_matches_ = bytes / 2;
-    pool_ = std::max<int64_t>(0, bytes - bytes / 4 - least_bound());
+    pool_ = pool_of(bytes);
     if (give_up_above_ == 0 || give_up_above_ > pool_) give_up_above_ = pool_ - pool_ / 8;
     if (charged() > pool_) give_up(store_.clock());
+}
+
+int64_t MemoryGuard::pool_of(int64_t bytes) const {
+    return std::max<int64_t>(0, bytes - bytes / 4 - least_bound());
 }
 
 void MemoryGuard::set_distant_bound(int64_t bytes) {
     distant_bound_ = bytes;
     most_matches_ = bytes / 2;
+    pool_ = pool_of(bytes);
     next_weighing_ = 0;
-    set_most_bytes();
+    const auto lists = static_cast<int64_t>(tables_.states.size());
+    partition_charge_ = partition_bytes + partitions_.bytes_each() +
+                        lists * (2 * static_cast<int64_t>(sizeof(NodeList)) + first_nodes_bytes());
 }
 
-void MemoryGuard::set_most_bytes() {
-    most_node_bytes_ = 0;
-    most_partition_bytes_ = partition_bytes + partitions_.bytes_each();
+int64_t MemoryGuard::most_node_bytes() const {
+    int64_t most = 0;
     for (uint32_t s = 0; s < tables_.states.size(); ++s) {
         int64_t puts = 0;
         for (const Arc& arc : tables_.states[s].arcs) puts = std::max(puts, static_cast<int64_t>(arc.puts.size()));
-        const int64_t in_list = 2 * least_rows * node_bytes(s) + row_bytes + 40;
         const int64_t beside = cells_each * cell_bytes + event_bytes + puts * FrameStore::bytes_each;
-        most_node_bytes_ = std::max(most_node_bytes_, new_node_bytes(s) + in_list + beside);
-        most_partition_bytes_ += 2 * static_cast<int64_t>(sizeof(NodeList));
+        most = std::max(most, new_node_bytes(s) + 2 * node_bytes(s) + row_bytes + 40 + beside);
     }
+    return most;
+}
+
+int64_t MemoryGuard::first_nodes_bytes() const {
+    int64_t most = 0;
+    for (uint32_t s = 0; s < tables_.states.size(); ++s) most = std::max(most, least_rows * node_bytes(s));
+    return most;
 }
 
 bool MemoryGuard::is_near(int64_t clock, int64_t number, int64_t nodes, int64_t nodes_of_event) {
     free_expired(clock);
     recount();
-    const auto partitions = static_cast<int64_t>(store_.partitions().size());
-    int64_t looks = partitions * static_cast<int64_t>(tables_.states.size());
+    int64_t filled = 0, rows = 0;
     for (PartitionNodes& part : store_.partitions()) {
-        part.each([&](NodeList& list, uint32_t) { looks += list.size(); });
+        part.each([&](NodeList& list, uint32_t) {
+            filled += list.empty() ? 0 : 1;
+            rows += list.size();
+        });
     }
-    const int64_t held = charged() + least_bound();
-    note_bytes(held);
-    const int64_t room = distant_bound_ / near_part - held - most_partition_bytes_;
-    weighed_room_ = std::max<int64_t>(0, room + nodes * most_node_bytes_ + partitions * most_partition_bytes_);
-    next_weighing_ = number + std::max(often, looks / looks_a_step);
-    return room < (nodes_of_event + std::max(rarely, looks / looks_a_step)) * most_node_bytes_;
+    weighed_partitions_ = static_cast<int64_t>(store_.partitions().size());
+    weighed_nodes_ = nodes;
+    const int64_t lists = weighed_partitions_ * static_cast<int64_t>(tables_.states.size());
+    const int64_t held = charged();
+    note_bytes(held + least_bound());
+    int64_t room = pool_ - pool_ / 4 - held - partition_charge_;
+    // The first nodes of the lists that are empty now are charged at once if they are few, else with each node.
+    const int64_t first = (lists - filled) * first_nodes_bytes();
+    const bool are_few = first < room / 4;
+    if (are_few) room -= first;
+    node_charge_ = most_node_bytes() + (are_few ? 0 : first_nodes_bytes());
+    weighed_room_ = std::max<int64_t>(0, room);
+    const int64_t steps = std::max(rarely, (lists + rows) / looks_a_step);
+    next_weighing_ = number + std::max(often, steps);
+    return room < steps * node_charge_ || room + pool_ / 4 < (nodes_of_event + steps) * node_charge_;
 }
 
 void MemoryGuard::begin_stretch(int64_t number) {

@@ -7,7 +7,9 @@
 // content.
 //
 // At first the bound is *distant*: the engine runs as without one, and what it holds is weighed only where so many
-// nodes and events have come since that it may have reached half of the bound. From then on the bound holds as above.
+// nodes have been made since that three quarters of the pool may be taken, or all of it with an event whose lists are
+// long. Once that is so after weighing, the bound holds as above. What is learned before the first node is given up is
+// learned of the last quarter.
 #pragma once
 
 #include <cstddef>
@@ -56,11 +58,13 @@ public:
     void set_distant_bound(int64_t bytes);
     // Return the bound that is distant; -1: there is none.
     int64_t distant_bound() const { return distant_bound_; }
-    // Return whether event number `number` may come near the bound, or it is time to weigh what is held: there may be
-    // `nodes` nodes when it is over, those that were dropped among them.
-    bool may_be_near(int64_t number, int64_t nodes) const {
-        const auto lists = static_cast<int64_t>(store_.partitions().size());
-        return number >= next_weighing_ || nodes * most_node_bytes_ + lists * most_partition_bytes_ > weighed_room_;
+    // Return whether event number `number` may come near the bound, or it is time to weigh what is held; `nodes` have
+    // been made before it, and it makes at most `nodes_of_event`.
+    bool may_be_near(int64_t number, int64_t nodes, int64_t nodes_of_event) const {
+        if (number >= next_weighing_) return true;
+        const auto partitions = static_cast<int64_t>(store_.partitions().size()) - weighed_partitions_;
+        const int64_t more = (nodes - weighed_nodes_) * node_charge_ + partitions * partition_charge_;
+        return more > weighed_room_ || more + nodes_of_event * node_charge_ > weighed_room_ + pool_ / 4;
     }
     // Before event number `number` at `clock`, free what has expired and weigh what is left. Return whether the event
     // may come near the bound; `nodes` have been made before it, and it makes at most `nodes_of_event`.
@@ -121,7 +125,10 @@ public:
     static bool fields(auto& self, auto& archive) {
         int64_t next = self.distant_bound_ >= 0 ? distant : self.give_up_above_;
         archive.within(0, most_positions, next, self.peak_, self.matches_bytes_, self.stretch_);
-        if (next == distant) archive.within(0, most_positions, self.next_weighing_, self.weighed_room_);
+        if (next == distant) {
+            archive.within(0, most_positions, self.next_weighing_, self.weighed_room_, self.weighed_nodes_,
+                           self.weighed_partitions_, self.node_charge_);
+        }
         if constexpr (std::remove_cvref_t<decltype(archive)>::reads) self.read_give_up_above_ = next;
         return next == distant;
     }
@@ -173,14 +180,19 @@ private:
     const NodeMerging& merging_;
     const bool points_only_;
 
-    // Set the most bytes that a node in a list of its own, and a partition, may take.
-    void set_most_bytes();
+    // Return the part of a bound that is for stored partial matches.
+    int64_t pool_of(int64_t bytes) const;
+    // Return the most bytes that a node may take besides the first ones of its list.
+    int64_t most_node_bytes() const;
+    // Return the most bytes of the first nodes of a list, beyond what these take as others.
+    int64_t first_nodes_bytes() const;
 
     int64_t bound_ = -1;  // bytes; -1: none
     int64_t distant_bound_ = -1;  // bytes; -1: none
     int64_t next_weighing_ = 0;  // the number of an event
-    int64_t most_node_bytes_ = 0, most_partition_bytes_ = 0;
-    int64_t weighed_room_ = 0;  // the bytes that all nodes made, and all partitions, may take at most until then
+    int64_t node_charge_ = 0, partition_charge_ = 0;  // the most bytes of a node and of a partition until then
+    int64_t weighed_room_ = 0;  // bytes that were left of three quarters of the pool when it was weighed
+    int64_t weighed_nodes_ = 0, weighed_partitions_ = 0;  // that had been made by then
     int64_t read_give_up_above_ = most_positions;
     int64_t pool_ = 0;  // part of it for stored partial matches
     int64_t most_new_ = 0;  // part of it for the partial matches of one event before they are stored

@@ -194,11 +194,11 @@ void NodeEngine::watch_distant_bound(uint32_t partition, const Event& event) {
         }
         nodes += static_cast<int64_t>(size * arcs.arcs.size());
     }
-    if (!memory.may_be_near(arrived, work_.nodes + nodes)) return;
+    if (!memory.may_be_near(arrived, work_.nodes, nodes)) return;
     const int64_t bound = memory.distant_bound();
     if (memory.is_near(event.ts, arrived, work_.nodes, nodes)) parts_.bound_memory(bound);
     const int64_t reserved = bytes() + partitions_.bytes();
-    if (memory.is_bounded() || 2 * reserved > bound) {
+    if (memory.is_bounded() || reserved > bound - bound / 4) {
         matcher_.release();
         parts_.shrink(tables_);
     }
