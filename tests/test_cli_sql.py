@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -101,3 +102,42 @@ def test_options_of_queries_are_refused_where_a_clause_is_followed(capsys: pytes
     for option in (["--type", "kind"], ["--speed", "3"], ["--errors", "1"]):
         assert main(["follow", "clause.sql", *places, *option]) == 2
         assert f"{option[0]} is not for MATCH_RECOGNIZE" in capsys.readouterr().err
+
+
+NAMES_OF_MATCHES = ("key", "values", "bindings", "error", "best", "start", "bundle", "a.b")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("name", NAMES_OF_MATCHES)
+def test_a_measure_may_have_the_name_of_a_part_of_matches(name: str, form: str) -> None:
+    clause = f'MATCH_RECOGNIZE (ORDER BY day MEASURES CLASSIFIER() AS "{name}" PATTERN (a) DEFINE a AS day = 1)'
+    statement = f"SELECT * FROM ticks {clause}"  # noqa: S608 - the statement of a test
+    assert main(["sql", statement, "ticks=ticks.csv", "--output", f"out.{form}"]) == 0
+    assert _rows_of_file(f"out.{form}") == [{name: "A"}]
+    Path("events").mkdir()
+    Path("events/ticks.csv").write_text(Path("ticks.csv").read_text())
+    arguments = ["--state", "state", "--output", "results", "--output-format", form, "--once", "--end"]
+    assert main(["follow", clause, "events", *arguments]) == 0
+    (path,) = Path("results").iterdir()
+    assert _rows_of_file(str(path)) == [{name: "A"}]
+
+
+def _rows_of_file(path: str) -> list[dict[str, object]]:
+    if path.endswith(".parquet"):
+        return pq.read_table(path).to_pylist()
+    text = Path(path).read_text()
+    return [json.loads(text)] if path.endswith(".jsonl") else [*csv.DictReader(text.splitlines())]
+
+
+def test_lists_are_json_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("texts.csv").write_text("ts,word,amount\n2026-01-01T10:00:00Z,it's,1.50\n2026-01-01T10:00:01Z,,2.25\n")
+    statement = """SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES array_agg(word) AS words,
+        array_agg(amount) AS amounts, array_agg(ts) AS times, array_agg(amount > 2) AS signs PATTERN (a+))"""
+    arguments = ["sql", statement, "t=texts.csv", "--cast", "amount=decimal(9,2)"]
+    assert main(arguments) == 0
+    lists = {"words": ["it's", None], "amounts": ["1.50", "2.25"],
+             "times": ["2026-01-01T10:00:00Z", "2026-01-01T10:00:01Z"], "signs": [False, True]}  # fmt: skip
+    assert json.loads(capsys.readouterr().out) == lists
+    assert main([*arguments, "--output", "out.csv"]) == 0
+    (row,) = csv.DictReader(Path("out.csv").read_text().splitlines())
+    assert {name: json.loads(text) for name, text in row.items()} == lists

@@ -21,9 +21,8 @@ def run(args: argparse.Namespace) -> None:
     text = _statement(args.statement)
     paths = paths_by_name(args.tables)
     from acep.events.files.reading import read_events
-    from acep.matches.flat import Layout
     from acep.output.formulas import check_quoting
-    from acep.output.writing import output_format, write_table
+    from acep.output.writing import output_format, write_rows
     from acep.row_patterns.statements import explain_statement, sql
 
     if args.explain and (args.output is not None or args.limit is not None or args.quote_formulas):
@@ -44,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     if args.limit is not None:
         result = result.slice(0, args.limit)
     target = sys.stdout if args.output is None else args.output
-    write_table(result, target, form, flat=Layout((), frozenset()), quote_formulas=args.quote_formulas)
+    write_rows(result, target, form, quote_formulas=args.quote_formulas)
 
 
 def _statement(text: str) -> str:

@@ -238,6 +238,7 @@ def _jobs_into(outbox: Outbox, queries: FollowedQueries, *, has_rules: bool) -> 
     def job_of(schema: pa.Schema) -> tuple[Job, int]:
         job, delay_ms = queries.job_over(schema)
         outbox.flat = queries.layout_of(job)
+        outbox.has_clause_rows = job.clause is not None
         return job, delay_ms
 
     return job_of

@@ -84,8 +84,6 @@ class FollowedQueries:
 
     def layout_of(self, job: Job) -> Layout | None:
         """Return the layout of results that have plain columns only; ``None`` for results with nested columns."""
-        if is_clause(self.query):
-            return Layout((), frozenset())
         return Layout.of_plans(job.plans) if self.flat else None
 
 

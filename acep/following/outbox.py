@@ -18,7 +18,7 @@ from acep.errors import DataError, SnapshotError
 from acep.events.files.formats import reason_of
 from acep.matches.flat import Layout
 from acep.output.formulas import check_quoting
-from acep.output.writing import write_table
+from acep.output.writing import write_rows, write_table
 
 __all__ = ["FORMATS", "Outbox"]
 
@@ -48,6 +48,7 @@ class Outbox:
         self.folder, self.form, self.quote_formulas, self.durable = folder, form, quote_formulas, durable
         self.flat: Layout | None = None  # results have plain columns only, for matches of this layout
         self.has_alerts = False  # results are those of rules
+        self.has_clause_rows = False  # results are rows of a clause, whose columns may have any name
         self.last = -1
         self.state = ""  # its folder, for messages
         try:
@@ -131,6 +132,8 @@ class Outbox:
     def _write_rows(self, rows: pa.Table, stream: IO[Any]) -> None:
         if self.has_alerts:
             write_alerts(rows, stream, self.form, quote_formulas=self.quote_formulas)
+        elif self.has_clause_rows:
+            write_rows(rows, stream, self.form, quote_formulas=self.quote_formulas)
         else:
             write_table(rows, stream, self.form, flat=self.flat, quote_formulas=self.quote_formulas)
 

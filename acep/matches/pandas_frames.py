@@ -10,7 +10,7 @@ import pyarrow as pa
 from acep.errors import DataError
 from acep.events.times import value_of, value_text
 
-__all__ = ["frame_of", "pandas_of"]
+__all__ = ["exact_frame_of", "frame_of", "pandas_of"]
 
 FIRST, LAST = np.datetime64("0001-01-01"), np.datetime64("9999-12-31T23:59:59.999999")  # that Python has
 # Columns of a flat table that are never null.
@@ -37,6 +37,21 @@ def frame_of(table: pa.Table, **options: Any) -> Any:
                         code="data_value",
                     ) from None
         raise
+
+
+def exact_frame_of(table: pa.Table) -> Any:
+    """Return a table as a pandas frame, with the types of pandas for integers and truth values where some are null.
+
+    Without them pandas makes doubles of the integers, which are not exact beyond 2**53.
+
+    Raises :class:`DataError` as :func:`frame_of` does.
+    """
+    frame = frame_of(table)
+    for field in table.schema:
+        is_whole = pa.types.is_integer(field.type) or pa.types.is_boolean(field.type)
+        if is_whole and table[field.name].null_count:
+            frame[field.name] = pandas_of(table.select([field.name]))[field.name].array
+    return frame
 
 
 def pandas_of(table: pa.Table) -> Any:

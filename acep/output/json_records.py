@@ -89,6 +89,10 @@ def plain(value: Any, zoned: bool = False) -> Any:
     """
     if value is None or isinstance(value, bool | int | str):
         return value
+    if isinstance(value, list):
+        return [plain(inner, zoned) for inner in value]
+    if isinstance(value, dict):
+        return {name: plain(inner, zoned) for name, inner in value.items()}
     if isinstance(value, float):
         if math.isinf(value):
             return "Infinity" if value > 0 else "-Infinity"

@@ -36,6 +36,7 @@ __all__ = [
     "record_writer",
     "rows_of",
     "write_matches",
+    "write_rows",
     "write_table",
 ]
 
@@ -219,6 +220,24 @@ def write_table(
         sink.write(map(partial(_row_record, zoned=zoned, flat=flat is not None), rows), lambda: table)
 
 
+def write_rows(table: pa.Table, target: Target, form: str | None = None, *, quote_formulas: bool = False) -> None:
+    """Write a table whose columns may have any name, such as the result of a clause, as :func:`write_matches` does."""
+    zoned = {field.name for field in table.schema if getattr(_value_type(field.type), "tz", None) is not None}
+    heads = table.column_names
+    columns = [FlatColumn(head, "", head) for head in heads]
+    records = ({name: plain(value, name in zoned) for name, value in row.items()} for row in rows_of(table))
+    with _sink(target, form, heads, lambda: table, columns, quote_formulas) as sink:
+        sink.write(records, lambda: table)
+
+
+def _value_type(value_type: pa.DataType) -> pa.DataType:
+    """Return the type of the values of a list, or else the type itself."""
+    import pyarrow as pa
+
+    is_list = pa.types.is_list(value_type) or pa.types.is_large_list(value_type)
+    return _value_type(value_type.value_type) if is_list else value_type
+
+
 def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
     """Yield the rows of a table as values of Python; times that Python does not reach are NumPy's."""
     return (row for batch in table.to_batches() for row in _rows_of_batch(batch))
@@ -292,7 +311,7 @@ class _Sink:
         elif lines is not None:
             self.stream.writelines(lines(self.form))
         elif self.form == "csv":
-            cell = _cell if self.columns is None else dict[str, Any].__getitem__
+            cell = _cell if self.columns is None else _flat_cell
             self.cells([cell(record, head) for head in self.heads] for record in records)
         else:
             self.stream.writelines(json_line(record) + "\n" for record in records)
@@ -336,6 +355,11 @@ def _sink(
             if sink.parquet is None:
                 sink.rows(empty())
             sink.parquet.close()
+
+
+def _flat_cell(record: dict[str, Any], head: str) -> Any:
+    value = record[head]
+    return json_text(value) if isinstance(value, dict | list) else value
 
 
 def _cell(record: dict[str, Any], head: str) -> Any:

@@ -115,7 +115,14 @@ def _over_segments(values: Any, lows: Ints, highs: Ints, operation: np.ufunc, ne
 
 
 def _in_python(reference: RowAggregate, columns: list[Column], lows: Ints, highs: Ints) -> Column:
-    """Return aggregates that NumPy has no operation for, segment by segment."""
+    """Return aggregates that NumPy has no operation for, segment by segment; equal ones in a row are computed once, as
+    each row of a match has that of all its rows."""
+    is_new = np.append(True, (lows[1:] != lows[:-1]) | (highs[1:] != highs[:-1]))[: len(lows)]
+    results = _of_each_segment(reference, columns, lows[is_new], highs[is_new])
+    return results.take(np.cumsum(is_new) - 1)
+
+
+def _of_each_segment(reference: RowAggregate, columns: list[Column], lows: Ints, highs: Ints) -> Column:
     entry = AGGREGATES[reference.function]
     function = entry.of_rows
     assert function is not None

@@ -99,9 +99,9 @@ def form_of(rows: Any) -> str:
 def convert_to(form: str, table: pa.Table) -> Any:
     """Return a table in a form of :func:`form_of`."""
     if form == "pandas":
-        from acep.matches.pandas_frames import frame_of  # few results become frames
+        from acep.matches.pandas_frames import exact_frame_of  # few results become frames
 
-        return frame_of(table)
+        return exact_frame_of(table)
     if form == "polars":
         import polars as pl
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from acep.pattern.expressions import error_at
 from acep.pattern.sql.common_tables import common_tables
 from acep.pattern.sql.statement import ClauseInput, Statement, split_statement, with_rows_in_parentheses
 from acep.plan.ordered.ordered_plan import OrderedPlan
+from acep.row_patterns.duckdb_tables import from_duckdb, to_duckdb
 from acep.row_patterns.explanation import explain_plan
 from acep.row_patterns.match_rows import convert_like, match_table, plan_clause, select_columns
 from acep.row_patterns.result_table import NO_COLUMNS
@@ -100,7 +102,7 @@ class _Database:
     def add(self, name: str, table: pa.Table) -> None:
         self.converted[name] = table
         if self.connection is not None:
-            self.connection.register(name, table)
+            self.connection.register(name, to_duckdb(table))
 
     def query(self, text: str) -> pa.Table:
         """Run a statement without clauses with DuckDB."""
@@ -109,9 +111,9 @@ class _Database:
             for name in self.tables:
                 self.table(name)
             for name, table in self.converted.items():
-                self.connection.register(name, table)
+                self.connection.register(name, to_duckdb(table))
         try:
-            return self.connection.sql(with_rows_in_parentheses(text)).to_arrow_table()
+            return from_duckdb(self.connection.sql(with_rows_in_parentheses(text)).to_arrow_table())
         except Exception as error:
             if type(error).__module__.partition(".")[0] not in ("duckdb", "_duckdb"):
                 raise
@@ -135,6 +137,11 @@ def _run(split: Statement, tables: Mapping[str, Any]) -> pa.Table:
     if split.columns is not None and database.converted[split.clauses[0].result].column_names != [NO_COLUMNS]:
         return select_columns(database.converted[split.clauses[0].result], split.columns)
     result = database.query(split.text)
+    repeated = [name for name, count in Counter(result.column_names).items() if count > 1]
+    if repeated:
+        raise QueryError(f"two columns of the result are called `{repeated[0]}`",
+                         hint=f"name the columns: SELECT m.{repeated[0]}, ..., or give one AS another name",
+                         code="query_name")  # fmt: skip
     if NO_COLUMNS in result.column_names:
         raise error_at("the result of this clause has no columns", split.clauses[0].place,
                        "add MEASURES, as in MEASURES count(*) AS n", code="query_invalid")  # fmt: skip

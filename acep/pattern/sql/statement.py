@@ -65,6 +65,7 @@ def _split(text: str, quote: str) -> Statement:
     clauses: list[ClauseInput] = []
     removed = 0  # how many characters of the text as it was are gone before the next clause
     original = text
+    _check_single(scan(text))
     while (index := _next_clause(tokens := scan(text))) is not None:
         closing = closing_place(tokens, index + 1)
         first, last = _input_tokens(tokens, index)
@@ -85,6 +86,15 @@ def _split(text: str, quote: str) -> Statement:
         hint = "as in SELECT * FROM ticks MATCH_RECOGNIZE (ORDER BY ts PATTERN (A B+))"
         raise error_at("there is no MATCH_RECOGNIZE in this statement", Span(0, len(text)), hint, code="query_syntax")
     return Statement(text, tuple(clauses), _plain_columns(tokens, clauses))
+
+
+def _check_single(tokens: list[SqlToken]) -> None:
+    """Raise :class:`QueryError` if a statement follows another one."""
+    first_end = next((index for index, token in enumerate(tokens) if token.is_sign(";")), len(tokens))
+    for token in tokens[first_end:]:
+        if not token.is_sign(";") and token.kind != "end":
+            raise error_at("one statement is needed, and here another one begins", Span(token.start, token.end),
+                           "run them one by one")  # fmt: skip
 
 
 def _next_clause(tokens: list[SqlToken]) -> int | None:

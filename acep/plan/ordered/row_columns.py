@@ -66,6 +66,10 @@ class ClauseColumns:
             raise error_at(f"`{name}` may be {alike[0]} or {alike[1]}", span, "write it as the table does",
                            code="query_name")  # fmt: skip
         if not alike:
+            for column, reason in self.schema.unusable:  # those that no table of Arrow holds are not among the names
+                if column.casefold() == name.casefold():
+                    reason_text, _, hint = reason.partition("; ")
+                    raise error_at(f"column `{column}` {reason_text}", span, hint or None, code="query_name")
             raise error_at(f"unknown column `{name}`", span, suggest(name, self.names), code="query_name")
         return alike[0]
 

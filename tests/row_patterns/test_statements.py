@@ -1,0 +1,64 @@
+"""Statements of SQL around clauses: what DuckDB gives becomes types that acep has, or is refused by name."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import acep
+
+pytest.importorskip("duckdb")
+
+TIMES = [dt.datetime(2026, 1, 1, 10), dt.datetime(2026, 1, 1, 12)]
+CLAUSE = "MATCH_RECOGNIZE (ORDER BY t MEASURES LAST(t) - FIRST(t) AS lasting PATTERN (a+))"
+
+
+@pytest.mark.parametrize("form", ["dict", "arrow", "pandas", "polars"])
+def test_a_duration_stays_one_in_sql_around_a_clause(form: str) -> None:
+    table: Any = pa.table({"t": TIMES})
+    rows = table.to_pydict() if form == "dict" else table if form == "arrow" else _frame(form, table)
+    result = acep.sql(f"SELECT * FROM ticks {CLAUSE} ORDER BY 1", ticks=rows)  # noqa: S608 - the statement of a test
+    durations = [*result["lasting"]] if form != "arrow" else result["lasting"].to_pylist()
+    assert durations == [dt.timedelta(hours=2)]
+
+
+def _frame(form: str, table: pa.Table) -> Any:
+    if form == "pandas":
+        return table.to_pandas()
+    pl = pytest.importorskip("polars")
+    return pl.from_arrow(table)
+
+
+def test_a_clause_reads_a_duration_of_another_one() -> None:
+    statement = f"""SELECT * FROM (SELECT * FROM ticks {CLAUSE}) MATCH_RECOGNIZE (
+        ORDER BY lasting MEASURES FIRST(lasting) AS first PATTERN (a+) DEFINE a AS lasting > INTERVAL '1' HOUR)"""  # noqa: S608 - the statement of a test
+    assert acep.sql(statement, ticks={"t": TIMES}) == {"first": [dt.timedelta(hours=2)]}
+
+
+def test_durations_are_exact_or_refused() -> None:
+    days = {"d": [dt.timedelta(days=-3, microseconds=1), None, dt.timedelta(days=400)], "t": [1, 2, 3]}
+    statement = "SELECT d FROM ticks MATCH_RECOGNIZE (ORDER BY t MEASURES LAST(d) AS d, t AS t PATTERN (a)) ORDER BY t"
+    assert acep.sql(statement, ticks=days) == {"d": days["d"]}
+    with pytest.raises(acep.DataError, match="`d` has an interval with months"):
+        acep.sql(statement.replace("SELECT d", "SELECT d + INTERVAL 1 MONTH AS d"), ticks=days)
+    finer = pa.table({"t": [1], "d": pa.array([1_001], pa.duration("ns"))})
+    with pytest.raises(acep.DataError, match="`d` has durations finer than microseconds"):
+        acep.sql(statement, ticks=finer)
+
+
+@pytest.mark.parametrize("rows", [{"t": [1]}, pa.table({"t": [1]})])
+def test_two_columns_of_one_name_are_refused(rows: Any) -> None:
+    statement = "SELECT * FROM a MATCH_RECOGNIZE (ORDER BY t MEASURES t AS t PATTERN (x)) AS m JOIN a AS b ON b.t = m.t"
+    with pytest.raises(acep.QueryError, match="two columns of the result are called `t`"):
+        acep.sql(statement, a=rows)
+
+
+@pytest.mark.parametrize("rest", ["; SELECT 2", "; SELECT 2;", ";;SELECT ';'", "; DROP TABLE a"])
+def test_a_second_statement_is_refused(rest: str) -> None:
+    statement = "SELECT t FROM a MATCH_RECOGNIZE (ORDER BY t MEASURES t AS t PATTERN (x))"
+    assert acep.sql(statement + " ; -- the end;", a={"t": [1]}) == {"t": [1]}
+    with pytest.raises(acep.QueryError, match="one statement"):
+        acep.sql(statement + rest, a={"t": [1]})
