@@ -15,6 +15,7 @@ from acep.pattern.sql.clause_tree import (
     Quantified,
     RowPattern,
     RowsMode,
+    SkipMode,
     SqlExpression,
     variables_of,
 )
@@ -183,7 +184,8 @@ def _prefixes(source: SqlExpression) -> tuple[set[str], bool]:
 
 
 def work_bound(view: ClauseView) -> Iterator[Hit]:
-    """Find conditions that are searched for, over patterns that may take any number of rows."""
+    """Find conditions that are searched for, and matches that share rows, over patterns that may take any number of
+    rows."""
     if view.plan is None or is_bounded(view.clause.pattern) or view.clause.window is not None:
         return
     work = work_of(view.plan)
@@ -194,6 +196,9 @@ def work_bound(view: ClauseView) -> Iterator[Hit]:
     elif work == "past":
         message = "the work may grow exponentially with the rows: conditions read what was bound on the way"
         yield Hit("warning", message, hint)
+    elif view.clause.skip.mode in (SkipMode.TO_NEXT, SkipMode.TO_FIRST):
+        message = "the work may grow with the square of the rows: matches may share rows, and each is walked on its own"
+        yield Hit("note", message, f"{hint}, or skip past the last row")
 
 
 def state_unbounded(view: ClauseView) -> Iterator[Hit]:

@@ -21,7 +21,7 @@ __all__ = ["bound_of_work", "engine_of", "explain_clause", "explain_plan", "work
 
 MOST_STATES = 40
 _BOUNDS = {
-    "rows": "rows x states, and the rows that are given; the search never turns back",
+    "rows": "rows x states, and the rows of all matches; the search never turns back",
     "head": "for each start at most rows x states, as conditions read rows that are bound once at its beginning",
     "past": "rows x states x what conditions have read before; a place from which the search failed is not tried again"
     " with the same past",

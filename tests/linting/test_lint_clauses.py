@@ -57,6 +57,8 @@ EXAMPLES: list[tuple[str, str, str, str, str]] = [
      changed((CONDITION, "price > A.price"), ("B+", "B{1,3}"))),
     ("work_bound", "warning", changed((CONDITION, "SUM(B.price) < 9")), "",
      changed((CONDITION, "SUM(B.price) < 9"), ("DEFINE", "WITHIN 3 DEFINE"))),
+    ("work_bound", "note", changed(("PATTERN", "AFTER MATCH SKIP TO NEXT ROW PATTERN")), "",
+     changed(("PATTERN", "AFTER MATCH SKIP TO NEXT ROW PATTERN"), ("B+", "B{1,3}"))),
     ("state_unbounded", "note", changed(("(A B+)", "(A X* B)")), "X",
      changed(("(A B+)", "(A X* B)"), ("DEFINE", "WITHIN 3 DEFINE"))),
     ("engine_slow", "warning", changed((CONDITION, "replace(name, 'x', 'y') > A.name")), "",
