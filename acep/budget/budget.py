@@ -102,7 +102,7 @@ class Budget:
                 hint=AS["min_recall"],
                 code="option_invalid",
             )
-        if self.cpu is None and self.latency is None:
+        if not self.is_paced:
             raise QueryError(
                 "min_recall= is what a bound of time may not cost, and there is none",
                 hint="set latency= or cpu=",
@@ -131,6 +131,11 @@ class Budget:
     def limited(self) -> bool:
         """Whether a bound is set, so that partial matches may have to be shed."""
         return any(bound is not None for bound in (self.cpu, self.memory, self.latency, self.work))
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether a bound is one of time, for which the seconds of a run are measured."""
+        return self.cpu is not None or self.latency is not None
 
 
 def speed_error() -> QueryError:

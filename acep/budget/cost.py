@@ -55,8 +55,7 @@ class CostModel:
             self.sums[k] = forget * self.sums[k] + new
         a = dict(zip(PAIRS, self.sums, strict=False))
         b = self.sums[len(PAIRS) :]
-        n = a[0, 0] / EVENT**2  # weighted number of measurements
-        pull = TIED * sum(a[i, i] for i in range(3)) / max(n, 1.0)
+        pull = TIED * sum(a[i, i] for i in range(3)) / max(self.n_measured, 1.0)
         # The overall ratio of measured to initial costs. The pull only raises costs, so the ratio is at least 1.
         level = max(1.0, b[0] / sum(a[0, k] for k in range(3)))
         factors = _least_squares(
@@ -67,6 +66,11 @@ class CostModel:
             max(factor, lowest) * cost
             for factor, lowest, cost in zip(factors, (0.0, LEAST_COST, LEAST_COST), FIRST, strict=True)
         )
+
+    @property
+    def n_measured(self) -> float:
+        """Return the weighted number of measurements."""
+        return self.sums[0] / EVENT**2
 
     def state(self) -> list[float]:
         """Return the learned state, for :meth:`restore`."""

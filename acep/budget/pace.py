@@ -17,6 +17,8 @@ __all__ = ["Pace", "pace_of"]
 
 # Events between two readings of the clock: at first, while costs are unknown; normally; and at most, if they are fast.
 SHORTEST, STRETCH, LONGEST = 32, 4096, 65_536
+# Measurements after which costs are known well enough to be learned only after so many events.
+KNOWN, RARELY = 4, 1024
 SHORT = 2e-3  # seconds that may pass between two readings,
 LONG_STRETCH = 0.05  # the same where there is enough time,
 PARTS = 16  # and at most one part in so many of a batch's seconds
@@ -84,12 +86,12 @@ class Pace:
         """Begin a batch of ``events``, the first of them at time ``clock``."""
         if self.clock is None:
             self.clock, self.balance = clock, (self.cpu or 0.0) * FIRST
-        if not self.work.sums[0]:  # nothing was measured
+        if not (self.work, self.wall)[self._bounded_clocks[0]].sums[0]:  # nothing was measured
             seconds = min(math.inf if self.cpu is None else self.balance, self.latency or math.inf)
             self.stretch = int(min(max(seconds / SLOW_EVENT, SHORTEST), STRETCH))
         self._events = self._remaining = events
         self._inside, self._matches = [0.0, 0.0], 0
-        self._began = _clocks()
+        self._began = self._read_clocks()
         self.rates = []
 
     def rate(self, events: int, clock: int, *, learns: bool) -> tuple[float, float]:
@@ -118,7 +120,7 @@ class Pace:
                 touches, matches = self._shedding_limits(0, payable, events, events)
                 self._is_free = False
         if self.latency is not None:
-            elapsed = _clocks()[1] - self._began[1]
+            elapsed = time.perf_counter() - self._began[1]
             seconds_left = self.latency * MARGIN - elapsed - (self.learning if learns else 0.0)
             seconds_left -= self.around[1].match * self._matches
             if self._is_exact_within(seconds_left, elapsed):
@@ -132,7 +134,7 @@ class Pace:
                 self._is_free = False
         self._remaining = max(0, self._remaining - events)
         self.rates.append(touches)
-        self._started = _clocks()
+        self._started = self._read_clocks()
         return touches, matches
 
     def _exact_limits(self, clock: int, seconds: float, events: int) -> tuple[float, float]:
@@ -185,7 +187,7 @@ class Pace:
     def record_stretch(self, events: int, touches: float, learning: float, *, matches: int = 0) -> None:
         """Record the end of a stretch; ``learning`` is the part of its seconds in which policies learned. While nothing
         is given up, the costs are learned from several short stretches together."""
-        spent = [now - started for now, started in zip(_clocks(), self._started, strict=True)]
+        spent = [now - started for now, started in zip(self._read_clocks(), self._started, strict=True)]
         self._inside = [a + b for a, b in zip(self._inside, spent, strict=True)]
         short = self._short
         if self.stretch < STRETCH:
@@ -205,10 +207,10 @@ class Pace:
         self.shortage[0] += spent[0] if self.is_short else 0.0
         costs = [max(0.0, seconds - learning) for seconds in spent]
         self.pending = [a + b for a, b in zip(self.pending, (events, touches, matches, *costs), strict=True)]
-        if not self._is_free or self.pending[0] >= SHORTEST:
+        if self._is_time_to_learn(self.work, self.wall, self.pending[0]):
             n_events, n_touches, n_matches, *seconds = self.pending
-            for model, took in zip((self.work, self.wall), seconds, strict=True):
-                model.learn(int(n_events), n_touches, took, matches=n_matches)
+            for k in self._bounded_clocks:
+                (self.work, self.wall)[k].learn(int(n_events), n_touches, seconds[k], matches=n_matches)
             self.pending = [0.0] * 5
         self._matches += matches
         mean, matches_per_event = self.matches_per_event, matches / events
@@ -219,7 +221,7 @@ class Pace:
         """Record the end of the call, which took ``processor`` and ``wall`` seconds."""
         if not getattr(self, "_events", 0):
             return
-        elapsed = [now - began for now, began in zip(_clocks(), self._began, strict=True)]
+        elapsed = [now - began for now, began in zip(self._read_clocks(), self._began, strict=True)]
         for k, took in enumerate((processor, wall)):
             ready = self.around[k].sums[0] > 0  # the preparation of a session happens only once
             outside = max(0.0, (took if ready else min(took, elapsed[k])) - self._inside[k])
@@ -230,13 +232,29 @@ class Pace:
         self.pending_around[0] += self._events
         self.pending_around[1] += self._matches
         n_events, n_matches, *seconds = self.pending_around
-        if n_events >= SHORTEST or not self._is_free or self.around[0].sums[0] == 0:
-            for model, outside in zip(self.around, seconds, strict=True):
-                model.learn(int(n_events), 0, outside, SMOOTH, matches=n_matches)
+        if self._is_time_to_learn(*self.around, n_events) or self.around[self._bounded_clocks[0]].sums[0] == 0:
+            for k in self._bounded_clocks:
+                self.around[k].learn(int(n_events), 0, seconds[k], SMOOTH, matches=n_matches)
             self.pending_around = [0.0] * 4
         if self.cpu is not None:
             self.balance = max(self.balance, -self.cpu * CARRIED)
         self._events = 0
+
+    @property
+    def _bounded_clocks(self) -> tuple[int, ...]:
+        """Return the numbers of the clocks that a bound is about: 0 processor time, 1 wall time."""
+        return tuple(k for k, bound in enumerate((self.cpu, self.latency)) if bound is not None)
+
+    def _is_time_to_learn(self, work: CostModel, wall: CostModel, events: float) -> bool:
+        """Return whether the models of the two clocks learn from ``events`` that were measured: from few of them while
+        partial matches are given up, or costs are hardly known."""
+        is_known = (work, wall)[self._bounded_clocks[0]].n_measured >= KNOWN
+        return not self._is_free or events >= (RARELY if is_known else SHORTEST)
+
+    def _read_clocks(self) -> tuple[float, float]:
+        """Return the processor time of this thread, which takes long to read on some machines and is 0 where no bound
+        is about it, and wall time."""
+        return (0.0 if self.cpu is None else time.thread_time()), time.perf_counter()
 
     @property
     def _short(self) -> float:
@@ -294,7 +312,7 @@ def pace_of(budget: Budget, tick_ns: int | Fraction | None) -> Pace | None:
     >>> pace_of(Budget(work=5), None) is None, pace_of(Budget(cpu=0.5, speed=10), 10**9).tick
     (True, 0.1)
     """
-    if budget.cpu is None and budget.latency is None:
+    if not budget.is_paced:
         return None
     if budget.min_recall is not None:
         raise QueryError(
@@ -310,7 +328,3 @@ def pace_of(budget: Budget, tick_ns: int | Fraction | None) -> Pace | None:
         )
     tick = 0.0 if tick_ns is None else float(Fraction(tick_ns) / 10**9) / budget.speed
     return Pace(budget.cpu, budget.latency, tick)
-
-
-def _clocks() -> tuple[float, float]:
-    return time.thread_time(), time.perf_counter()

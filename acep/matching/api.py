@@ -251,10 +251,11 @@ class Matcher(Generic[Result]):
         Raises :class:`DataError`, with nothing of the batch taken in, if its events are older than earlier ones or its
         columns do not fit those of the first batch.
         """
-        tables, started, processor = self._tables, time.perf_counter(), time.thread_time()
+        tables = self._tables
+        started = (time.thread_time(), time.perf_counter()) if tables.is_paced else None
         result: Result = tables.give_matches(tables.push(with_casts(to_table(batch), tables.casts)))
-        if (source := tables.stream or tables.revised) is not None:
-            source.record_seconds(time.thread_time() - processor, time.perf_counter() - started)
+        if started is not None and (source := tables.stream or tables.revised) is not None:
+            source.record_seconds(time.thread_time() - started[0], time.perf_counter() - started[1])
         return result
 
     def advance(self, ts: Any, key: Mapping[str, Any] | None = None, type: str | Iterable[str] | None = None) -> Result:

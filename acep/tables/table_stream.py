@@ -77,6 +77,7 @@ class TableStream:
             asked, queries=tuple(tolerant(asked_query, options.budget) for asked_query in asked.queries)
         )
         self.limits = options.limits()
+        self.is_paced = self.limits is not None and self.limits.budget.is_paced
         self.threads, self.fewer_threads = thread_count(options.threads), ""  # those that may match, and why not more
         self.first, self.budget = self.query_set.queries, options.budget
         self.lateness, self.op, self.speculation = options.lateness, options.op, options.speculation

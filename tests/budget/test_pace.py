@@ -70,7 +70,8 @@ class Machine:
     ) -> None:
         self.now, self.event, self.touch, self.match, self.outside = 0.0, event, touch, match, outside
         self.random = Random(seed)
-        monkeypatch.setattr(module, "_clocks", lambda: (self.now, self.now))
+        monkeypatch.setattr(module.time, "thread_time", lambda: self.now)
+        monkeypatch.setattr(module.time, "perf_counter", lambda: self.now)
 
     def batch(
         self, pace: Pace, events: int, ticks: tuple[int, int], wanted: float, learns: float = 0.0, ends: int = 0
