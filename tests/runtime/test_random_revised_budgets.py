@@ -184,7 +184,7 @@ def complaint_of_an_ample_budget(case: Case, budget: Any, seen: Counter[str]) ->
 @pytest.mark.parametrize("budget", AMPLE)
 def test_with_a_budget_that_suffices_all_is_as_without_one(budget: Any, cases: CaseCounts) -> None:
     seen = Counter[str]()
-    for seed in range(cases(25)):
+    for seed in range(cases(60)):
         fail_if_wrong(drawn(seed), lambda case: complaint_of_an_ample_budget(case, budget, seen))
     cases.expect(seen, "matches are taken back")
     cases.expect(seen, "has several pushes", least=3)
@@ -211,7 +211,7 @@ def answers_after_each_push(case: Case, *, restores: bool, seen: Counter[str]) -
 @pytest.mark.parametrize("restores", [False, True])
 def test_the_same_pushes_have_the_same_answer_also_across_snapshots(restores: bool, cases: CaseCounts) -> None:
     seen = Counter[str]()
-    for seed in range(cases(30)):
+    for seed in range(cases(60)):
         fail_if_different(
             drawn(seed),
             lambda case: answers_after_each_push(case, restores=restores, seen=seen),
