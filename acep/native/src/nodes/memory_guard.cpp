@@ -73,9 +73,7 @@ void MemoryGuard::set_bound(int64_t bytes) {
     if (charged() > pool_) give_up(store_.clock());
 }
 
-int64_t MemoryGuard::pool_of(int64_t bytes) const {
-    return std::max<int64_t>(0, bytes - bytes / 4 - least_bound());
-}
+int64_t MemoryGuard::pool_of(int64_t bytes) const { return std::max<int64_t>(0, bytes - bytes / 4 - least_bound()); }
 
 void MemoryGuard::set_distant_bound(int64_t bytes) {
     distant_bound_ = bytes;

@@ -221,9 +221,7 @@ void bound_memory(const BoundSession& self, size_t engine, int64_t bytes) {
     self.session->bound();
 }
 
-int64_t least_memory(Engine& engine) {
-    return nodes(engine).parts().memory.least_bound();
-}
+int64_t least_memory(Engine& engine) { return nodes(engine).parts().memory.least_bound(); }
 
 nb::dict take_trajectories(Engine& engine) {
     Trajectories& trajectories = nodes(engine).shed().log.trajectories;
