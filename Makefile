@@ -16,6 +16,7 @@ CPP       := $(filter %.cpp %.hpp,$(NATIVE_SOURCES))
 NATIVE    := build/native
 SANITIZED := build/sanitize
 PROFILED  := build/profile
+CLASSES   := build/spark.jsa
 
 COMMA := ,
 EVERY := completion$(COMMA)graph$(COMMA)metrics$(COMMA)page$(COMMA)plot$(COMMA)sigma$(COMMA)spark$(COMMA)pandas$(COMMA)polars$(COMMA)sql$(COMMA)test
@@ -111,14 +112,19 @@ $(NATIVE)/.built: $(FIRST) $(NATIVE_SOURCES)
 test: lint types native  ## check style and types, run the tests that every change must pass
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not long and not whole" $(PYTEST_ARGS)
 
-test-long: $(STAMP) native  ## run the tests that take long: most of Spark, notebooks, packaging, experiments
+test-long: $(STAMP) native $(CLASSES)  ## run the tests that take long: most of Spark, notebooks, packaging, experiments
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "long and not whole" $(PYTEST_ARGS)
 
 test-all:  ## run everything with all cases, and print where the time went; takes hours
 	.ci/run all
 
-test-whole: $(STAMP) native  ## run all tests with all cases; takes hours
+test-whole: $(STAMP) native $(CLASSES)  ## run all tests with all cases; takes hours
 	ACEP_SLOWEST=0 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+# The classes that Spark loads, from which a JVM starts in half the time (tests/spark/class_archive.py).
+$(CLASSES): $(FIRST)
+	mkdir -p $(@D)
+	$(BIN)/python -m tests.spark.class_archive
 
 # Streams beside the repository, or in another ACEP_DATA, are not looked at. Where there are none, `make test` did this.
 test-shipped: $(STAMP) native  ## test on the streams in the repository what reads streams
