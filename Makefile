@@ -71,6 +71,7 @@ WORKERS ?= 2
 # How many cases the random tests try, as a multiple of their whole number (tests/conftest.py): make test ACEP_CASES=1
 test: export ACEP_CASES := $(or $(ACEP_CASES),0.05)
 test-long: export ACEP_CASES := $(or $(ACEP_CASES),0.05)
+test-gate: export ACEP_CASES := $(or $(ACEP_CASES),0.05)
 test-shipped: export ACEP_CASES := $(or $(ACEP_CASES),0.05)
 # How long a test may take is a matter of the usual releases: with the oldest, first uses of Spark take longer.
 test-lower-bounds: export ACEP_SLOWEST := 0
@@ -81,7 +82,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
-.PHONY: FORCE help venv native test test-long test-all test-whole test-shipped test-peers sanitize lint types docs format demo test-lower-bounds test-wheel wheel bench bench-more \
+.PHONY: FORCE help venv native test test-long test-gate test-all test-whole test-shipped test-peers sanitize lint types docs format demo test-lower-bounds test-wheel wheel bench bench-more \
 	bench-spark bench-peers bench-frames bench-rows bench-commit recall recall-more plots profile notebooks clean wheel-portable
 
 FORCE:
@@ -114,6 +115,11 @@ test: lint types native  ## check style and types, run the tests that every chan
 
 test-long: $(STAMP) native $(CLASSES)  ## run the tests that take long: most of Spark, notebooks, packaging, experiments
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "long and not whole" $(PYTEST_ARGS)
+
+# What .ci/run runs in place of the two: tests are collected once, and no process waits for the end of either. The types
+# were checked for the site.
+test-gate: lint native $(CLASSES)  ## run the tests of `make test` and `make test-long` at once
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not whole" $(PYTEST_ARGS)
 
 test-all:  ## run everything with all cases, and print where the time went; takes hours
 	.ci/run all
