@@ -31,7 +31,8 @@ def quick_settings() -> dict[str, str]:
 
     Spark's usual manager of checkpoint files asks the program ``readlink`` four times for each file, as Hadoop has no
     native library here. The other manager renames files without asking. Tests that start a session of their own, those
-    of killed drivers and clusters among them, have the usual one.
+    of killed drivers and clusters among them, have the usual one. And Spark writes each plan in fewer words for a page
+    that nobody opens.
     """
     spec = importlib.util.find_spec("pyspark")
     assert spec is not None
@@ -40,7 +41,7 @@ def quick_settings() -> dict[str, str]:
     with zipfile.ZipFile(jar) as file:
         name = next(name for name in file.namelist() if name.endswith(f"/{FILE_MANAGER}.class"))
     manager = name.removesuffix(".class").replace("/", ".")
-    return {"spark.sql.streaming.checkpointFileManagerClass": manager}
+    return {"spark.sql.streaming.checkpointFileManagerClass": manager, "spark.sql.ui.explainMode": "simple"}
 
 
 def quicken_gateway(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ def test_lists_of_java_end_and_classes_are_the_same_each_time(spark: Any) -> Non
 
 def test_the_shared_session_has_the_quick_settings(spark: Any) -> None:
     assert {name: spark.conf.get(name) for name in quick_settings()} == quick_settings()
-    (manager,) = quick_settings().values()
+    manager = quick_settings()["spark.sql.streaming.checkpointFileManagerClass"]
     assert spark._jvm.java.lang.Class.forName(manager).getName() == manager
 
 
