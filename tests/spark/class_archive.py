@@ -1,9 +1,9 @@
 """Write the classes that Spark loads into an archive, from which the JVMs of later tests take them.
 
-A JVM reads, checks and links some 20,000 classes until its first stream has run, which takes most of the time of a test
-that starts a session of its own. ``python -m tests.spark.class_archive`` starts one that does what tests do, and writes
-what it has loaded as it ends. A JVM with another Java, or with other jars, finds that the archive is not its own, and
-loads its classes as usual. Where no archive can be made, there is an empty file.
+A JVM reads, checks and links thousands of classes until its first stream has run, which takes much of the time of a
+test that starts a session of its own. ``python -m tests.spark.class_archive`` starts a JVM that does what tests do, and
+that writes the classes it has loaded as it ends. A JVM with another Java, or with other jars, finds that the archive is
+not its own, and loads its classes as usual. Where no archive can be made, there is an empty file.
 """
 
 from __future__ import annotations

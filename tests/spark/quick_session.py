@@ -1,4 +1,4 @@
-"""What makes a session of Spark quicker in tests, and changes no answer (docs/internals/tests.md has the figures)."""
+"""What makes a session of Spark quicker in tests, and changes no answer (docs/internals/tests.md says why)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def java_options() -> str:
 def quick_settings() -> dict[str, str]:
     """Return the settings of the session that tests share.
 
-    Spark's usual manager of checkpoint files asks the program ``readlink`` four times for each file, as Hadoop has no
-    native library here. The other manager renames files without asking. Tests that start a session of their own, those
+    Spark's usual manager of checkpoint files runs the program ``readlink`` for each file, as Hadoop has no native
+    library here. The other manager renames files without asking. Tests that start a session of their own, those
     of killed drivers and clusters among them, have the usual one. And Spark writes each plan in fewer words for a page
     that nobody opens.
     """
@@ -46,7 +46,7 @@ def quick_settings() -> dict[str, str]:
 
 def quicken_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let Py4J ask the JVM once for each class and package, and end the iteration over a list of Java's without an
-    exception, for each of which PySpark asks some fifty questions."""
+    exception, for each of which PySpark asks dozens of questions."""
     from py4j import java_collections, java_gateway  # type: ignore[import-untyped]
 
     classes = (java_gateway.JavaClass, java_gateway.JavaPackage, java_gateway.JavaMember)
