@@ -16,6 +16,7 @@ CPP       := $(filter %.cpp %.hpp,$(NATIVE_SOURCES))
 NATIVE    := build/native
 SANITIZED := build/sanitize
 PROFILED  := build/profile
+CLASSES   := build/spark.jsa
 
 COMMA := ,
 EVERY := completion$(COMMA)graph$(COMMA)metrics$(COMMA)page$(COMMA)plot$(COMMA)sigma$(COMMA)spark$(COMMA)pandas$(COMMA)polars$(COMMA)sql$(COMMA)test
@@ -70,6 +71,7 @@ WORKERS ?= 2
 # How many cases the random tests try, as a multiple of their whole number (tests/conftest.py): make test ACEP_CASES=1
 test: export ACEP_CASES := $(or $(ACEP_CASES),0.05)
 test-long: export ACEP_CASES := $(or $(ACEP_CASES),0.05)
+test-gate: export ACEP_CASES := $(or $(ACEP_CASES),0.05)
 test-shipped: export ACEP_CASES := $(or $(ACEP_CASES),0.05)
 # How long a test may take is a matter of the usual releases: with the oldest, first uses of Spark take longer.
 test-lower-bounds: export ACEP_SLOWEST := 0
@@ -80,7 +82,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
-.PHONY: FORCE help venv native test test-long test-all test-whole test-shipped test-peers sanitize lint types docs format demo test-lower-bounds test-wheel wheel bench bench-more \
+.PHONY: FORCE help venv native test test-long test-gate test-all test-whole test-shipped test-peers sanitize lint types docs format demo test-lower-bounds test-wheel wheel bench bench-more \
 	bench-spark bench-peers bench-frames bench-rows bench-commit recall recall-more plots profile notebooks clean wheel-portable
 
 FORCE:
@@ -111,14 +113,24 @@ $(NATIVE)/.built: $(FIRST) $(NATIVE_SOURCES)
 test: lint types native  ## check style and types, run the tests that every change must pass
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not long and not whole" $(PYTEST_ARGS)
 
-test-long: $(STAMP) native  ## run the tests that take long: most of Spark, notebooks, packaging, experiments
+test-long: $(STAMP) native $(CLASSES)  ## run the tests that take long: most of Spark, notebooks, packaging, experiments
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "long and not whole" $(PYTEST_ARGS)
+
+# What .ci/run runs in place of the two: tests are collected once, and no process waits for the end of either. The types
+# were checked for the site.
+test-gate: lint native $(CLASSES)  ## run the tests of `make test` and `make test-long` at once
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not whole" $(PYTEST_ARGS)
 
 test-all:  ## run everything with all cases, and print where the time went; takes hours
 	.ci/run all
 
-test-whole: $(STAMP) native  ## run all tests with all cases; takes hours
+test-whole: $(STAMP) native $(CLASSES)  ## run all tests with all cases; takes hours
 	ACEP_SLOWEST=0 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+# The classes that Spark loads, from which a JVM starts in half the time (tests/spark/class_archive.py).
+$(CLASSES): $(FIRST)
+	mkdir -p $(@D)
+	$(BIN)/python -m tests.spark.class_archive
 
 # Streams beside the repository, or in another ACEP_DATA, are not looked at. Where there are none, `make test` did this.
 test-shipped: $(STAMP) native  ## test on the streams in the repository what reads streams

@@ -28,6 +28,7 @@ from tests.duration_limit import DurationLimit
 from tests.durations import DurationsWriter, passed_tests, settings_of_run
 from tests.groups import PiecesOfFiles, group_of, longest_first
 from tests.shared_plans import share_plans
+from tests.spark.quick_session import java_options, quick_settings, quicken_gateway
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,8 +39,7 @@ SLOWEST = float(os.environ.get("ACEP_SLOWEST") or 20)
 CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
 MEMORY = resource.getrlimit(resource.RLIMIT_AS)
 
-# Most of Spark's time in tests goes into compiling code that runs for seconds only, so the JVM compiles it simply.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
 
 # A busy machine is no failure: no deadlines, and no complaint that data are generated slowly.
 settings.register_profile("local", deadline=None, max_examples=CASES(100), suppress_health_check=[HealthCheck.too_slow])
@@ -141,9 +141,11 @@ def spark() -> Iterator[SparkSession]:
     """The one Spark session of all tests."""
     from acep.spark.session import get_session
 
-    session = get_session()
-    yield session
-    session.stop()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        quicken_gateway(monkeypatch)
+        session = get_session(**quick_settings())
+        yield session
+        session.stop()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -76,9 +76,7 @@ def test_the_shares_of_cases_are_those_of_the_commands() -> None:
     spoken = re.search(r"run (a \w+) of the cases of each random test, the sanitizers (a \w+)", " ".join(TEXT.split()))
     assert spoken is not None
     usual, sanitized = (SHARES[words] for words in spoken.groups())
-    assert shares["gate"] == {
-        "test": usual, "test-long": usual, "test-lower-bounds": usual, "sanitize": sanitized
-    }  # fmt: skip
+    assert shares["gate"] == {"test-gate": usual, "test-lower-bounds": usual, "sanitize": sanitized}
     page = " ".join((ROOT / "docs/internals/tests.md").read_text(encoding="utf-8").split())
     assert f"{spoken[1]} of the cases of each random test, the sanitizers {spoken[2]} |" in page
     assert "the sanitizers with five times the cases" in page

@@ -179,3 +179,22 @@ def test_the_page_has_the_outcome_of_each_fault():
 def test_the_readme_names_each_field():
     readme = FAULTS.with_name("README.md").read_text(encoding="utf-8")
     assert [name for name in Fault.__dataclass_fields__ if f"`{name}`" not in readme] == []
+
+
+def is_marked_whole(node: ast.AST) -> bool:
+    """Whether an expression has ``pytest.mark.whole``."""
+    return any(isinstance(part, ast.Attribute) and part.attr == "whole" for part in ast.walk(node))
+
+
+def test_the_gate_still_has_the_test_that_found_a_fault() -> None:
+    """No test that is named in the last trial is left to the last tier as a whole."""
+    left_out = set[str]()
+    for test in {outcome.test for outcome in read_outcomes(ROOT / "tests/faults/now.csv").values() if outcome.test}:
+        file, name = test.partition("[")[0].split("::")
+        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        (function,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
+        for_all = [node.value for node in tree.body if isinstance(node, ast.Assign) and "pytestmark" in ast.dump(node)]
+        markers = [mark for mark in function.decorator_list if "parametrize" not in ast.dump(mark)]
+        if any(map(is_marked_whole, [*for_all, *markers])):
+            left_out.add(test)
+    assert left_out == set()

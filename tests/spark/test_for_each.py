@@ -140,7 +140,6 @@ def test_each_match_reaches_a_database_once_whatever_fails(spark: Any, tmp_path:
     assert told[-1].report.recall == 1
 
 
-@pytest.mark.whole
 def test_types_that_no_query_names_stay_where_they_are_but_count(spark: Any) -> None:
     table = events_table(480, types="abcdef", disorder=60)
     stream, told, out = Folder(spark, table, 96), list[Progress](), list[dict[str, Any]]()

@@ -240,7 +240,7 @@ def dense(rng: Random, size: int) -> Arriving:
         {"ts": 1_000 + n // 80, "type": rng.choice("ABCD"), "k": rng.randrange(KEYS), "x": rng.randrange(9)}
         for n in range(size)
     ]
-    return arriving(events, rng, ops=True, lateness=DELAY, by=8, most=size // 6)
+    return arriving(events, rng, ops=True, lateness=DELAY, by=8, most=size // 2)
 
 
 def write(pushes: list[list[Row]], folder: Path) -> None:

@@ -23,6 +23,7 @@ from tests.spark.by_hand import batch, numbered, rows_of, stream, the_job
 from tests.spark.spark_types import BEGIN, END, EVERY, PAGE, SAMPLES, table_lines
 from tests.spark.streams import Folder, as_dicts, quiet_match
 from tests.spark.typed import QUERIES, RETURNED, expected, packed, plain
+from tests.thinned import thinned
 
 pytestmark = pytest.mark.long
 
@@ -179,7 +180,8 @@ def test_each_query_has_matches_in_the_random_typed_tables() -> None:
     assert all(n_matches.values()), n_matches
 
 
-def test_random_typed_tables_on_spark(spark: Any, cases: Callable[[int], int]) -> None:
+@pytest.mark.parametrize("buckets", thinned([8, 1], 2, pytest.mark.whole))
+def test_random_typed_tables_on_spark(spark: Any, cases: Callable[[int], int], buckets: int) -> None:
     """Batch and stream, with one bucket and with eight, find what exact arithmetic finds."""
     table = numbered(packed(cases(TABLES), seed=2))
     truth = expected(table)
@@ -188,13 +190,12 @@ def test_random_typed_tables_on_spark(spark: Any, cases: Callable[[int], int]) -
     hashed = {f"[{key}]" for key in ("i64", "f64", "d19", "d38", "text", "zoned", "gap", "dev.id")}
     streamed = {name: query for name, query in QUERIES.items() if name in hashed or not name.startswith("[")}
     some = {name: truth[name] if name in streamed else [] for name in truth}
+    found = as_dicts(quiet_match(frame, QUERIES, buckets=buckets))
+    assert differences(pairs(found), truth) == {}, "batch"
     folder = Folder(spark, table, len(table) * 3 // 5)
-    for buckets in (1, 8):
-        found = as_dicts(quiet_match(frame, QUERIES, buckets=buckets))
-        assert differences(pairs(found), truth) == {}, f"batch, {buckets} buckets"
-        query = quiet_match(folder.frame(), streamed, buckets=buckets, watermark="3 seconds")
-        found, _ = folder.run(query, f"out-{buckets}")
-        assert differences(pairs(found), some) == {}, f"stream, {buckets} buckets"
+    query = quiet_match(folder.frame(), streamed, buckets=buckets, watermark="3 seconds")
+    found, _ = folder.run(query)
+    assert differences(pairs(found), some) == {}, "stream"
 
 
 def test_names_that_differ_only_in_case(spark: Any) -> None:
