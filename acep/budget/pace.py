@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -207,7 +207,7 @@ class Pace:
         self.shortage[0] += spent[0] if self.is_short else 0.0
         costs = [max(0.0, seconds - learning) for seconds in spent]
         self.pending = [a + b for a, b in zip(self.pending, (events, touches, matches, *costs), strict=True)]
-        if self._is_time_to_learn(self.work, self.wall, self.pending[0]):
+        if self._is_time_to_learn([self.work, self.wall], self.pending[0]):
             n_events, n_touches, n_matches, *seconds = self.pending
             for k in self._bounded_clocks:
                 (self.work, self.wall)[k].learn(int(n_events), n_touches, seconds[k], matches=n_matches)
@@ -232,7 +232,7 @@ class Pace:
         self.pending_around[0] += self._events
         self.pending_around[1] += self._matches
         n_events, n_matches, *seconds = self.pending_around
-        if self._is_time_to_learn(*self.around, n_events) or self.around[self._bounded_clocks[0]].sums[0] == 0:
+        if self._is_time_to_learn(self.around, n_events) or self.around[self._bounded_clocks[0]].sums[0] == 0:
             for k in self._bounded_clocks:
                 self.around[k].learn(int(n_events), 0, seconds[k], SMOOTH, matches=n_matches)
             self.pending_around = [0.0] * 4
@@ -245,10 +245,10 @@ class Pace:
         """Return the numbers of the clocks that a bound is about: 0 processor time, 1 wall time."""
         return tuple(k for k, bound in enumerate((self.cpu, self.latency)) if bound is not None)
 
-    def _is_time_to_learn(self, work: CostModel, wall: CostModel, events: float) -> bool:
+    def _is_time_to_learn(self, models: Sequence[CostModel], events: float) -> bool:
         """Return whether the models of the two clocks learn from ``events`` that were measured: from few of them while
         partial matches are given up, or costs are hardly known."""
-        is_known = (work, wall)[self._bounded_clocks[0]].n_measured >= KNOWN
+        is_known = models[self._bounded_clocks[0]].n_measured >= KNOWN
         return not self._is_free or events >= (RARELY if is_known else SHORTEST)
 
     def _read_clocks(self) -> tuple[float, float]:

@@ -51,7 +51,8 @@ class KeyHashes:
         if not len(self._sorted):
             return is_last
         places = np.minimum(np.searchsorted(self._sorted, hashes), len(self._sorted) - 1)
-        return is_last | (self._sorted[places] == hashes)
+        was_added: Flags = is_last | (self._sorted[places] == hashes)
+        return was_added
 
     def dump(self) -> bytes:
         """Return all hashes as bytes."""
