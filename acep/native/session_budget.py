@@ -32,7 +32,7 @@ BESIDE = 8  # texts and ids get one part in so many of the memory
 ROUNDS = 8  # attempts to shed partial matches to make room for texts
 MATCH_LIMIT = 2**62  # matches
 USED = 0.9  # share of an allowance from which on it counts as used up
-WEIGHED_AFTER = 4096  # events after which a session that is far from its bound is weighed again
+BYTES_PER_EVENT = 512  # a session far from its bound is weighed after one event for so many of its bytes
 NOT_ESTIMATED = "how many is not estimated where matches may be taken back"
 
 
@@ -290,10 +290,15 @@ class SessionBudget:
         if excess == 0:
             for effort in self.choosing.values():
                 effort.set_beside(self.core, 0)
-        # To weigh a core whose bound is distant takes a look at each of its lists.
-        if not self._rests or self.encoder.arrived >= self.next_weighing:
-            self.next_weighing = self.encoder.arrived + WEIGHED_AFTER
-            self.peak_after_calls = max(self.peak_after_calls, self.core.bytes + self.held)
+        self._weigh()
+
+    def _weigh(self) -> None:
+        """Count the bytes; where the bound is distant only now and then, as that takes a look at each list."""
+        if self._rests and self.encoder.arrived < self.next_weighing:
+            return
+        byte_count = self.core.bytes + self.held
+        self.next_weighing = self.encoder.arrived + byte_count // BYTES_PER_EVENT
+        self.peak_after_calls = max(self.peak_after_calls, byte_count)
 
     @property
     def held(self) -> int:
@@ -307,7 +312,7 @@ class SessionBudget:
         if self.memory is None:
             return 0
         if self._rests:
-            self.peak_after_calls = max(self.peak_after_calls, self.core.bytes + self.held)
+            self._weigh()
         cores = sum(int(self.core.shedding_counts(number)["peak"]) for number in self.efforts)
         return max(self.peak_after_calls, cores)
 

@@ -76,10 +76,14 @@ void MemoryGuard::set_bound(int64_t bytes) {
 int64_t MemoryGuard::pool_of(int64_t bytes) const { return std::max<int64_t>(0, bytes - bytes / 4 - least_bound()); }
 
 void MemoryGuard::set_distant_bound(int64_t bytes) {
+    const bool is_first = distant_bound_ < 0;
+    const int64_t room_before = pool_ - pool_ / 4;
     distant_bound_ = bytes;
     most_matches_ = bytes / 2;
     pool_ = pool_of(bytes);
-    next_weighing_ = 0;
+    // To weigh takes a look at each list, and policies set the bound again at each epoch.
+    weighed_room_ = std::max<int64_t>(0, weighed_room_ + pool_ - pool_ / 4 - room_before);
+    if (is_first) next_weighing_ = 0;
     const auto lists = static_cast<int64_t>(tables_.states.size());
     partition_charge_ = partition_bytes + partitions_.bytes_each() +
                         lists * (2 * static_cast<int64_t>(sizeof(NodeList)) + first_nodes_bytes());

@@ -133,7 +133,11 @@ public:
         return next == distant;
     }
     // Take over when nodes are given up next from the state that was read.
-    void finish_reading() { give_up_above_ = std::min(give_up_above_, read_give_up_above_); }
+    // Weigh before the next event, as the bound may have been another.
+    void finish_reading() {
+        give_up_above_ = std::min(give_up_above_, read_give_up_above_);
+        next_weighing_ = 0;
+    }
     // Free the buffers.
     void release() {
         std::vector<float>().swap(scores_);

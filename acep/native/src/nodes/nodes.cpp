@@ -173,8 +173,8 @@ void NodeEngine::bound_memory(int64_t bytes) {
     if (bytes < 0) throw std::invalid_argument("memory");
     shed();
     if (!parts_.memory.is_bounded()) {
+        if (parts_.memory.distant_bound() < 0) parts_.memory.note_bytes(this->bytes() + partitions_.bytes());
         parts_.memory.set_distant_bound(bytes);
-        parts_.memory.note_bytes(this->bytes() + partitions_.bytes());
         return parts_.shedding.rest_without_budget();
     }
     parts_.bound_memory(bytes);
