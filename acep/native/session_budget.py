@@ -32,7 +32,7 @@ BESIDE = 8  # texts and ids get one part in so many of the memory
 ROUNDS = 8  # attempts to shed partial matches to make room for texts
 MATCH_LIMIT = 2**62  # matches
 USED = 0.9  # share of an allowance from which on it counts as used up
-BYTES_PER_EVENT = 512  # a session far from its bound is weighed after one event for so many of its bytes
+LISTS_PER_EVENT = 4  # a session far from its bound is weighed after one event for so many of its lists
 NOT_ESTIMATED = "how many is not estimated where matches may be taken back"
 
 
@@ -296,9 +296,12 @@ class SessionBudget:
         """Count the bytes; where the bound is distant only now and then, as that takes a look at each list."""
         if self._rests and self.encoder.arrived < self.next_weighing:
             return
-        byte_count = self.core.bytes + self.held
-        self.next_weighing = self.encoder.arrived + byte_count // BYTES_PER_EVENT
-        self.peak_after_calls = max(self.peak_after_calls, byte_count)
+        if self._rests:
+            for number in self.choosing:
+                self.core.weigh(number)
+        n_lists = sum(int(self.core.shedding_counts(number)["lists"]) for number in self.choosing)
+        self.next_weighing = self.encoder.arrived + n_lists // LISTS_PER_EVENT
+        self.peak_after_calls = max(self.peak_after_calls, self.core.bytes + self.held)
 
     @property
     def held(self) -> int:

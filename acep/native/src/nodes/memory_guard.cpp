@@ -76,14 +76,10 @@ void MemoryGuard::set_bound(int64_t bytes) {
 int64_t MemoryGuard::pool_of(int64_t bytes) const { return std::max<int64_t>(0, bytes - bytes / 4 - least_bound()); }
 
 void MemoryGuard::set_distant_bound(int64_t bytes) {
-    const bool is_first = distant_bound_ < 0;
-    const int64_t room_before = pool_ - pool_ / 4;
     distant_bound_ = bytes;
     most_matches_ = bytes / 2;
-    pool_ = pool_of(bytes);
     // To weigh takes a look at each list, and policies set the bound again at each epoch.
-    weighed_room_ = std::max<int64_t>(0, weighed_room_ + pool_ - pool_ / 4 - room_before);
-    if (is_first) next_weighing_ = 0;
+    change_pool(std::exchange(pool_, pool_of(bytes)), pool_of(bytes));
     const auto lists = static_cast<int64_t>(tables_.states.size());
     partition_charge_ = partition_bytes + partitions_.bytes_each() +
                         lists * (2 * static_cast<int64_t>(sizeof(NodeList)) + first_nodes_bytes());
@@ -118,17 +114,16 @@ bool MemoryGuard::is_near(int64_t clock, int64_t number, int64_t nodes, int64_t 
     }
     weighed_partitions_ = static_cast<int64_t>(store_.partitions().size());
     weighed_nodes_ = nodes;
-    const int64_t lists = weighed_partitions_ * static_cast<int64_t>(tables_.states.size());
     const int64_t held = charged();
     note_bytes(held + least_bound());
     int64_t room = pool_ - pool_ / 4 - held - partition_charge_;
     // The first nodes of the lists that are empty now are charged at once if they are few, else with each node.
-    const int64_t first = (lists - filled) * first_nodes_bytes();
+    const int64_t first = (lists() - filled) * first_nodes_bytes();
     const bool are_few = first < room / 4;
     if (are_few) room -= first;
     node_charge_ = most_node_bytes() + (are_few ? 0 : first_nodes_bytes());
     weighed_room_ = std::max<int64_t>(0, room);
-    const int64_t steps = std::max(rarely, (lists + rows) / looks_a_step);
+    const int64_t steps = std::max(rarely, (lists() + rows) / looks_a_step);
     next_weighing_ = number + std::max(often, steps);
     return room < steps * node_charge_ || room + pool_ / 4 < (nodes_of_event + steps) * node_charge_;
 }

@@ -52,6 +52,11 @@ public:
     // Return whether there is a bound. Then decisions depend on the bytes that the content may take, not on the
     // capacity that happens to be reserved.
     bool is_bounded() const { return bound_ >= 0; }
+    // Return whether so many reserved bytes are more than a quarter of the distant bound, and more than the content may
+    // take, as emptied containers keep their room.
+    bool is_loose(int64_t reserved) const {
+        return reserved > distant_bound_ / 4 && reserved > charged() + least_bound();
+    }
     // Bound the bytes from now on, including the partitions, and give up nodes for it. Nodes are shed already.
     void set_bound(int64_t bytes);
     // Set a bound that is distant. There is none that holds yet.
@@ -73,8 +78,17 @@ public:
     bool exceeds(int64_t bytes) const { return bytes > bound_; }
     // Note that so many bytes are held, to know the most.
     void note_bytes(int64_t bytes) { peak_ = std::max(peak_, bytes); }
+    // Note what is held now as it would be charged if the bound were near.
+    void note_charged() {
+        recount();
+        note_bytes(charged() + least_bound());
+    }
     // Return the most bytes that were held.
     int64_t peak() const { return peak_; }
+    // Return how many lists have to be looked at to weigh what is stored.
+    int64_t lists() const {
+        return static_cast<int64_t>(store_.partitions().size()) * static_cast<int64_t>(tables_.states.size());
+    }
     // Return the least bound that leaves room for the containers of one partition.
     int64_t least_bound() const;
 
@@ -121,23 +135,21 @@ public:
     bool take_gave_up() { return std::exchange(gave_up_, false); }
 
     // Write or read what was written in the current stretch, and when nodes are given up next.
-    // Return whether the bound was distant when that was written.
+    // Return whether the bound was distant when that was written; if so, what was weighed is read for this bound.
     static bool fields(auto& self, auto& archive) {
         int64_t next = self.distant_bound_ >= 0 ? distant : self.give_up_above_;
         archive.within(0, most_positions, next, self.peak_, self.matches_bytes_, self.stretch_);
         if (next == distant) {
-            archive.within(0, most_positions, self.next_weighing_, self.weighed_room_, self.weighed_nodes_,
+            int64_t pool = self.pool_;
+            archive.within(0, most_positions, pool, self.next_weighing_, self.weighed_room_, self.weighed_nodes_,
                            self.weighed_partitions_, self.node_charge_);
+            if constexpr (std::remove_cvref_t<decltype(archive)>::reads) self.change_pool(pool, self.pool_);
         }
         if constexpr (std::remove_cvref_t<decltype(archive)>::reads) self.read_give_up_above_ = next;
         return next == distant;
     }
     // Take over when nodes are given up next from the state that was read.
-    // Weigh before the next event, as the bound may have been another.
-    void finish_reading() {
-        give_up_above_ = std::min(give_up_above_, read_give_up_above_);
-        next_weighing_ = 0;
-    }
+    void finish_reading() { give_up_above_ = std::min(give_up_above_, read_give_up_above_); }
     // Free the buffers.
     void release() {
         std::vector<float>().swap(scores_);
@@ -184,6 +196,12 @@ private:
     const NodeMerging& merging_;
     const bool points_only_;
 
+    // Take over what was weighed under one pool as the room that was left under another one. If there is none, it is
+    // weighed before the next event.
+    void change_pool(int64_t before, int64_t after) {
+        weighed_room_ += (after - after / 4) - (before - before / 4);
+        if (weighed_room_ < 0) weighed_room_ = next_weighing_ = 0;
+    }
     // Return the part of a bound that is for stored partial matches.
     int64_t pool_of(int64_t bytes) const;
     // Return the most bytes that a node may take besides the first ones of its list.

@@ -198,7 +198,7 @@ void NodeEngine::watch_distant_bound(uint32_t partition, const Event& event) {
     const int64_t bound = memory.distant_bound();
     if (memory.is_near(event.ts, arrived, work_.nodes, nodes)) parts_.bound_memory(bound);
     const int64_t reserved = bytes() + partitions_.bytes();
-    if (memory.is_bounded() || reserved > bound - bound / 4) {
+    if (memory.is_bounded() || memory.is_loose(reserved)) {
         matcher_.release();
         parts_.shrink(tables_);
     }

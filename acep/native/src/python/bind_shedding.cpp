@@ -223,6 +223,8 @@ void bound_memory(const BoundSession& self, size_t engine, int64_t bytes) {
 
 int64_t least_memory(Engine& engine) { return nodes(engine).parts().memory.least_bound(); }
 
+void weigh(Engine& engine) { nodes(engine).parts().memory.note_charged(); }
+
 nb::dict take_trajectories(Engine& engine) {
     Trajectories& trajectories = nodes(engine).shed().log.trajectories;
     nb::dict found;
@@ -290,6 +292,7 @@ nb::dict shedding_counts(Engine& engine) {
     found["withheld"] = shed.log.withheld;
     found["price"] = shed.budget.threshold();
     found["peak"] = parts.memory.peak();
+    found["lists"] = parts.memory.lists();
     found["given_peak"] = parts.memory.matches_peak();
     found["watching"] = shed.budget.sample_touches();
     found["weighed"] = shed.utilities.n_computed();
@@ -314,6 +317,7 @@ void bind_shedding(nb::class_<BoundSession>& session) {
     session.def("walked", of_engine(&walked), "engine"_a);
     session.def("bound_memory", &bound_memory, "engine"_a, "most"_a);
     session.def("least_memory", of_engine(&least_memory), "engine"_a);
+    session.def("weigh", of_engine(&weigh), "engine"_a);
     session.def("take_trajectories", of_engine(&take_trajectories), "engine"_a);
     session.def("shadow_points", of_engine(&shadow_points), "engine"_a, "first"_a = 0);
     session.def("units_counts", of_engine(&units_counts), "engine"_a);
