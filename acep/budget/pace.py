@@ -82,6 +82,10 @@ class Pace:
     pending: list[float] = field(default_factory=lambda: [0.0] * 5)
     pending_around: list[float] = field(default_factory=lambda: [0.0] * 4)
 
+    def __post_init__(self) -> None:
+        # The numbers of the clocks that a bound is about: 0 processor time, 1 wall time.
+        self._bounded_clocks = tuple(k for k, bound in enumerate((self.cpu, self.latency)) if bound is not None)
+
     def begin(self, events: int, clock: int) -> None:
         """Begin a batch of ``events``, the first of them at time ``clock``."""
         if self.clock is None:
@@ -239,11 +243,6 @@ class Pace:
         if self.cpu is not None:
             self.balance = max(self.balance, -self.cpu * CARRIED)
         self._events = 0
-
-    @property
-    def _bounded_clocks(self) -> tuple[int, ...]:
-        """Return the numbers of the clocks that a bound is about: 0 processor time, 1 wall time."""
-        return tuple(k for k, bound in enumerate((self.cpu, self.latency)) if bound is not None)
 
     def _is_time_to_learn(self, models: Sequence[CostModel], events: float) -> bool:
         """Return whether the models of the two clocks learn from ``events`` that were measured: from few of them while

@@ -316,7 +316,7 @@ class Session:
     def allow_matches(self, engine: int, most: int) -> None: ...  # from now on, beside one for each match point
     def walked(self, engine: int) -> int: ...  # how many matches were made, before any choice among them
     def bound_memory(self, engine: int, most: int) -> None: ...
-    def weigh(self, engine: int) -> None: ...  # notes what would be charged now in "peak"
+    def weigh(self, engine: int) -> int: ...  # notes the charged bytes in "peak"; returns the lists looked at
     def least_memory(self, engine: int) -> int: ...  # for what is there before any event, and one node in each state
     def used_texts(self, codes: int) -> Validity: ...  # by code
     def used_ids(self) -> Words: ...  # rising

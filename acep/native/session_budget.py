@@ -294,13 +294,11 @@ class SessionBudget:
 
     def _weigh(self) -> None:
         """Count the bytes; where the bound is distant only now and then, as that takes a look at each list."""
-        if self._rests and self.encoder.arrived < self.next_weighing:
-            return
         if self._rests:
-            for number in self.choosing:
-                self.core.weigh(number)
-        n_lists = sum(int(self.core.shedding_counts(number)["lists"]) for number in self.choosing)
-        self.next_weighing = self.encoder.arrived + n_lists // LISTS_PER_EVENT
+            if self.encoder.arrived < self.next_weighing:
+                return
+            n_lists = sum(map(self.core.weigh, self.choosing))
+            self.next_weighing = self.encoder.arrived + n_lists // LISTS_PER_EVENT
         self.peak_after_calls = max(self.peak_after_calls, self.core.bytes + self.held)
 
     @property

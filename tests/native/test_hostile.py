@@ -133,6 +133,23 @@ def test_states_that_make_no_sense_are_refused_or_run(engine: str, text: str, ca
     refused_or_run(cases, 200, attempt)
 
 
+@pytest.mark.parametrize("engine", ["nodes", "dominance"])
+def test_states_of_a_bound_on_memory_that_make_no_sense_are_refused_or_run(engine: str, cases: CaseCounts) -> None:
+    """The numbers of a bound that is far away are sums and products of the numbers of a state."""
+
+    def attempt(rng: Random) -> None:
+        one = plan("PATTERN SEQ(a x, b y, c z) WHERE skip_till_any_match { [k] } WITHIN 20", rng.randrange(3))
+        session, other = (session_of(one, engine, efforts=efforts_of(engine)) for _ in range(2))
+        for begun in (session, other):
+            begun._session.bound_memory(0, rng.choice([1 << 16, 1 << 20, 2**62]))
+        session.push(stream(rng, 40))
+        other._session.load(spoilt(session._session.dump(), rng))
+        other.push(stream(rng, 40, 60))
+        empty(other, other.finish())
+
+    refused_or_run(cases, 400, attempt)
+
+
 PUSHES = 3
 """So many of the calls push arrays with rows in them, whatever they hold: the first of them."""
 

@@ -1,4 +1,4 @@
-"""What makes a session of Spark quicker in tests, and changes no answer (docs/internals/tests.md says why)."""
+"""Make the session of Spark that tests share quicker, without a change of its answers (docs/internals/tests.md)."""
 
 from __future__ import annotations
 

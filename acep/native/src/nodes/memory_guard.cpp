@@ -17,7 +17,7 @@ constexpr int64_t cells_each = 3;  // of a node at most, besides those of its pa
 constexpr int64_t ring_size = 64;  // initial elements of a ring
 constexpr int most_tries = 6;
 constexpr int64_t stretch_events = 1024;  // for which the bytes of matches are bounded
-// What is held is weighed after at most `often` events and at least `rarely` nodes, and after more of both where more
+// The content is weighed after at most `often` events and at least `rarely` nodes, and after more of both where more
 // than so many lists and nodes have to be looked at for each of them.
 constexpr int64_t often = 32768, rarely = 64, looks_a_step = 4;
 

@@ -6,10 +6,10 @@
 // actual capacity; if they pass the bound, as emptied containers keep their room, the engine shrinks all to their
 // content.
 //
-// At first the bound is *distant*: the engine runs as without one, and what it holds is weighed only where so many
-// nodes have been made since that three quarters of the pool may be taken, or all of it with an event whose lists are
-// long. Once that is so after weighing, the bound holds as above. What is learned before the first node is given up is
-// learned of the last quarter.
+// At first the bound is *distant*: the engine runs as without one. It weighs its content only where so many nodes have
+// been made since that three quarters of the pool may be taken, or all of it with an event whose lists are long. Once
+// that is so after weighing, the bound holds as above. A policy that has to give up nodes then has learned from the
+// last quarter.
 #pragma once
 
 #include <cstddef>
@@ -67,9 +67,13 @@ public:
     // been made before it, and it makes at most `nodes_of_event`.
     bool may_be_near(int64_t number, int64_t nodes, int64_t nodes_of_event) const {
         if (number >= next_weighing_) return true;
+        // In doubles, as the numbers of a state may be any; a negative sum makes no sense.
         const auto partitions = static_cast<int64_t>(store_.partitions().size()) - weighed_partitions_;
-        const int64_t more = (nodes - weighed_nodes_) * node_charge_ + partitions * partition_charge_;
-        return more > weighed_room_ || more + nodes_of_event * node_charge_ > weighed_room_ + pool_ / 4;
+        const auto charge = static_cast<double>(node_charge_), room = static_cast<double>(weighed_room_);
+        const double more = static_cast<double>(nodes - weighed_nodes_) * charge +
+                            static_cast<double>(partitions) * static_cast<double>(partition_charge_);
+        const double with_event = more + static_cast<double>(nodes_of_event) * charge;
+        return more < 0 || more > room || with_event > room + static_cast<double>(pool_ / 4);
     }
     // Before event number `number` at `clock`, free what has expired and weigh what is left. Return whether the event
     // may come near the bound; `nodes` have been made before it, and it makes at most `nodes_of_event`.
@@ -78,17 +82,14 @@ public:
     bool exceeds(int64_t bytes) const { return bytes > bound_; }
     // Note that so many bytes are held, to know the most.
     void note_bytes(int64_t bytes) { peak_ = std::max(peak_, bytes); }
-    // Note what is held now as it would be charged if the bound were near.
-    void note_charged() {
+    // Note what is held now as it would be charged if the bound were near. Return how many lists were looked at.
+    int64_t note_charged() {
         recount();
         note_bytes(charged() + least_bound());
+        return lists();
     }
     // Return the most bytes that were held.
     int64_t peak() const { return peak_; }
-    // Return how many lists have to be looked at to weigh what is stored.
-    int64_t lists() const {
-        return static_cast<int64_t>(store_.partitions().size()) * static_cast<int64_t>(tables_.states.size());
-    }
     // Return the least bound that leaves room for the containers of one partition.
     int64_t least_bound() const;
 
@@ -141,8 +142,9 @@ public:
         archive.within(0, most_positions, next, self.peak_, self.matches_bytes_, self.stretch_);
         if (next == distant) {
             int64_t pool = self.pool_;
-            archive.within(0, most_positions, pool, self.next_weighing_, self.weighed_room_, self.weighed_nodes_,
-                           self.weighed_partitions_, self.node_charge_);
+            archive.at_most(most_positions / 4, pool, self.weighed_room_);
+            archive.within(0, most_positions, self.next_weighing_, self.weighed_nodes_, self.weighed_partitions_,
+                           self.node_charge_);
             if constexpr (std::remove_cvref_t<decltype(archive)>::reads) self.change_pool(pool, self.pool_);
         }
         if constexpr (std::remove_cvref_t<decltype(archive)>::reads) self.read_give_up_above_ = next;
@@ -201,6 +203,10 @@ private:
     void change_pool(int64_t before, int64_t after) {
         weighed_room_ += (after - after / 4) - (before - before / 4);
         if (weighed_room_ < 0) weighed_room_ = next_weighing_ = 0;
+    }
+    // Return how many lists there are, empty ones among them.
+    int64_t lists() const {
+        return static_cast<int64_t>(store_.partitions().size()) * static_cast<int64_t>(tables_.states.size());
     }
     // Return the part of a bound that is for stored partial matches.
     int64_t pool_of(int64_t bytes) const;

@@ -223,7 +223,7 @@ void bound_memory(const BoundSession& self, size_t engine, int64_t bytes) {
 
 int64_t least_memory(Engine& engine) { return nodes(engine).parts().memory.least_bound(); }
 
-void weigh(Engine& engine) { nodes(engine).parts().memory.note_charged(); }
+int64_t weigh(Engine& engine) { return nodes(engine).parts().memory.note_charged(); }
 
 nb::dict take_trajectories(Engine& engine) {
     Trajectories& trajectories = nodes(engine).shed().log.trajectories;
@@ -292,7 +292,6 @@ nb::dict shedding_counts(Engine& engine) {
     found["withheld"] = shed.log.withheld;
     found["price"] = shed.budget.threshold();
     found["peak"] = parts.memory.peak();
-    found["lists"] = parts.memory.lists();
     found["given_peak"] = parts.memory.matches_peak();
     found["watching"] = shed.budget.sample_touches();
     found["weighed"] = shed.utilities.n_computed();
