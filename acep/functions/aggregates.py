@@ -9,6 +9,7 @@ they name each.
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -22,6 +23,7 @@ __all__ = [
     "SCALE",
     "AggregateFunction",
     "Composition",
+    "Running",
     "distinct_values",
     "names_in_queries",
     "present_values",
@@ -38,6 +40,8 @@ Gives: TypeAlias = Literal["integer", "float", "condition", "text", "argument", 
 Composition: TypeAlias = "str | tuple[str, Composition, Composition]"
 """An expression of aggregates of the same values: the name of one, or (operator, left, right)."""
 
+Running: TypeAlias = "Callable[[Any, tuple[Any, ...]], Any]"
+
 
 @dataclass(frozen=True)
 class AggregateFunction:
@@ -53,7 +57,8 @@ class AggregateFunction:
     the first one, -1 if it never rises, else 0.
 
     In clauses: ``nodes`` are its names among sqlglot's nodes, ``sql_names`` names that sqlglot does not know.
-    ``of_rows`` gives its value, of values, columns of keys and constant texts. ``in_define``: DEFINE may have it.
+    ``of_rows`` gives its value, of values, columns of keys and constant texts. ``running`` makes a function that takes
+    the value and the keys of one more row, and gives the value of the rows so far. ``in_define``: DEFINE may have it.
     ``as_number``: the aggregate of 0 and 1 that DEFINE computes instead. ``search_code``: its number in the native
     search. ``n_arguments``; ``takes_order``: ORDER BY may stand inside.
 
@@ -75,6 +80,7 @@ class AggregateFunction:
     nodes: tuple[str, ...] = ()
     sql_names: tuple[str, ...] = ()
     of_rows: Callable[[list[Any], list[list[Any]], tuple[str, ...]], Any] | None = None
+    running: Callable[[], Running] | None = None
     in_define: bool = False
     as_number: str | None = None
     search_code: int | None = None
@@ -177,6 +183,58 @@ def _value_by_key(values: list[Any], key_columns: list[list[Any]], is_least: boo
     return best[2]
 
 
+# Values of the rows of a clause so far ------------------------------------------------------------
+
+
+def _count_of_different() -> Running:
+    different: set[Any] = set()
+
+    def add(value: Any, _keys: tuple[Any, ...]) -> int:
+        if value is not None:
+            different.add(value)
+        return len(different)
+
+    return add
+
+
+def _first_present() -> Running:
+    first: Any = None
+
+    def add(value: Any, _keys: tuple[Any, ...]) -> Any:
+        nonlocal first
+        first = value if first is None else first
+        return first
+
+    return add
+
+
+def _value_by_key_so_far(is_least: bool) -> Running:
+    best: tuple[Any, Any] | None = None
+
+    def add(value: Any, keys: tuple[Any, ...]) -> Any:
+        nonlocal best
+        key = keys[0]
+        if key is not None and (best is None or (key < best[0] if is_least else key > best[0])):
+            best = key, value
+        return None if best is None else best[1]
+
+    return add
+
+
+def _median_so_far() -> Running:
+    numbers: list[float] = []  # in order
+
+    def add(value: Any, _keys: tuple[Any, ...]) -> float | None:
+        if value is not None:
+            insort(numbers, value)
+        if not numbers:
+            return None
+        middle = len(numbers) // 2
+        return float(numbers[middle]) if len(numbers) % 2 else (numbers[middle - 1] + numbers[middle]) / 2
+
+    return add
+
+
 _ENTRIES = (
     AggregateFunction(
         "count", "anything", "integer", "running",
@@ -187,6 +245,7 @@ _ENTRIES = (
     AggregateFunction(
         COUNT_DISTINCT, "anything", "integer", "matches",
         of_values=lambda values, scale: len(set(values)), completion={"integer": ("distinct", 0)}, grows=1,
+        running=_count_of_different,
     ),
     AggregateFunction(
         "sum", "number", "argument", "running",
@@ -250,18 +309,22 @@ _ENTRIES = (
     AggregateFunction(
         "median", "number", "float", needs_float=True,
         nodes=("Median",), of_rows=lambda values, keys, texts: _row_median(values),
+        running=_median_so_far,
     ),
     AggregateFunction(
         "any_value", "ordered", "argument", nodes=("AnyValue",), sql_names=("ARBITRARY",), in_define=True,
         of_rows=lambda values, keys, texts: next(iter(present_values(values)), None),
+        running=_first_present,
     ),
     AggregateFunction(
         "max_by", "ordered", "argument", nodes=("ArgMax",), n_arguments=2, in_define=True,
         of_rows=lambda values, keys, texts: _value_by_key(values, keys, False),
+        running=lambda: _value_by_key_so_far(False),
     ),
     AggregateFunction(
         "min_by", "ordered", "argument", nodes=("ArgMin",), n_arguments=2, in_define=True,
         of_rows=lambda values, keys, texts: _value_by_key(values, keys, True),
+        running=lambda: _value_by_key_so_far(True),
     ),
     AggregateFunction(
         "string_agg", "text", "text", nodes=("GroupConcat",), sql_names=("LISTAGG",), in_define=True, takes_order=True,

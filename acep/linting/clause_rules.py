@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from acep.linting.clause_view import ClauseView, is_bounded, may_be_empty, own_column, texts_beside_labels
+from acep.linting.clause_view import (
+    ClauseView,
+    is_bounded,
+    may_be_empty,
+    own_column,
+    texts_beside_labels,
+    variable_read,
+)
 from acep.linting.report import Hit
+from acep.linting.variable_order import earlier_variables
 from acep.pattern.expressions import Span
 from acep.pattern.sql.clause_tree import (
     FINAL,
@@ -41,12 +49,30 @@ __all__ = [
 
 
 def condition_never(view: ClauseView) -> Iterator[Hit]:
-    """Find a variable whose row is compared with itself, so that it never matches."""
+    """Find a comparison that never holds: of a row with itself, or with a variable that has no rows yet."""
     for variable, column, kind, span in _comparisons_with_itself(view):
         if kind in ("GT", "LT", "NEQ"):
             message = f"this never holds: LAST({variable}.{column}) is of the row that is tested"
             hint = f"PREV({column}) is of the row before, LAST({variable}.{column}, 1) of the one before of {variable}"
             yield Hit("error", message, hint, span)
+    yield from _comparisons_with_later_rows(view)
+
+
+def _comparisons_with_later_rows(view: ClauseView) -> Iterator[Hit]:
+    """Find comparisons with a variable that never has rows where its value is read."""
+    if view.clause.errors:  # what reads a variable without rows is left out
+        return
+    earlier = earlier_variables(view.clause.pattern)
+    for variable, source, node in view.comparisons():
+        before = earlier.get(variable.casefold())
+        for side in (node.this, node.expression):
+            other = variable_read(side)
+            if before is None or other is None or other.casefold() == variable.casefold():
+                continue
+            if other.casefold() in earlier and other.casefold() not in before:
+                message = f"this never holds: `{other}` has no row yet where a row of `{variable}` is tested"
+                hint = f"a condition reads rows up to its own: write it for `{other}`, which comes later, or use NEXT"
+                yield Hit("error", message, hint, view.place(node, source))
 
 
 def condition_always(view: ClauseView) -> Iterator[Hit]:

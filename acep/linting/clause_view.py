@@ -24,11 +24,12 @@ from acep.pattern.sql.clause_tree import (
 from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.plan.ordered.sql_expressions import place_of
 
-__all__ = ["ClauseView", "is_bounded", "may_be_empty", "own_column", "texts_beside_labels"]
+__all__ = ["ClauseView", "is_bounded", "may_be_empty", "own_column", "texts_beside_labels", "variable_read"]
 
 _BESIDE = ("EQ", "NEQ", "In", "Contains", "ArrayContains", "ArrayPosition", "Case")
 """The nodes that compare their first part with others."""
 _OF_LABEL = ("Paren", "ArrayAgg", "PREV", "NEXT", "LAG", "LEAD", "FIRST", "LAST", "$running", "$final")
+_NAVIGATION = ("FIRST", "LAST", "PREV", "NEXT", "$RUNNING")
 _COMPARISONS = ("EQ", "NEQ", "GT", "GTE", "LT", "LTE")
 
 
@@ -74,6 +75,16 @@ def own_column(node: Any, variable: str) -> str | None:
         return None
     table = node.args.get("table")
     return str(node.name).casefold() if table is None or str(table.name).casefold() == variable.casefold() else None
+
+
+def variable_read(node: Any) -> str | None:
+    """Return the variable one row of which a part of a condition reads; ``None`` where it reads anything else."""
+    while type(node).__name__ == "Paren":
+        node = node.this
+    while type(node).__name__ == "Anonymous" and str(node.this).upper() in _NAVIGATION and node.expressions:
+        node = node.expressions[0]
+    table = node.args.get("table") if type(node).__name__ == "Column" and not node.args.get("db") else None
+    return None if table is None else str(table.name)
 
 
 def texts_beside_labels(tree: Any) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from acep.errors import DataError
 from acep.events.batch import Column, column_of_values
-from acep.functions.aggregates import AGGREGATES, distinct_values
+from acep.functions.aggregates import AGGREGATES, COUNT_DISTINCT, Running, distinct_values
 from acep.plan.ordered.row_references import RowAggregate
 from acep.plan.schema import Kind
 from acep.row_patterns.sorted_rows import order_places, ranks_of
@@ -136,31 +137,37 @@ def _of_each_segment(reference: RowAggregate, columns: list[Column], lows: Ints,
         lows = highs - sizes
     values = [column.to_list() for column in columns]
     if reference.is_distinct and reference.function == "count":
-        return Column(Kind.INT, _count_different(values[0], lows, highs))
-    results: list[Any] = []
-    for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
-        segment = [column[low:high] for column in values]
-        results.append(function(distinct_values(segment[0]) if reference.is_distinct else segment[0],
-                                segment[1:], reference.texts))  # fmt: skip
+        entry = AGGREGATES[COUNT_DISTINCT]
+    # The first of equal values decides as all of them do, except of what counts each.
+    if entry.running is not None and (not reference.is_distinct or entry.name in (COUNT_DISTINCT, "any_value")):
+        results = _in_one_pass(entry.running, values, lows, highs)
+    else:
+        results = []
+        for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
+            segment = [column[low:high] for column in values]
+            results.append(function(distinct_values(segment[0]) if reference.is_distinct else segment[0],
+                                    segment[1:], reference.texts))  # fmt: skip
     kind = {"integer": Kind.INT, "float": Kind.FLOAT, "text": Kind.STRING}.get(entry.gives, columns[0].kind)
     return column_of_values(results, kind)
 
 
-def _count_different(values: list[Any], lows: Ints, highs: Ints) -> Ints:
-    """Return how many different values are in each segment, without nulls. A segment that begins where the one before
-    begins, and ends no earlier, goes on with its values.
+def _in_one_pass(begin: Callable[[], Running], columns: list[list[Any]], lows: Ints, highs: Ints) -> list[Any]:
+    """Return an aggregate of each segment. A segment that begins where the one before begins, and ends no earlier, goes
+    on with its values.
 
-    >>> _count_different([1, 2, None, 1, 3], np.array([0, 0, 0, 3]), np.array([1, 3, 4, 5])).tolist()
+    >>> count = AGGREGATES[COUNT_DISTINCT].running
+    >>> _in_one_pass(count, [[1, 2, None, 1, 3]], np.array([0, 0, 0, 3]), np.array([1, 3, 4, 5]))
     [1, 2, 2, 2]
     """
-    counts = np.zeros(len(lows), np.int64)
-    different: set[Any] = set()
-    begin = end = 0
-    for place, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
-        if low != begin or high < end:
-            different = set()
-            begin = end = low
-        different.update(values[end:high])
+    results: list[Any] = []
+    add, start, end = begin(), 0, 0
+    of_none = add(None, (None,) * len(columns))
+    so_far = of_none
+    for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
+        if low != start or high < end:
+            add, start, end, so_far = begin(), low, low, of_none
+        for value, *keys in zip(*(column[end:high] for column in columns), strict=True):
+            so_far = add(value, tuple(keys))
         end = high
-        counts[place] = len(different) - (None in different)
-    return counts
+        results.append(so_far)
+    return results
