@@ -24,7 +24,7 @@ from acep.learning.shedding_table import SheddingTable
 from acep.learning.trajectories.log import Extra, Log
 from acep.learning.trajectories.trajectories import EXPIRED, Ended, Trajectories
 from acep.matches.found_columns import FoundColumns
-from acep.native.session import NativeSession
+from acep.native.session import NativeSession, SessionBounds
 from acep.shedding.controller import SheddingController
 from acep.shedding.history_file import learned_by
 from acep.shedding.limits import checked_seed
@@ -122,7 +122,7 @@ class Run:
         self.controller = SheddingController(
             self.watched, self.seed, self.rate, learned=self.learned, length=self.length
         )
-        self.session = NativeSession([self.case.plan], [self.case.engine], {0: self.controller})
+        self.session = NativeSession([self.case.plan], [self.case.engine], SessionBounds({0: self.controller}))
         self.session.ignore_future()  # so that batches make no difference
 
     def run_parts(self, parts: Iterable[Batch]) -> Run:

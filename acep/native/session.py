@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from acep.matches.partials.partial_columns import PartialColumns
     from acep.native.session_budget import Effort
 
-__all__ = ["NativeSession"]
+__all__ = ["NativeSession", "SessionBounds"]
 
 EARLIEST, LATEST = -(2**63), 2**63 - 1  # the least and the largest time
 SORTED = 1 << 16  # matches of one match point that are sorted together
@@ -78,12 +78,22 @@ class SearchPath:
     steps: tuple[SearchStep, ...]
 
 
+@dataclass(frozen=True)
+class SessionBounds:
+    """What keeps the plans of a session to their budgets: those of their fields' names in
+    :class:`acep.native.session_budget.SessionBudget`."""
+
+    efforts: Mapping[int, Effort] = field(default_factory=dict)
+    pace: Pace | None = None
+    memory: int | None = None
+    recoveries: Mapping[int, Recovery] = field(default_factory=dict)
+
+
 class NativeSession:
-    """The state of several plans over one stream. ``engines`` names the native engine of each plan; ``efforts``,
-    ``pace``, ``memory`` and ``recoveries`` are those of :class:`acep.native.session_budget.SessionBudget`. Without
-    these, there may be several ``lanes``, which are a part of the state, and ``threads`` to run them
-    (:class:`acep.native.lanes.Lanes`). ``sliced``: the only batch is a table, and each thread runs a slice of it
-    (:class:`acep.native.slices.Slices`).
+    """The state of several plans over one stream. ``engines`` names the native engine of each plan; ``bounds`` keep
+    them to their budgets. Without these, there may be several ``lanes``, which are a part of the state, and ``threads``
+    to run them (:class:`acep.native.lanes.Lanes`). ``sliced``: the only batch is a table, and each thread runs a slice
+    of it (:class:`acep.native.slices.Slices`).
 
     ``lowered``: the tables of the plans; if they are not given, the plans are lowered.
 
@@ -94,10 +104,7 @@ class NativeSession:
         self,
         plans: Sequence[Plan],
         engines: Sequence[str],
-        efforts: Mapping[int, Effort] | None = None,
-        pace: Pace | None = None,
-        memory: int | None = None,
-        recoveries: Mapping[int, Recovery] | None = None,
+        bounds: SessionBounds | None = None,
         *,
         lowered: StreamTables | None = None,
         revisable: bool = False,
@@ -105,25 +112,58 @@ class NativeSession:
         threads: int = 1,
         sliced: bool = False,
     ) -> None:
-        assert lanes == 1 or not (efforts or revisable)
+        bounds = bounds or SessionBounds()
+        assert lanes == 1 or not (bounds.efforts or revisable)
         self.plans = tuple(plans)
-        if lowered is None:
-            lowered = StreamTables()
-            for plan, engine in zip(plans, engines, strict=True):
-                lowered = tables_for(engine, lowered.add(plan))
+        lowered = lowered or _lower_plans(plans, engines)
         tables = lowered.plans
         self._codes = codes = Codes()
         text_codes = [codes.constant(text) for text in lowered.texts]
         assert text_codes == [*range(len(text_codes))]
-        self._shared = shared = lowered.shared.copy()
+        self._shared = lowered.shared.copy()
         self._registers = [table.registers for table in tables]
-        programs, classes = self._programs_and_classes(shared, [], [])
-        keys = [(list(columns), positions) for columns, positions in shared.keys.items()]
-        self.key_tables: Sequence[tuple[int, ...]] = [*shared.keys]  # partition tables, each as the columns of its key
-        self.width = len(shared.columns)  # columns that the core takes
-        self._core_arguments = programs, classes, self.width, keys
+        self.key_tables: Sequence[tuple[int, ...]] = [*self._shared.keys]  # each as the columns of its key
+        self.width = len(self._shared.columns)  # columns that the core takes
         self.lanes, self.sliced = lanes, sliced
-        cores = [_native.Session(codes.texts, *self._core_arguments) for _ in range(lanes)]
+        self._session = self._make_core(tables, engines, lanes, threads)
+        self.is_last = False  # no event comes after the batches that are pushed from now on
+        self.tallies = False  # whether matches of some plan are only counted
+        retention_span = self._start_efforts(bounds, tables)
+        self._encoder = Encoder(
+            codes,
+            self._session,
+            self.plans[0].schema,
+            self._shared.columns,
+            self._shared.computed,
+            retention_span,
+        )
+        self._decoders = [
+            Decoder(plan, table.return_kinds, codes, self._encoder.names)
+            for plan, table in zip(self.plans, tables, strict=True)
+        ]
+        self.budget = SessionBudget(
+            self._session,
+            self._encoder,
+            self._decoders,
+            bounds.efforts,
+            bounds.pace,
+            bounds.memory,
+            bounds.recoveries,
+            revisable,
+        )
+        self._numbers = range(len(self.plans))
+        self._no_matches = {  # of plans that give match points alone: nothing has come yet
+            number: self._take(number) for number in self._numbers if base_engine(engines[number]) in BY_POINTS
+        }
+
+    def _make_core(
+        self, tables: Sequence[PlanTables], engines: Sequence[str], lanes: int, threads: int
+    ) -> _native.Session:
+        """Return a core session with the plans; several lanes are joined to one."""
+        programs, classes = self._programs_and_classes(self._shared, [], [])
+        keys = [(list(columns), positions) for columns, positions in self._shared.keys.items()]
+        self._core_arguments = programs, classes, self.width, keys
+        cores = [_native.Session(self._codes.texts, *self._core_arguments) for _ in range(lanes)]
         self._engine_tables = [
             (engine, self._arrays(table) | _needs(plan, engine))
             for plan, table, engine in zip(self.plans, tables, engines, strict=True)
@@ -132,42 +172,27 @@ class NativeSession:
             for engine_tables in self._engine_tables:
                 core.add(*engine_tables)
         self._joint_session = None if lanes == 1 else self._join_cores(cores, threads)
-        self._session = cores[0] if self._joint_session is None else cast("_native.Session", self._joint_session)
-        self._session.take_ways(*STRATEGIES)
-        self.is_last = False  # no event comes after the batches that are pushed from now on
-        self.tallies = False  # whether matches of some plan are only counted
-        efforts, recoveries = efforts or {}, recoveries or {}
-        for number, effort in efforts.items():
+        session = cores[0] if self._joint_session is None else cast("_native.Session", self._joint_session)
+        session.take_ways(*STRATEGIES)
+        return session
+
+    def _start_efforts(self, bounds: SessionBounds, tables: Sequence[PlanTables]) -> int | None:
+        """Start what chooses and recovers under budgets. Return how long texts and ids are needed beside those that the
+        core refers to; ``None``: no longer than these."""
+        n_classes = len(self._core_arguments[1])
+        for number, effort in bounds.efforts.items():
             if not isinstance(effort, SheddingController | PartitionSampler):
-                effort.kinds = tuple(self.plans[number].schema.kind(name) for name in shared.columns)
-            effort.start(self._session, number, context_of(self.plans[number], tables[number], len(classes)))
-        retention_span: int | None = None  # how long texts and ids are needed beside those that the core refers to
-        for number, recovery in recoveries.items():
-            span, effort = self.plans[number].window.span, efforts[number]
+                effort.kinds = tuple(self.plans[number].schema.kind(name) for name in self._shared.columns)
+            effort.start(self._session, number, context_of(self.plans[number], tables[number], n_classes))
+        retention_span: int | None = None
+        for number, recovery in bounds.recoveries.items():
+            span, effort = self.plans[number].window.span, bounds.efforts[number]
             assert span is not None
             assert isinstance(effort, SheddingController)
-            key_indexes = [list(shared.columns).index(key) for key in self.plans[number].keys]
+            key_indexes = [list(self._shared.columns).index(key) for key in self.plans[number].keys]
             recovery.start(self, number, key_indexes, span, effort.context)
             retention_span = max(retention_span or 0, (KEPT_WINDOWS + 2) * span)
-        self._encoder = Encoder(
-            codes,
-            self._session,
-            self.plans[0].schema,
-            shared.columns,
-            shared.computed,
-            retention_span,
-        )
-        self._decoders = [
-            Decoder(plan, table.return_kinds, codes, self._encoder.names)
-            for plan, table in zip(self.plans, tables, strict=True)
-        ]
-        self.budget = SessionBudget(
-            self._session, self._encoder, self._decoders, efforts, pace, memory, recoveries, revisable
-        )
-        self._numbers = range(len(self.plans))
-        self._no_matches = {  # of plans that give match points alone: nothing has come yet
-            number: self._take(number) for number in self._numbers if base_engine(engines[number]) in BY_POINTS
-        }
+        return retention_span
 
     def _join_cores(self, cores: Sequence[_native.Session], threads: int) -> Lanes:
         """Return several core sessions as one."""
@@ -512,6 +537,13 @@ class NativeSession:
         arrays = {name: words_of(values) for name, values in table.arrays.items()}
         arrays["meta"][8:10] = len(self._shared.classes), len(self._shared.columns)
         return arrays
+
+
+def _lower_plans(plans: Sequence[Plan], engines: Sequence[str]) -> StreamTables:
+    lowered = StreamTables()
+    for plan, engine in zip(plans, engines, strict=True):
+        lowered = tables_for(engine, lowered.add(plan))
+    return lowered
 
 
 def _needs(plan: Plan, engine: str) -> dict[str, Ints]:

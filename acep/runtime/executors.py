@@ -254,7 +254,7 @@ class NativeExecutors:
         if self.limits is not None:
             self.limits.check(self.plans)
         if self.plans:
-            from acep.native.session import NativeSession
+            from acep.native.session import NativeSession, SessionBounds
 
             pace = None if self.limits is None else self.limits.pace(self.plans[0].schema)
             memory = None if self.limits is None else self.limits.memory
@@ -262,10 +262,7 @@ class NativeExecutors:
             self.session = NativeSession(
                 self.plans,
                 self.engines,
-                self.efforts,
-                pace,
-                memory,
-                self.recoveries,
+                SessionBounds(self.efforts, pace, memory, self.recoveries),
                 lowered=self.lowered,
                 revisable=self.revisable,
                 lanes=lanes,

@@ -19,7 +19,7 @@ from acep.learning.shedding_table import SheddingTable, ThresholdTrial
 from acep.learning.trajectories.match_vectors import Floats
 from acep.learning.trajectories.trajectories import Made, Trajectories, roots
 from acep.matches.counted import Counted
-from acep.native.session import NativeSession
+from acep.native.session import NativeSession, SessionBounds
 from acep.plan.choice import base_engine
 from acep.plan.compile import Plan
 from acep.shedding.controller import SheddingController
@@ -88,7 +88,7 @@ def learn_offline(
 
 def _session(plan: Plan, engine: str, controller: SheddingController) -> NativeSession:
     """Make a session for match points alone: there may be very many matches, so none is made."""
-    session = NativeSession([plan], [engine], {0: controller})
+    session = NativeSession([plan], [engine], SessionBounds({0: controller}))
     session.ignore_future()  # what is learned serves streams in batches of any size
     if base_engine(engine) == "nodes":
         session.tally(0, "points")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from acep.budget import Budget
 from acep.budget.policies import POLICIES
 from acep.matches.found_columns import FoundColumns
-from acep.native.session import NativeSession
+from acep.native.session import NativeSession, SessionBounds
 from acep.shedding.limits import Limits
 from acep.shedding.recovery.bundles import Recovery
 from experiments.machine import limit_memory
@@ -72,7 +72,8 @@ def run_recovery(
     recovery."""
     controller = None if maker is None else Timed(maker(), seed, rate * (1 - part))
     recoveries = {0: Recovery(part, rate * part)} if part else {}
-    session = NativeSession([halves.plan], [engine], {0: controller} if controller else {}, recoveries=recoveries)
+    bounds = SessionBounds({0: controller} if controller else {}, recoveries=recoveries)
+    session = NativeSession([halves.plan], [engine], bounds)
     session.ignore_future()
     rows, cpu = [np.zeros((0, 4), np.int64)], 0.0
     for batch in [*halves.test, None]:

@@ -19,7 +19,7 @@ from acep.events.tables import batch_of
 from acep.learning.policies.baselines import RULES
 from acep.learning.policy import Policy
 from acep.learning.policy_context import PolicyContext
-from acep.native.session import NativeSession
+from acep.native.session import NativeSession, SessionBounds
 from acep.plan.choice import BY_POINTS, base_engine, choose, with_partial_matches
 from acep.plan.compile import Plan
 from acep.shedding.controller import SheddingController
@@ -159,7 +159,7 @@ def run(halves: Stream, engine: str, controller: SheddingController | None = Non
 
 
 def _session(plan: Plan, engine: str, controller: SheddingController | None) -> NativeSession:
-    session = NativeSession([plan], [engine], {} if controller is None else {0: controller})
+    session = NativeSession([plan], [engine], SessionBounds({} if controller is None else {0: controller}))
     session.ignore_future()  # figures that do not depend on batches
     return session
 

@@ -18,7 +18,7 @@ from acep.matches.counted import Row
 from acep.matches.found_columns import FoundColumns, concatenate
 from acep.matches.records import Found, output_order
 from acep.native.lanes import Lanes
-from acep.native.session import NativeSession
+from acep.native.session import NativeSession, SessionBounds
 from acep.pattern.tree import Output, Query
 from acep.plan import searching
 from acep.plan.choice import BY_POINTS, base_engine
@@ -106,9 +106,9 @@ def pieces(batch: Batch, size: int) -> list[Batch]:
 # Runs
 
 
-def session_of(plan: Plan, *engines: str, **budget: Any) -> NativeSession:
+def session_of(plan: Plan, *engines: str, bounds: SessionBounds | None = None, **lanes: int) -> NativeSession:
     """A session that runs a plan on each of some engines."""
-    return NativeSession([plan] * len(engines), engines, **budget)
+    return NativeSession([plan] * len(engines), engines, bounds, **lanes)
 
 
 def controlled(
@@ -127,7 +127,7 @@ def controlled(
     chosen = POLICIES[policy]() if isinstance(policy, str) else policy
     controller = SheddingController(chosen, options.pop("seed", 0), rate, **options)
     recoveries = {} if recovery is None else {0: Recovery(*recovery)}
-    session = session_of(plan, engine, efforts={0: controller}, recoveries=recoveries)
+    session = session_of(plan, engine, bounds=SessionBounds({0: controller}, recoveries=recoveries))
     if not future:
         session.ignore_future()
     return session

@@ -13,7 +13,7 @@ import pytest
 
 import acep
 from acep.matches.report import Report
-from acep.native.session import NativeSession
+from acep.native.session import NativeSession, SessionBounds
 from acep.plan import searching
 from acep.plan.compile import Plan
 from acep.shedding.search_sampler import AHEAD, SearchSampler
@@ -30,7 +30,7 @@ ENOUGH = 1e9  # touches an event
 
 def limited(plan: Plan, rate: float, *, seed: int = 0, ahead: int = 0, sampling: float = 1 / 32) -> NativeSession:
     """A session that searches within an allowance."""
-    return session_of(plan, "units+search", efforts={0: SearchSampler(seed, rate, sampling, ahead=ahead)})
+    return session_of(plan, "units+search", bounds=SessionBounds({0: SearchSampler(seed, rate, sampling, ahead=ahead)}))
 
 
 def tied_stream(n: int, seed: int = 1) -> pa.Table:

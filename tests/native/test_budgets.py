@@ -18,7 +18,7 @@ from acep.errors import QueryError
 from acep.events.batch import Batch
 from acep.matches.records import Found
 from acep.matches.report import Report
-from acep.native.session import NativeSession
+from acep.native.session import NativeSession, SessionBounds
 from acep.pattern.tree import Output
 from acep.plan.choice import base_engine, choose, with_allowance
 from acep.plan.compile import Plan
@@ -134,7 +134,7 @@ def of_units(plan: Plan, batch: Batch, rng: Random, engine: str) -> Trial:
     sampled = engine.replace(base_engine(engine), f"units+{base_engine(engine)}")
 
     def begin(rate: float) -> Begin:
-        return lambda: session_of(plan, sampled, efforts={0: PartitionSampler(seed, rate)})
+        return lambda: session_of(plan, sampled, bounds=SessionBounds({0: PartitionSampler(seed, rate)}))
 
     trial = Trial(batch, rng, lambda: session_of(plan, engine), begin(SUFFICIENT), begin(rate), touches(rate))
     exact, sufficient, report = (Report.of(run.session.counts(0)) for run in (trial.exact, trial.sufficient, trial.run))

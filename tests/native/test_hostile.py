@@ -18,7 +18,7 @@ from acep.events.batch import Batch, batch_of_events
 from acep.events.records import Events
 from acep.matches.found_columns import FoundColumns
 from acep.native import _native
-from acep.native.session import NativeSession
+from acep.native.session import NativeSession, SessionBounds
 from acep.plan.choice import base_engine
 from acep.plan.compile import Plan
 from acep.shedding.partition_sampler import PartitionSampler
@@ -116,7 +116,7 @@ def test_tables_that_make_no_sense_are_refused_or_run(engine: str, text: str, ca
 def test_states_that_make_no_sense_are_refused_or_run(engine: str, text: str, cases: CaseCounts) -> None:
     def attempt(rng: Random) -> None:
         one, lazy = plan(text, rng.randrange(3)), engine == "merged" and rng.random() < 0.5
-        session, other = (session_of(one, engine, efforts=efforts_of(engine)) for _ in range(2))
+        session, other = (session_of(one, engine, bounds=SessionBounds(efforts_of(engine))) for _ in range(2))
         if lazy:
             session._session.set_lazy(0, True)
         session.push(stream(rng, 40))
@@ -139,7 +139,7 @@ def test_states_of_a_bound_on_memory_that_make_no_sense_are_refused_or_run(engin
 
     def attempt(rng: Random) -> None:
         one = plan("PATTERN SEQ(a x, b y, c z) WHERE skip_till_any_match { [k] } WITHIN 20", rng.randrange(3))
-        session, other = (session_of(one, engine, efforts=efforts_of(engine)) for _ in range(2))
+        session, other = (session_of(one, engine, bounds=SessionBounds(efforts_of(engine))) for _ in range(2))
         for begun in (session, other):
             begun._session.bound_memory(0, rng.choice([1 << 16, 1 << 20, 2**62]))
         session.push(stream(rng, 40))

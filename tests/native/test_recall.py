@@ -19,7 +19,7 @@ from acep.budget.policies import POLICIES
 from acep.events.batch import Batch
 from acep.events.tables import to_table
 from acep.learning.estimation.recall import Estimate, SampledUnits, distinct
-from acep.native.session import NativeSession
+from acep.native.session import NativeSession, SessionBounds
 from acep.plan.choice import BY_POINTS, base_engine
 from acep.plan.compile import Plan
 from acep.shedding.controller import SheddingController
@@ -160,7 +160,7 @@ class Census(SheddingController):
 def census(case: Known, rate: float) -> tuple[NativeSession, dict[Point, int], Any]:
     """A run with a census, what it found, and the rows of the census."""
     controller = Census(POLICIES["newest"](), 3, rate, estimate=0.5)
-    session = session_of(case.plan, case.engine, efforts={0: controller})
+    session = session_of(case.plan, case.engine, bounds=SessionBounds({0: controller}))
     session.ignore_future()
     return session, run(session, case.batch), controller.rows
 

@@ -142,31 +142,44 @@ def result_type(job: Job, plans: Sequence[Plan], columns: StructType) -> StructT
     """
     from pyspark.sql import types as st
 
-    output = job.output
     time = columns[job.schema.ts].dataType
     # If `ts` is a date, other times may still have a time of day.
     moment = st.TimestampNTZType() if isinstance(time, st.DateType) else time
-    plain = {
-        Kind.BOOL: st.BooleanType(),
-        Kind.INT: st.LongType(),
-        Kind.FLOAT: st.DoubleType(),
-        Kind.STRING: st.StringType(),
-        Kind.NULL: st.StringType(),
-    }
-
-    def of_kind(kind: Kind | None, scale: int | None) -> DataType:
-        if scale is not None:
-            return st.DecimalType(DIGITS, scale)
-        return moment if kind is Kind.TIMESTAMP else plain[kind or Kind.STRING]
-
     keys: dict[str, DataType] = {}
-    values: dict[str, DataType] = {}
     for plan in plans:
         for key in plan.keys:
-            keys[key] = _key_type(key, plan, columns) or of_kind(plan.schema.kind(key), plan.schema.scale(key))
+            own_type = _key_type(key, plan, columns)
+            keys[key] = own_type or _type_of_kind(plan.schema.kind(key), plan.schema.scale(key), moment)
+    values = _value_types(plans, moment)
+    error = st.DoubleType() if any(plan.automaton.costs.scale != 1 for plan in plans) else st.LongType()
+    fields: list[tuple[str, DataType]] = [("query", st.StringType())] if job.several else []
+    if keys and job.output != "count":
+        fields.append(("key", _struct(list(keys.items()))))
+    fields += _output_fields(job, time, error, values)
+    result = _struct([*fields, (EXACT, st.BooleanType())] if job.budget is not None else fields)
+    if BINDINGS in result.names:
+        is_true = {NUMBERED: job.schema.id is None, COMPOSED: any(plan.sources for plan in plans)}
+        result[BINDINGS].metadata = {name: True for name, is_so in is_true.items() if is_so}
+    return result
+
+
+def _type_of_kind(kind: Kind | None, scale: int | None, moment: DataType) -> DataType:
+    """Return the type of values of a kind; ``moment``: that of times."""
+    from pyspark.sql import types as st
+
+    if scale is not None:
+        return st.DecimalType(DIGITS, scale)
+    plain = {Kind.BOOL: st.BooleanType(), Kind.INT: st.LongType(), Kind.FLOAT: st.DoubleType()}
+    return moment if kind is Kind.TIMESTAMP else plain.get(kind or Kind.STRING, st.StringType())
+
+
+def _value_types(plans: Sequence[Plan], moment: DataType) -> dict[str, DataType]:
+    """Return the type of each value of RETURN. Raises :class:`QueryError` if two queries differ in one."""
+    values: dict[str, DataType] = {}
+    for plan in plans:
         returned = zip(plan.return_names, plan.return_kinds, plan.return_scales, plan.return_times, strict=True)
         for name, kind, scale, returned_time in returned:
-            value_type, other_type = of_kind(kind, scale), values.get(name)
+            value_type, other_type = _type_of_kind(kind, scale, moment), values.get(name)
             timed = kind is Kind.TIMESTAMP or (
                 returned_time is not None and (returned_time.duration or not returned_time.is_whole)
             )
@@ -181,34 +194,34 @@ def result_type(job: Job, plans: Sequence[Plan], columns: StructType) -> StructT
                     code="query_type",
                 )
             values[name] = value_type
-    error = st.DoubleType() if any(plan.automaton.costs.scale != 1 for plan in plans) else st.LongType()
-    fields: list[tuple[str, DataType]] = [("query", st.StringType())] if job.several else []
-    if keys and output != "count":
-        fields.append(("key", _struct(list(keys.items()))))
+    return values
+
+
+def _output_fields(
+    job: Job, time: DataType, error: DataType, values: dict[str, DataType]
+) -> list[tuple[str, DataType]]:
+    """Return the columns behind the key, by what is given for the matches of a job."""
+    from pyspark.sql import types as st
+
+    output = job.output
     if output == "count":
-        fields.append(("count", st.LongType()))
-    elif output == "points":
-        fields += [("point", time), ("best", error)]
-        if job.revised:
-            fields.append(("change", st.LongType()))
-    elif output == "bundles":
-        fields += [("start", time), ("end", time), ("matches", st.LongType()), ("best", error)]
-    else:
-        text_ids = job.schema.id is not None and job.schema.kind(job.schema.id) is Kind.STRING
-        ids = st.StringType() if text_ids else st.LongType()
-        fields += [("start", time), ("end", time), ("error", error)]
-        fields += [(BINDINGS, st.MapType(st.StringType(), st.ArrayType(ids))), ("bundle", time)]
-        if values:
-            fields.append(("values", _struct(list(values.items()))))
-        if job.revised:
-            fields += [("op", st.LongType()), ("id", st.StringType())]
-        if job.late:
-            fields += [("kind", st.StringType()), ("event", ids)]
-    result = _struct([*fields, (EXACT, st.BooleanType())] if job.budget is not None else fields)
-    if BINDINGS in result.names:
-        is_true = {NUMBERED: job.schema.id is None, COMPOSED: any(plan.sources for plan in plans)}
-        result[BINDINGS].metadata = {name: True for name, is_so in is_true.items() if is_so}
-    return result
+        return [("count", st.LongType())]
+    if output == "points":
+        change = [("change", st.LongType())] if job.revised else []
+        return [("point", time), ("best", error), *change]
+    if output == "bundles":
+        return [("start", time), ("end", time), ("matches", st.LongType()), ("best", error)]
+    text_ids = job.schema.id is not None and job.schema.kind(job.schema.id) is Kind.STRING
+    ids = st.StringType() if text_ids else st.LongType()
+    fields: list[tuple[str, DataType]] = [("start", time), ("end", time), ("error", error)]
+    fields += [(BINDINGS, st.MapType(st.StringType(), st.ArrayType(ids))), ("bundle", time)]
+    if values:
+        fields.append(("values", _struct(list(values.items()))))
+    if job.revised:
+        fields += [("op", st.LongType()), ("id", st.StringType())]
+    if job.late:
+        fields += [("kind", st.StringType()), ("event", ids)]
+    return fields
 
 
 def _struct(fields: list[tuple[str, Any]]) -> StructType:
