@@ -34,7 +34,7 @@ public:
     // Set when the index is used.
     void set_index_use(Taking use) { index_use_ = use; }
     // Use no index from now on, whatever was set: there is a bound on memory.
-    void forbid_index() { is_index_forbidden_ = true; }
+    void forbid_index(bool is_forbidden) { is_index_forbidden_ = is_forbidden; }
 
     // Return what an arc compares with an event, with the number of its index among those of the state.
     RegisterKey key_of(const Arc& arc);

@@ -11,15 +11,19 @@ namespace {
 constexpr int64_t least_rows = 8;  // nodes that every list has room for
 constexpr int64_t cell_bytes = 2 * sizeof(Cell) + sizeof(int64_t) + sizeof(uint32_t);  // and compaction
 constexpr int64_t event_bytes = 2 * sizeof(BoundEvent) + sizeof(uint32_t);
+// While nodes are not watched, containers are charged with half more than their content: they may reserve twice as much
+// before all are shrunk.
+constexpr int64_t resting_cell_bytes = 3 * sizeof(Cell) / 2 + sizeof(int64_t) + sizeof(uint32_t);
+constexpr int64_t resting_event_bytes = 3 * sizeof(BoundEvent) / 2 + sizeof(uint32_t);
 constexpr int64_t row_bytes = 2 * (sizeof(uint32_t) * 4 + 1) + 2 * sizeof(float);  // rows, errors, levels and scores
 constexpr int64_t partition_bytes = 2 * sizeof(PartitionNodes) + 2 + Shedding::unit_bytes;
 constexpr int64_t cells_each = 3;  // of a node at most, besides those of its pasts
 constexpr int64_t ring_size = 64;  // initial elements of a ring
 constexpr int most_tries = 6;
-constexpr int64_t stretch_events = 1024;  // for which the bytes of matches are bounded
 // The content is weighed after at most `often` events and at least `rarely` nodes, and after more of both where more
-// than so many lists and nodes have to be looked at for each of them.
-constexpr int64_t often = 32768, rarely = 64, looks_a_step = 4;
+// than so many lists have to be looked at for each of them.
+constexpr int64_t rarely = 64, looks_a_step = 16;
+constexpr int64_t cautious = 64;  // a part of the pool in so many is left free between two weighings
 
 }  // namespace
 
@@ -27,6 +31,7 @@ int64_t MemoryGuard::list_bytes(const NodeList& list, uint32_t state) const {
     if (list.empty()) return 0;
     const int64_t n = list.size();
     const int64_t index = points_only_ ? 40 : merging_.may_equal_earlier(state) ? 32 : 0;
+    if (!is_bounded()) return std::max(least_rows, n + n / 2) * node_bytes(state) + n * index;
     return std::max(least_rows, 2 * n) * node_bytes(state) + n * (index + row_bytes);
 }
 
@@ -47,16 +52,18 @@ void MemoryGuard::recount() {
 }
 
 int64_t MemoryGuard::charged() const {
+    const int64_t cell = is_bounded() ? cell_bytes : resting_cell_bytes;
+    const int64_t event = is_bounded() ? event_bytes : resting_event_bytes;
     return stored_.charged + static_cast<int64_t>(store_.partitions().size()) * partition_bytes +
-           int64_t{partitions_.size()} * partitions_.bytes_each() + int64_t{arena_.cells.size()} * cell_bytes +
-           int64_t{arena_.events.size()} * event_bytes + int64_t{frames_.size()} * FrameStore::bytes_each;
+           int64_t{partitions_.size()} * partitions_.bytes_each() + int64_t{arena_.cells.size()} * cell +
+           int64_t{arena_.events.size()} * event + int64_t{frames_.size()} * FrameStore::bytes_each;
 }
 
 int64_t MemoryGuard::least_bound() const {
     int64_t fixed = ring_size * static_cast<int64_t>(sizeof(Cell) + sizeof(BoundEvent) + sizeof(Frame)) +
                     shedding_.any()->table_bytes() + 4096;
     for (uint32_t s = 0; s < tables_.states.size(); ++s) {
-        fixed += 2 * least_rows * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList));
+        fixed += 2 * least_rows * watched_node_bytes(s) + static_cast<int64_t>(sizeof(NodeList));
     }
     return fixed;
 }
@@ -79,7 +86,10 @@ void MemoryGuard::set_distant_bound(int64_t bytes) {
     distant_bound_ = bytes;
     most_matches_ = bytes / 2;
     // To weigh takes a look at each list, and policies set the bound again at each epoch.
-    change_pool(std::exchange(pool_, pool_of(bytes)), pool_of(bytes));
+    const int64_t pool = std::max<int64_t>(0, bytes - bytes / 16 - least_bound());
+    change_pool(std::exchange(pool_, pool), pool);
+    node_charge_ = most_node_bytes() + first_nodes_bytes();
+    new_charge_ = most_new_node_bytes();
     const auto lists = static_cast<int64_t>(tables_.states.size());
     partition_charge_ = partition_bytes + partitions_.bytes_each() +
                         lists * (2 * static_cast<int64_t>(sizeof(NodeList)) + first_nodes_bytes());
@@ -91,8 +101,14 @@ int64_t MemoryGuard::most_node_bytes() const {
         int64_t puts = 0;
         for (const Arc& arc : tables_.states[s].arcs) puts = std::max(puts, static_cast<int64_t>(arc.puts.size()));
         const int64_t beside = cells_each * cell_bytes + event_bytes + puts * FrameStore::bytes_each;
-        most = std::max(most, new_node_bytes(s) + 2 * node_bytes(s) + row_bytes + 40 + beside);
+        most = std::max(most, 2 * node_bytes(s) + row_bytes + 40 + beside);
     }
+    return most;
+}
+
+int64_t MemoryGuard::most_new_node_bytes() const {
+    int64_t most = 0;
+    for (uint32_t s = 0; s < tables_.states.size(); ++s) most = std::max(most, new_node_bytes(s));
     return most;
 }
 
@@ -103,29 +119,20 @@ int64_t MemoryGuard::first_nodes_bytes() const {
 }
 
 bool MemoryGuard::is_near(int64_t clock, int64_t number, int64_t nodes, int64_t nodes_of_event) {
-    free_expired(clock);
-    recount();
-    int64_t filled = 0, rows = 0;
-    for (PartitionNodes& part : store_.partitions()) {
-        part.each([&](NodeList& list, uint32_t) {
-            filled += list.empty() ? 0 : 1;
-            rows += list.size();
-        });
-    }
     weighed_partitions_ = static_cast<int64_t>(store_.partitions().size());
     weighed_nodes_ = nodes;
-    const int64_t held = charged();
-    note_bytes(held + least_bound());
-    int64_t room = pool_ - pool_ / 4 - held - partition_charge_;
-    // The first nodes of the lists that are empty now are charged at once if they are few, else with each node.
-    const int64_t first = (lists() - filled) * first_nodes_bytes();
-    const bool are_few = first < room / 4;
-    if (are_few) room -= first;
-    node_charge_ = most_node_bytes() + (are_few ? 0 : first_nodes_bytes());
-    weighed_room_ = std::max<int64_t>(0, room);
-    const int64_t steps = std::max(rarely, (lists() + rows) / looks_a_step);
-    next_weighing_ = number + std::max(often, steps);
-    return room < steps * node_charge_ || room + pool_ / 4 < (nodes_of_event + steps) * node_charge_;
+    next_weighing_ = number + std::max(often, lists() / looks_a_step);
+    // When it is weighed next must not depend on what has not expired yet, as that depends on batches.
+    weighed_room_ = std::max(pool_ / cautious, std::max(rarely, lists() / looks_a_step) * node_charge_);
+    const int64_t most = resting_pool(pool_) - weighed_room_ - partition_charge_ -
+                         std::max<int64_t>(0, nodes_of_event * (node_charge_ + new_charge_) - pool_ / 16);
+    recount();
+    if (charged() > most) {
+        free_expired(clock);
+        recount();
+    }
+    note_bytes(charged() + least_bound());
+    return charged() > most;
 }
 
 void MemoryGuard::begin_stretch(int64_t number) {

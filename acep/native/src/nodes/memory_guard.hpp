@@ -6,10 +6,9 @@
 // actual capacity; if they pass the bound, as emptied containers keep their room, the engine shrinks all to their
 // content.
 //
-// At first the bound is *distant*: the engine runs as without one. It weighs its content only where so many nodes have
-// been made since that three quarters of the pool may be taken, or all of it with an event whose lists are long. Once
-// that is so after weighing, the bound holds as above. A policy that has to give up nodes then has learned from the
-// last quarter.
+// At first the bound is *distant*: the engine runs as without one, and its nodes take less, as none is watched. It weighs
+// its content whenever the nodes made since may have taken a 64th of the pool. Once 15 of 16 parts of the pool are
+// taken, the bound holds as above. It is distant again when less than half of the pool is charged after many events.
 #pragma once
 
 #include <cstddef>
@@ -52,10 +51,10 @@ public:
     // Return whether there is a bound. Then decisions depend on the bytes that the content may take, not on the
     // capacity that happens to be reserved.
     bool is_bounded() const { return bound_ >= 0; }
-    // Return whether so many reserved bytes are more than a quarter of the distant bound, and more than the content may
-    // take, as emptied containers keep their room.
+    // Return whether so many reserved bytes are more than three quarters of the distant bound, and more than the content
+    // is charged with, as emptied containers keep their room.
     bool is_loose(int64_t reserved) const {
-        return reserved > distant_bound_ / 4 && reserved > charged() + least_bound();
+        return reserved > distant_bound_ - distant_bound_ / 4 && reserved > charged() + least_bound();
     }
     // Bound the bytes from now on, including the partitions, and give up nodes for it. Nodes are shed already.
     void set_bound(int64_t bytes);
@@ -72,8 +71,8 @@ public:
         const auto charge = static_cast<double>(node_charge_), room = static_cast<double>(weighed_room_);
         const double more = static_cast<double>(nodes - weighed_nodes_) * charge +
                             static_cast<double>(partitions) * static_cast<double>(partition_charge_);
-        const double with_event = more + static_cast<double>(nodes_of_event) * charge;
-        return more < 0 || more > room || with_event > room + static_cast<double>(pool_ / 4);
+        const double of_event = static_cast<double>(nodes_of_event) * (charge + static_cast<double>(new_charge_));
+        return more < 0 || more > room || more + of_event > room + static_cast<double>(pool_ / 16);
     }
     // Before event number `number` at `clock`, free what has expired and weigh what is left. Return whether the event
     // may come near the bound; `nodes` have been made before it, and it makes at most `nodes_of_event`.
@@ -108,6 +107,16 @@ public:
     // Note that the nodes of a partition are gone.
     void remove(const PartitionNodes& part) { stored_ = stored_ - bytes_of(part); }
 
+    // Return whether event number `number` is the first one of so many that it is seen whether the bound is far away
+    // again. Call it before `free_for_event`.
+    bool begins_epoch(int64_t number) const { return number / often != stretch_ * stretch_events / often; }
+    // Return whether the bound that holds is far from what is charged.
+    bool is_far() const { return charged() < pool_ / 2; }
+    // Take the bound that holds as a distant one.
+    void keep_bound_distant() {
+        weighed_room_ = next_weighing_ = 0;
+        set_distant_bound(std::exchange(bound_, -1));
+    }
     // Before event number `number`, free what has expired, and give up nodes if little room is left.
     void free_for_event(int64_t clock, int64_t number);
     // Return whether there is room for one more node of the current event, both while it is made and in its list; if
@@ -162,11 +171,15 @@ public:
     int64_t bytes() const { return heap_bytes(scores_, best_, is_dropped_); }
 
 private:
+    static constexpr int64_t stretch_events = 1024;  // for which the bytes of matches are bounded
+    static constexpr int64_t often = 32768;  // events after which it is seen how far away the bound is
     static constexpr int64_t distant = most_positions - 1;  // in a state, in place of bytes: the bound is distant
 
-    // Return the bytes of a node in its list, with the slots that it has where nodes are shed.
-    int64_t node_bytes(uint32_t state) const {
-        return 24 + 9 * (int64_t{tables_.states[state].slots} + Shedding::hidden - shedding_.hidden());
+    // Return the bytes of a node in its list.
+    int64_t node_bytes(uint32_t state) const { return 24 + 9 * int64_t{tables_.states[state].slots}; }
+    // Return them with the slots that it has where nodes are shed.
+    int64_t watched_node_bytes(uint32_t state) const {
+        return node_bytes(state) + 9 * int64_t{Shedding::hidden - shedding_.hidden()};
     }
     // Return those of a node before it is in its list, with its arc and its share of the table of equal nodes.
     int64_t new_node_bytes(uint32_t state) const { return 2 * (node_bytes(state) + 13) + 16; }
@@ -201,9 +214,11 @@ private:
     // Take over what was weighed under one pool as the room that was left under another one. If there is none, it is
     // weighed before the next event.
     void change_pool(int64_t before, int64_t after) {
-        weighed_room_ += (after - after / 4) - (before - before / 4);
+        weighed_room_ += resting_pool(after) - resting_pool(before);
         if (weighed_room_ < 0) weighed_room_ = next_weighing_ = 0;
     }
+    // Return how much of the pool may be taken while nodes are not watched.
+    static int64_t resting_pool(int64_t pool) { return pool - pool / 16; }
     // Return how many lists there are, empty ones among them.
     int64_t lists() const {
         return static_cast<int64_t>(store_.partitions().size()) * static_cast<int64_t>(tables_.states.size());
@@ -212,6 +227,8 @@ private:
     int64_t pool_of(int64_t bytes) const;
     // Return the most bytes that a node may take besides the first ones of its list.
     int64_t most_node_bytes() const;
+    // Return the most bytes that a node takes before it is in its list.
+    int64_t most_new_node_bytes() const;
     // Return the most bytes of the first nodes of a list, beyond what these take as others.
     int64_t first_nodes_bytes() const;
 
@@ -219,7 +236,8 @@ private:
     int64_t distant_bound_ = -1;  // bytes; -1: none
     int64_t next_weighing_ = 0;  // the number of an event
     int64_t node_charge_ = 0, partition_charge_ = 0;  // the most bytes of a node and of a partition until then
-    int64_t weighed_room_ = 0;  // bytes that were left of three quarters of the pool when it was weighed
+    int64_t new_charge_ = 0;  // those of a node that is not in its list yet
+    int64_t weighed_room_ = 0;  // the most bytes that may come before it is weighed again
     int64_t weighed_nodes_ = 0, weighed_partitions_ = 0;  // that had been made by then
     int64_t read_give_up_above_ = most_positions;
     int64_t pool_ = 0;  // part of it for stored partial matches

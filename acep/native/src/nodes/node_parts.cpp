@@ -35,9 +35,16 @@ NodeParts::NodeParts(Tables& tables, EventClassifier& classifier, Partitions& pa
 void NodeParts::bound_memory(int64_t bytes) {
     begin_shedding();
     shedding_switch.compute_utilities();
-    finder.forbid_index();
+    finder.forbid_index(true);
     if (future) future->forget();
     memory.set_bound(bytes);
+}
+
+void NodeParts::rest_far_from_bound(int64_t now) {
+    if (!shedding.may_rest()) return;
+    if (shedding.active() != nullptr) shedding_switch.rest(now);
+    finder.forbid_index(false);
+    memory.keep_bound_distant();
 }
 
 void NodeParts::set_table(SheddingTable table) {

@@ -38,6 +38,9 @@ struct NodeParts {
     void begin_shedding() { shedding_switch.begin_if_resting(store.clock()); }
     // Hold at most `bytes` from now on (memory_guard.hpp), and shed.
     void bound_memory(int64_t bytes);
+    // Go on as without a bound on bytes before an event at time or position `now`, as it is far away again, if nothing
+    // else makes nodes be shed.
+    void rest_far_from_bound(int64_t now);
     // Set the shedding table. Utilities under the one before are computed first.
     void set_table(SheddingTable table);
     // Return whether it can ask what a batch says of the events after one.

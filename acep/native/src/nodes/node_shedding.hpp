@@ -57,6 +57,8 @@ public:
         resting_ = std::move(active_);
         update_allowance();
     }
+    // Return whether nothing but a bound on bytes makes it active.
+    bool may_rest() const { return active_ && active_->may_rest() && !active_->budget.limited(); }
     // Let it rest without a budget of touches, too, as there is a bound on memory that is far away (memory_guard.hpp).
     void rest_without_budget() {
         rests_without_budget_ = true;

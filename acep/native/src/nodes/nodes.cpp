@@ -68,12 +68,14 @@ void NodeEngine::event(uint32_t partition, const Event& event) {
     if (unfinished()) return matcher_.resume(partition, event);
     MemoryGuard& memory = parts_.memory;
     if (memory.distant_bound() >= 0) watch_distant_bound(partition, event);
-    const bool is_bounded = memory.is_bounded();
-    if (is_bounded) {
+    if (memory.is_bounded()) {
+        const bool begins_epoch = memory.begins_epoch(arrived);
         memory.free_for_event(event.ts, arrived);
+        if (begins_epoch && !again && memory.is_far()) parts_.rest_far_from_bound(tables_.key(event));
     } else if (!tables_.timed()) {
         parts_.store.free_unreached();
     }
+    const bool is_bounded = memory.is_bounded();
     PartitionNodes& part = parts_.store.make(partition);
     const StoredBytes before = is_bounded ? memory.bytes_of(part) : StoredBytes{};
     matcher_.process(part, partition, event);

@@ -58,7 +58,7 @@ public:
     }
     // Return whether partial matches need not be watched while what is bounded suffices: nothing is dropped, and the
     // shadow sample is small.
-    bool may_rest() const { return budget.threshold() <= 0 && !keys_.bounded() && table_.shadow <= most_unseen; }
+    bool may_rest() const { return budget.threshold() <= 0 && table_.shadow <= most_unseen; }
     // Return whether the allowance has become sufficient again, so that partial matches need not be watched.
     bool sufficient_again() const { return budget.calm() && may_rest(); }
     // Return whether a match point removes the partial matches of its partition that began before it.
