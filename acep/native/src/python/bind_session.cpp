@@ -201,7 +201,9 @@ size_t push(BoundSession& self, const Words& ts, const nb::object& types, const 
     size_t at = from;
     to = to == 0 ? batch.size : std::min(to, batch.size);
     while (at < to) {
-        const size_t stop = std::min(at + block_rows, to);
+        // Where batches begin and end makes no difference to when policies follow.
+        const size_t into_block = alert ? static_cast<size_t>(self.session->positions()) % block_rows : 0;
+        const size_t stop = std::min(at + block_rows - into_block, to);
         at = unlocked([&] { return self.session->push(batch, at, stop, enough, hold, again, last); });
         // Signals are checked between parts.
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
