@@ -300,7 +300,7 @@ class Session:
     def finish(self) -> None: ...
     # Best effort (docs/explanation/best_effort.md), of the node engine; to be started before any event comes.
     def start_shedding(self, engine: int, seed: int) -> None: ...
-    def rest(self) -> None: ...  # forgets partitions in which nothing is left
+    def forget_idle_partitions(self) -> None: ...  # those in which nothing is left
     def set_shedding_table(
         self, engine: int, shedding_table: dict[str, Any]
     ) -> None: ...  # acep.learning.shedding_table.Orders.for_core
@@ -310,7 +310,7 @@ class Session:
     # Whether it has just woken, and by what it is judged whether the known future pays, which `dump` leaves out.
     def watching_state(self, engine: int) -> bytes: ...
     def load_watching_state(self, engine: int, state: bytes) -> None: ...
-    def rests(self, engine: int) -> bool: ...  # partial matches are not watched, as tokens suffice
+    def is_shedding_idle(self, engine: int) -> bool: ...  # partial matches are not watched, as tokens suffice
     def spent(self, engine: int) -> int: ...  # touches, shedding decisions included
     def woke(self, engine: int) -> bool: ...  # whether it has begun to watch partial matches since the last call
     def allow_matches(self, engine: int, most: int) -> None: ...  # from now on, beside one for each match point

@@ -350,7 +350,7 @@ void bind_session(nb::module_& m) {
     session.def("take_tally", of_engine(&take_tally), "engine"_a);
     session.def("advance", [](Self& self, int64_t clock) { self.session->advance(clock); }, "clock"_a);
     session.def("finish", [](Self& self) { self.session->finish(); });
-    session.def("rest", [](Self& self) { self.session->rest(); });
+    session.def("forget_idle_partitions", [](Self& self) { self.session->forget_idle_partitions(); });
     session.def("take", [](Self& self, size_t e) { return taken(self.engines.at(e)->output()); }, "engine"_a);
     session.def("take_compressed", of_engine(&take_compressed), "engine"_a, "last"_a);
     session.def("set_lazy", [](Self& self, size_t e, bool lazy) { merged(self, e).set_lazy(lazy); }, "engine"_a,

@@ -150,7 +150,7 @@ Session::Stop Session::push_block(const TakenRows& rows, const Block& block, con
 void Session::pass_time(int64_t time) {
     latest_ = time;
     for (auto& engine : engines_) engine->advance(time);
-    if (!rests_when_told_ && at_block_end()) sweep(time);
+    if (!forgets_only_when_told_ && at_block_end()) sweep(time);
 }
 
 void Session::find_wanted(KeyTable& table, const TakenRows& rows, const Block& block, const uint32_t* pattern,
@@ -292,7 +292,7 @@ void Session::reset(KeyTable& table, uint32_t partition) {
 
 void Session::advance(int64_t clock) {
     for (auto& engine : engines_) engine->advance(clock);
-    if (!rests_when_told_) sweep(clock);
+    if (!forgets_only_when_told_) sweep(clock);
 }
 
 void Session::finish() {
