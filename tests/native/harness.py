@@ -256,7 +256,7 @@ def compare(
 
     def begin() -> NativeSession:
         session = session_of(plan, *engines, lanes=lanes, threads=rng.choice((1, 1, 1, 2, 3)))
-        session._session.take_ways(*ways)
+        session._session.choose_search_ways(*ways)
         if isinstance(session._session, Lanes):
             session._session.few = 0
         return session

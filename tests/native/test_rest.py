@@ -107,7 +107,7 @@ def test_the_known_future_is_used_under_a_budget_that_does_not_suffice() -> None
     found = []
     for future in (False, True):
         session = controlled(plan, "nodes", "newest", touches / len(batch) / 5, future=future)
-        session._session.take_ways(0, 2 if future else NEVER)
+        session._session.choose_search_ways(0, 2 if future else NEVER)
         own, _ = run(session, batch, len(batch))
         assert own <= every
         assert session.shed_counts(0)["spent"] <= touches / 5
