@@ -548,7 +548,7 @@ void Completion::trim_suspects(uint32_t partition) {
     }
 }
 
-bool Completion::idle(uint32_t partition, int64_t low) {
+bool Completion::expire_partition(uint32_t partition, int64_t low) {
     if (partition >= held_.size()) return true;
     Held& h = held_[partition];
     if (!h.undecided.empty() || !h.waiting.empty() || !h.ready.empty()) return false;

@@ -66,8 +66,9 @@ public:
     void settle(int64_t clock);
     // Decide and output everything, as the stream has ended and no node is left.
     void end();
-    // Return whether nothing is left of a partition, and events before `low` break no negation of later ones.
-    bool idle(uint32_t partition, int64_t low);
+    // Remove what has expired of a partition; return whether nothing is left, and events before `low` break no negation
+    // of later ones.
+    bool expire_partition(uint32_t partition, int64_t low);
     // Forget a partition, as its number may be reused for another key.
     void forget(uint32_t partition);
     // Mark the texts of all that is held.

@@ -61,7 +61,7 @@ public:
     }
     void advance(int64_t clock) override;
     void end() override;
-    bool idle(uint32_t partition, int64_t soonest) override;
+    bool expire_partition(uint32_t partition, int64_t soonest) override;
     void forget(uint32_t partition) override;
     void used_texts(UsedTexts& used) const override;
     void used_ids(std::vector<int64_t>& ids) const override;

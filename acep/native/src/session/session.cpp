@@ -327,7 +327,7 @@ void Session::forget_idle(KeyTable& table, int64_t clock) {
     if (table.numbers) return;
     table.partitions.forget([&](uint32_t p) {
         for (Engine* engine : table.engines) {
-            if (!engine->idle(p, soonest(table, *engine, p, clock))) return false;
+            if (!engine->expire_partition(p, soonest(table, *engine, p, clock))) return false;
         }
         for (Engine* engine : table.engines) engine->forget(p);
         return true;

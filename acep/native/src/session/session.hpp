@@ -165,7 +165,7 @@ private:
     static void fields(auto& self, auto& archive);
     // Forget idle partitions: of windows in time once a window has passed, else once there are many more.
     void sweep(int64_t clock);
-    // Return the least time or position of an event that may still come in a partition: see `Engine::idle`.
+    // Return the least time or position of an event that may still come in a partition: see `Engine::expire_partition`.
     int64_t soonest(const KeyTable& table, const Engine& engine, uint32_t partition, int64_t clock) const;
     // Forget the partitions of a table that all its engines find idle.
     void forget_idle(KeyTable& table, int64_t clock);
