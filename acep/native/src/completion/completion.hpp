@@ -125,7 +125,7 @@ private:
     void unite(uint32_t partition);
     // Check HAVING, compute RETURN, and keep a run as undecided or a match to choose among. Return whether it is a
     // match; false if that is not known yet, or if it is none.
-    bool take(uint32_t partition, Binding&& b);
+    bool accept_run(uint32_t partition, Binding&& b);
     // Decide the trailing negations of runs that began before `low`.
     void decide(Held& h, uint32_t partition, int64_t low);
     // Add a match whose error is known to those to choose among, or write it if matches need not wait.
