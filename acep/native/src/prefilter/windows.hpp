@@ -71,7 +71,6 @@ public:
     void dump(Writer& out) const override;
     void load(Reader& in) override;
 
-    // Numbers of events received, and of those passed to the engine.
     // Return the number of events received.
     int64_t received() const { return received_; }
     // Return the number of events passed to the engine.
