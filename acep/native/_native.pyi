@@ -304,7 +304,7 @@ class Session:
     def forget_idle_partitions(self) -> None: ...  # those in which nothing is left
     def set_shedding_table(
         self, engine: int, shedding_table: dict[str, Any]
-    ) -> None: ...  # acep.learning.shedding_table.Orders.for_core
+    ) -> None: ...  # acep.learning.shedding_table.SheddingTable.for_native_core
     def shadow_sample(self, engine: int, share: int) -> None: ...  # of 2**32 units
     # Touches an event (negative: no bound), the most unused ones to carry over, and more of them at once.
     def allow(self, engine: int, rate: float, carried: float, credit: float = 0.0) -> None: ...
@@ -326,8 +326,8 @@ class Session:
     def take_trajectories(
         self, engine: int
     ) -> dict[str, Any]: ...  # as acep.learning.trajectories.log.log_of takes them
-    # Those of units that are spared, since lives were last taken, as acep.learning.estimation.recall.Seen.then takes
-    # them; without the `first` ones.
+    # The match points of shadow-sampled units since trajectories were last taken, as
+    # acep.learning.estimation.recall.SampledUnits.add_rows takes them; without the `first` ones.
     def shadow_points(self, engine: int, first: int = 0) -> NDArray[np.int64]: ...
     def shedding_counts(self, engine: int) -> dict[str, Any]: ...
     # The same of an engine that is given units; `key_texts`: a bit for each part of the key that is a text.
