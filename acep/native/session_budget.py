@@ -139,7 +139,8 @@ class SessionBudget:
         while row < n_rows:
             end = min([n_rows, *(row + observer.events_left(n_before + row) for observer in observers)])
             end = end if self.pace is None else min(end, row + self.pace.stretch)
-            if self.choosing and (n_rows - row < BLOCK or not self._is_shedding_idle):  # policies follow wherever pushes end
+            # Policies follow wherever pushes end.
+            if self.choosing and (n_rows - row < BLOCK or not self._is_shedding_idle):
                 end = min(end, row + BLOCK - (n_before + row) % BLOCK)
             end = self._push_stretch(words, slice(row, end), n_before, last=last)
             for number, recovery in self.recoveries.items():

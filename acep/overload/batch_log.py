@@ -9,11 +9,11 @@ from typing import Any
 from acep.bucket_state.folders import Folder
 from acep.errors import SnapshotError
 from acep.learning.estimation.recall import Tally
-from acep.overload.admission import ALL, Admission
 from acep.overload.event_choice import EventChoice, Explored
 from acep.overload.key_utility import CellUtility, share_of, threshold_of
 from acep.overload.load import Load
 from acep.overload.time_bound import CoreTime
+from acep.overload.unit_admission import ALL, UnitAdmission
 from acep.streaming.query_versions import NewVersion
 
 __all__ = ["BatchLog", "Carried", "Decision", "decide"]
@@ -72,7 +72,7 @@ class Decision:
     and the core time that is left (``core_time``). ``events`` are the single events that are kept. ``versions`` of
     queries come with this micro-batch; the last one so far has the number ``version``."""
 
-    admission: Admission | None = None
+    admission: UnitAdmission | None = None
     load: Load = field(default_factory=Load)
     carried: Carried = field(default_factory=Carried)
     utility: CellUtility = field(default_factory=CellUtility.empty)
@@ -94,7 +94,7 @@ class Decision:
     @classmethod
     def load_from(cls, data: Any) -> Decision:
         """Read the data of ``dump``. Raise :class:`KeyError`, :class:`TypeError` or :class:`ValueError` if invalid."""
-        admission = None if data["admission"] is None else Admission.load(data["admission"])
+        admission = None if data["admission"] is None else UnitAdmission.load(data["admission"])
         load, carried = Load.load(data["load"]), Carried.load(data["carried"])
         latest = None if data.get("latest") is None else int(data["latest"])
         core_time, events = CoreTime.load(data.get("left")), EventChoice.load(data.get("events"))
@@ -103,7 +103,7 @@ class Decision:
         return cls(admission, load, carried, utility, latest, core_time, events, versions, version)
 
 
-def decide(decision: Decision, initial: Admission | None, share: float, delay: int) -> Decision:
+def decide(decision: Decision, initial: UnitAdmission | None, share: float, delay: int) -> Decision:
     """Decide what a micro-batch admits: from now on this ``share`` of the events, preferring keys of high utility.
 
     ``initial`` is the first admission of a call that can shed, or ``None`` for a call without a budget. Sampling units

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from acep.learning.estimation.recall import Tally
-from acep.overload.admission import CELLS, Admission
 from acep.overload.batch_log import BatchLog, Carried, Decision, decide
 from acep.overload.event_choice import Explored, Exploring
 from acep.overload.key_utility import CellUtility, share_of
 from acep.overload.load import Load, Measured
 from acep.overload.sampled_recall import POINTS, points_in, tally_of, with_shed
 from acep.overload.time_bound import TimeBound
+from acep.overload.unit_admission import CELLS, UnitAdmission
 from acep.streaming.progress import Progress
 from acep.streaming.time_spent import spent_of
 from acep.streaming.totals import COMPACT
@@ -42,7 +42,7 @@ class EarlyShedding:
     of time. ``delay`` is that of the watermark, in ticks. ``exploring`` says which single events may be shed;
     ``has_cells`` whether match points are counted by cell of their key."""
 
-    admission: Admission | None
+    admission: UnitAdmission | None
     bound: TimeBound | None
     paced: bool
     delay: int
@@ -181,7 +181,7 @@ def _chances(decision: Decision, greatest: int | None) -> np.ndarray[Any, np.dty
     return decision.admission.chances(greatest if seen is None else (seen + greatest) // 2)
 
 
-def _crossing_share(admission: Admission | None, points: int, length: int) -> float:
+def _crossing_share(admission: UnitAdmission | None, points: int, length: int) -> float:
     """Estimate the chance that a match crosses into the next sampling unit, from the sum of match lengths."""
     if admission is None or not points:
         return 0.0

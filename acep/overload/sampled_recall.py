@@ -15,10 +15,10 @@ from acep.events.columns import ticks_of
 from acep.learning.estimation.recall import Tally
 from acep.matches.records import Counts
 from acep.matches.report import Report
-from acep.overload.admission import CELLS
 from acep.overload.batch_log import Carried
 from acep.overload.event_choice import explored_in
 from acep.overload.sampling_units import cells_of, hash_of_keys
+from acep.overload.unit_admission import CELLS
 from acep.runtime.stream import SEVERAL
 from acep.streaming.job import Job
 
