@@ -16,7 +16,7 @@ from acep.overload.time_bound import CoreTime
 from acep.overload.unit_admission import ALL, UnitAdmission
 from acep.streaming.query_versions import NewVersion
 
-__all__ = ["BatchLog", "Carried", "Decision", "decide"]
+__all__ = ["BatchLog", "Decision", "RunningTotals", "decide"]
 
 FORMAT = 2
 OLD_FORMAT = 1
@@ -24,7 +24,7 @@ OLD_FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Carried:
+class RunningTotals:
     """Totals since the stream began: ``rows`` read, ``events`` of all passes, events that no query can need (``idle``;
     ``late`` ones are counted separately and not as events), those too far ``ahead``, and those that were ``shed``.
     ``seen`` is the greatest time in ticks. ``points`` has the recall statistics of match points, valid if
@@ -52,7 +52,7 @@ class Carried:
         return counts | {"points": self.points.to_arrays(), "explored": self.explored.dump()}
 
     @classmethod
-    def load(cls, data: Any) -> Carried:
+    def load(cls, data: Any) -> RunningTotals:
         """Read the data of ``dump``. Raise :class:`KeyError`, :class:`TypeError` or :class:`ValueError` if invalid."""
         rows, events, idle, shed = (int(data[name]) for name in ("rows", "events", "idle", "shed"))
         # The first versions did not count these.
@@ -74,7 +74,7 @@ class Decision:
 
     admission: UnitAdmission | None = None
     load: Load = field(default_factory=Load)
-    carried: Carried = field(default_factory=Carried)
+    carried: RunningTotals = field(default_factory=RunningTotals)
     utility: CellUtility = field(default_factory=CellUtility.empty)
     latest: int | None = None
     core_time: CoreTime = field(default_factory=CoreTime)
@@ -95,7 +95,7 @@ class Decision:
     def load_from(cls, data: Any) -> Decision:
         """Read the data of ``dump``. Raise :class:`KeyError`, :class:`TypeError` or :class:`ValueError` if invalid."""
         admission = None if data["admission"] is None else UnitAdmission.load(data["admission"])
-        load, carried = Load.load(data["load"]), Carried.load(data["carried"])
+        load, carried = Load.load(data["load"]), RunningTotals.load(data["carried"])
         latest = None if data.get("latest") is None else int(data["latest"])
         core_time, events = CoreTime.load(data.get("left")), EventChoice.load(data.get("events"))
         utility, version = CellUtility.load(data.get("utility")), int(data.get("version", 0))

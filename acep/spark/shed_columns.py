@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from acep.overload.early_shedding import EarlyShedding
 from acep.overload.event_choice import Exploring
+from acep.overload.load import SENT
 from acep.overload.needed_events import Use
 from acep.overload.sampling_units import CELL_SHIFT, EXPLORED, EXPLORED_SHIFT, salt_of
 from acep.overload.unit_admission import ALL, CELLS
@@ -93,7 +94,7 @@ def _counts(job: SentJob) -> list[Column]:
         sf.count(sf.lit(1)).alias("rows"),
         count(counted).alias("events"),
         count(counted & sf.col(NEEDED)).alias("needed"),
-        count(counted, GOING).alias("carried"),
+        count(counted, GOING).alias(SENT),
         count(counted & ~sf.col(NEEDED) & _has(sf.col(MARKS), LATE)).alias("late"),
         sf.max(TICKS).alias("seen"),
     ]

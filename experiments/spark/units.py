@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import acep
-from acep.overload.batch_log import Carried, Decision, decide
+from acep.overload.batch_log import Decision, RunningTotals, decide
 from acep.overload.key_utility import CellUtility
 from acep.overload.sampling_units import cells_of, hash_of_keys
 from acep.overload.unit_admission import ALL, CELLS, SHIFT, UnitAdmission
@@ -141,7 +141,7 @@ def _admit_by_units(stream: Keyed, share: float, seed: int, *, favours: bool) ->
         utility = decision.utility.add_batch(
             *(np.bincount(cell_numbers, minlength=CELLS) for cell_numbers in counts), chances
         )
-        decision = Decision(admission, carried=Carried(seen=seen), utility=utility)
+        decision = Decision(admission, carried=RunningTotals(seen=seen), utility=utility)
     return admitted
 
 

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 import acep
 from acep.bucket_state.folders import folder_of
 from acep.errors import QueryError
-from acep.overload.batch_log import BatchLog, Carried, Decision
+from acep.overload.batch_log import BatchLog, Decision, RunningTotals
 from acep.overload.early_shedding import EarlyShedding, decision_in, pack_decision
 from acep.overload.event_choice import Exploring
 from acep.overload.sampling_units import are_explored, cells_of, hash_of_keys, unit_begins, unit_hashes
@@ -82,7 +82,7 @@ def test_rows_are_admitted_as_each_row_by_itself(data: st.DataObject) -> None:
 
 def test_a_decision_comes_back_from_its_text() -> None:
     admission = UnitAdmission(9).with_threshold(5, ALL // 2, (1, 2))
-    decision = Decision(admission, carried=Carried(rows=7, shed=3, seen=5, uncounted=1))
+    decision = Decision(admission, carried=RunningTotals(rows=7, shed=3, seen=5, uncounted=1))
     back = decision_in(["{}", pack_decision(decision)])
     assert back is not None
     assert (back.admission, back.carried) == (admission, decision.carried)
@@ -119,7 +119,7 @@ def test_workers_admit_the_rows_that_the_thresholds_admit(
         admission = admission.with_threshold(seen, int(share * ALL))
     place = StatePlace(str(tmp_path), 9, 0, 2)
     log = BatchLog(folder_of(str(tmp_path)), as_a_task[1], call_name(job))
-    log.begin(1, Decision(admission, carried=Carried(seen=1_430)))
+    log.begin(1, Decision(admission, carried=RunningTotals(seen=1_430)))
     shedding = EarlyShedding(UnitAdmission(9, seed=3, delay=2), None, paced=False, delay=2)
     rows, _ = with_admission(frame, job, place, shedding, None, "counts")
     travelling = {row[0]: row[1] == row[2] for row in rows.select(TICKS, f"{GOING}0", f"{NUMBER}0").collect()}

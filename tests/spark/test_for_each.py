@@ -19,7 +19,7 @@ import pytest
 
 import acep
 from acep.errors import AcepError, DataError, EngineError, QueryError
-from acep.overload.batch_log import Carried, Decision
+from acep.overload.batch_log import Decision, RunningTotals
 from acep.overload.early_shedding import EarlyShedding
 from acep.overload.sampling_units import cells_of, hash_of_keys
 from acep.overload.unit_admission import ALL, UnitAdmission
@@ -445,7 +445,7 @@ def test_spark_admits_the_rows_that_the_thresholds_admit(spark: Any, keys: tuple
         admission = admission.with_threshold(seen, int(share * ALL), some if known else None)
     assert admission.changing == bool(known)
     columns = row_columns.row_columns(frame, job, None, 0)
-    rows = columns.compute_columns(frame, job, Decision(admission, carried=Carried(seen=1_460))).where(
+    rows = columns.compute_columns(frame, job, Decision(admission, carried=RunningTotals(seen=1_460))).where(
         "ts > 1458 AND ts < 1600"
     )
     hashed = unit_hash(frame.schema, 3, sorted(keys), sf.col("__begin0")).alias("hashed")

@@ -15,7 +15,7 @@ import pytest
 
 import acep
 from acep.bucket_state.folders import folder_of
-from acep.overload.batch_log import BatchLog, Carried, Decision
+from acep.overload.batch_log import BatchLog, Decision, RunningTotals
 from acep.overload.unit_admission import ALL, UnitAdmission
 from acep.restarting.described_job import call_of
 from acep.restarting.other_query import with_query
@@ -228,7 +228,7 @@ def test_a_stream_that_sheds_is_not_changed(tmp_path: Path, capsys: pytest.Captu
     log.begin(1, Decision(UnitAdmission(20).with_threshold(90, ALL // 2)))
     for change in (("--replace", OTHER), ("--buckets", "2")):
         assert "shed by whole units" in refusal(capsys, restarted, *change)
-    log.end(1, Decision(carried=Carried(seen=10**6, idle=3)))
+    log.end(1, Decision(carried=RunningTotals(seen=10**6, idle=3)))
     assert "stayed behind" in refusal(capsys, restarted, "--replace", OTHER)
 
 

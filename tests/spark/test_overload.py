@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import acep
-from acep.overload.batch_log import Carried, Decision
+from acep.overload.batch_log import Decision, RunningTotals
 from acep.overload.unit_admission import ALL, UnitAdmission
 from acep.spark.foreach.row_columns import row_columns
 from acep.spark.job import make_spark_job
@@ -95,7 +95,7 @@ def test_of_the_last_window_of_a_unit_all_events_travel_or_none(spark: Any) -> N
     query = f"PATTERN SEQ(a p, a q) WHERE skip_till_any_match(p, q) {{ [k] }} WITHIN {span}"
     job, _ = make_spark_job(frame.schema, query, seq="id", id="id", buckets=4)
     rows = row_columns(frame, job, None, 0).compute_columns(
-        frame, job, Decision(admission, carried=Carried(seen=last + 1))
+        frame, job, Decision(admission, carried=RunningTotals(seen=last + 1))
     )
     travelling = defaultdict[tuple[int, int], list[bool]](list)  # in a last window, by its key and the age of its unit
     for row in rows.where(f"ts - __begin0 >= {length - window}").select("k", "__begin0", "__going0").collect():

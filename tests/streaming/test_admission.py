@@ -17,7 +17,7 @@ import acep
 from acep.errors import SnapshotError
 from acep.events.tables import schema_of
 from acep.matches.matches import Match
-from acep.overload.batch_log import Carried, Decision, decide
+from acep.overload.batch_log import Decision, RunningTotals, decide
 from acep.overload.key_utility import CellUtility
 from acep.overload.unit_admission import ALL, CELLS, SHIFT, UnitAdmission, why_not_shed_early
 from acep.plan.compile import compile_query
@@ -117,7 +117,7 @@ def test_no_match_is_invented(query: str, errors: int, batches: Batches, data: s
     own, decision = UnitAdmission(SPAN, delay=DELAY), Decision()
     for batch in batches:
         # A budget may be taken away and given again between micro-batches.
-        bounded, decision = data.draw(st.booleans()), replace(decision, carried=Carried(seen=seen))
+        bounded, decision = data.draw(st.booleans()), replace(decision, carried=RunningTotals(seen=seen))
         chosen = CellUtility.empty(), data.draw(cells)
         with mock.patch.object(CellUtility, "choose", return_value=chosen):
             decision = decide(decision, own if bounded else None, data.draw(thresholds) / ALL, DELAY)
@@ -171,14 +171,16 @@ def test_thresholds_that_fall_and_rise_for_long_stay_few() -> None:
 
 @pytest.mark.parametrize("own", [UnitAdmission(SPAN, seed=1, delay=DELAY), None])
 def test_units_that_are_cut_short_stay_so_under_the_seed_and_delay_they_were_cut_by(own: UnitAdmission | None) -> None:
-    decision = Decision(UnitAdmission(SPAN, since=(0, 9), thresholds=(ALL, 7), delay=DELAY), carried=Carried(seen=9))
+    decision = Decision(
+        UnitAdmission(SPAN, since=(0, 9), thresholds=(ALL, 7), delay=DELAY), carried=RunningTotals(seen=9)
+    )
     with pytest.raises(SnapshotError, match="another seed= or watermark="):
         decide(decision, own, 1.0, DELAY if own else DELAY + 1)
-    later = replace(decision, carried=Carried(seen=1000))
+    later = replace(decision, carried=RunningTotals(seen=1000))
     (rising,) = (decide(later, None, 1.0, DELAY).admission,)
     assert rising is not None
     assert rising.thresholds == (7, ALL)
-    ended = decide(Decision(rising, carried=Carried(seen=2000)), None, 1.0, DELAY)
+    ended = decide(Decision(rising, carried=RunningTotals(seen=2000)), None, 1.0, DELAY)
     assert ended.admission is None
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from acep.overload.batch_log import Decision
 from acep.overload.event_choice import Exploring
+from acep.overload.load import SENT
 from acep.overload.needed_events import Use
 from acep.overload.sampled_recall import POINTS
 from acep.overload.unit_admission import CELLS, SHIFT, Pieces, UnitAdmission
@@ -151,12 +152,12 @@ def row_columns(
     number, going = ([sf.col(f"{name}{i}") for i in range(len(numbers))] for name in (NUMBER, GOING))
     event_counts = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in number]
     needed_counts = [sf.count(sf.when(sf.col(NEEDED), bucket)) for bucket in number]
-    carried_counts = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in going]
+    sent_counts = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in going]
     observed = (
         sf.count(sf.lit(1)).alias("rows"),
         add_columns(event_counts).alias("events"),
         add_columns(needed_counts).alias("needed"),
-        add_columns(carried_counts).alias("carried"),
+        add_columns(sent_counts).alias(SENT),
         sf.count(sf.when(sf.col(EVENT) & has_null_key(frame, job), 1)).alias("null_keys"),
         sf.max(TICKS).alias("seen"),
     )
