@@ -31,7 +31,7 @@ from acep.plan.prefilter import necessary, reason_against
 from acep.shedding.controller import SheddingController
 from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.policy_context import context_of
-from acep.shedding.recovery.bundles import KEPT_WINDOWS, Recovery
+from acep.shedding.recovery.recovery import KEPT_WINDOWS, Recovery
 
 if TYPE_CHECKING:
     from acep.matches.partials.partial_columns import PartialColumns

@@ -17,7 +17,7 @@ from acep.native.encoding import Encoder
 from acep.shedding.controller import SheddingController
 from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.policy_context import no_recall
-from acep.shedding.recovery.bundles import Recovery
+from acep.shedding.recovery.recovery import Recovery
 from acep.shedding.recovery.rematch import SHED
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class SessionBudget:
             recovery.grant(rate / recovery.share, len(rows[0]))
         arrays = self.core.take(number)
         before = recovery.lent
-        recovery.saw(
+        recovery.add_events(
             rows, events, self.decoders[number].decode_matches(arrays), arrays["keys"], self._shed_count(number)
         )
         if rate is not None and recovery.lent != before:

@@ -28,7 +28,7 @@ from acep.plan.prefilter import necessary
 from acep.plan.schema import Kind, Schema
 from acep.reference.runtime import ReferenceRuntime
 from acep.shedding.controller import SheddingController
-from acep.shedding.recovery.bundles import Recovery
+from acep.shedding.recovery.recovery import Recovery
 from tests.complaints import difference
 
 __all__ = [
