@@ -138,7 +138,7 @@ class NativeSession:
             retention_span,
         )
         self._decoders = [
-            Decoder(plan, table.return_kinds, codes, self._encoder.names)
+            Decoder(plan, table.return_kinds, codes, self._encoder.id_texts)
             for plan, table in zip(self.plans, tables, strict=True)
         ]
         self.budget = SessionBudget(
@@ -234,7 +234,7 @@ class NativeSession:
         tables = self._set_tables(number, plan, adds_arcs=False)
         self._engine_tables[number] = (self._engine_tables[number][0], self._arrays(tables))
         self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
-        self._decoders[number] = Decoder(plan, tables.return_kinds, self._codes, self._encoder.names)
+        self._decoders[number] = Decoder(plan, tables.return_kinds, self._codes, self._encoder.id_texts)
 
     def extend(self, number: int, plan: Plan) -> Plan:
         """Take the arcs of a plan besides those of plan ``number``, a hand-written automaton that has the same states.
@@ -395,7 +395,7 @@ class NativeSession:
         if self._joint_session is None:
             return self.columns(plan, self._session.take(plan))
         # Text ids have another order than their numbers; values may tell matches with the same events apart.
-        by_numbers = not self._encoder.names and self.plans[plan].query.graph is None
+        by_numbers = not self._encoder.id_texts and self.plans[plan].query.graph is None
         if by_numbers and base_engine(self._engine_tables[plan][0]) not in BY_POINTS:
             return self.columns(plan, self._joint_session.take_in_order(plan, ranks_of(self.plans[plan].variables)))
         return replace(
