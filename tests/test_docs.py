@@ -1,4 +1,5 @@
-"""Runs what the pages beside docs/ and below it show: every ``python`` block and every ``console`` command.
+"""Runs what the pages beside docs/ and below it show: every ``python`` block and every ``console`` command. Names and
+paths lead somewhere, on pages and in source files.
 
 The blocks of a page run in order, in one folder and, for Python, in one namespace, as a reader would run them. A
 ``python`` block with ``>>>`` is a doctest; any other runs as it is. A line ``$ command`` of a ``console`` block is run
@@ -13,12 +14,16 @@ import os
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.dotted_names import lost_names, lost_paths
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -140,6 +145,66 @@ def test_links_lead_somewhere(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     lost = [link for link in LINK.findall(text) if not (page.parent / link).exists()]
     assert not lost
+
+
+# Names and paths in source files --------------------------------------------------------------------
+
+SOURCE_FOLDERS = ("acep", "learning", "sketches", "experiments")
+SOURCE_FILES = (".py", ".pyi", ".cpp", ".hpp")
+NOT_HERE = {
+    "acep/native/src/python/module.cpp": {"digest.hpp"},  # which the build writes
+    "acep/spark/workers/frozen_objects.py": {"pyspark/daemon.py"},  # of Spark
+    "experiments/measured_code.py": {"a.py", "a.cpp"},  # of an example
+    "pyproject.toml": {"wheel.py"},  # of scikit-build-core
+}
+
+
+@cache
+def source_texts() -> dict[str, str]:
+    """The texts of the source files of the package and of experiments, and of pyproject.toml, by path."""
+    files = [file for folder in SOURCE_FOLDERS for file in (ROOT / folder).rglob("*") if file.suffix in SOURCE_FILES]
+    return {
+        file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8")
+        for file in (*files, ROOT / "pyproject.toml")
+    }
+
+
+def test_dotted_names_in_sources_lead_somewhere() -> None:
+    lost = [(path, *name) for path, text in source_texts().items() for name in lost_names(text)]
+    assert lost == []
+
+
+def test_paths_in_sources_lead_somewhere() -> None:
+    paths = defaultdict(list)
+    for path in (*source_texts(), *(file.relative_to(ROOT).as_posix() for file in (ROOT / "tests").rglob("*.py"))):
+        paths[path.rpartition("/")[2]].append(path)
+    lost = [(source, *path) for source, text in source_texts().items() for path in lost_paths(text, paths)]
+    assert [place for place in lost if place[2] not in NOT_HERE.get(place[0], ())] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "leads_somewhere"),
+    [
+        ("acep.errors.DataError", True),
+        ("acep.learning.estimation.recall.SampledUnits.add_rows", True),
+        ("acep.learning.estimation.recall.SampledUnits.span", True),
+        ("learning.estimation.recall", True),
+        ("acep.native._native.Session.push", True),
+        ("acep.learning.estimation.recall.Seen", False),
+        ("acep.learning.estimation.recall.SampledUnits.then", False),
+        ("acep.learning.shedding_table.Orders.for_core", False),
+        ("acep.learning.estimation.recalls", False),
+        ("acep.native._native.Session.rest", False),
+    ],
+)
+def test_which_dotted_names_lead_somewhere(name: str, leads_somewhere: bool) -> None:
+    assert [lost for _, lost in lost_names(f"see {name}.")] == ([] if leads_somewhere else [name])
+
+
+def test_which_paths_lead_somewhere() -> None:
+    paths = {"a.py": ["x/b/a.py"], "c.hpp": ["x/c.hpp"]}
+    text = "a.py, b/a.py,\nc/a.py and ./x/b/a.py (c.hpp, d.hpp); {x}/e.py"
+    assert [*lost_paths(text, paths)] == [(2, "c/a.py"), (2, "d.hpp")]
 
 
 def anchors(page: Path) -> set[str]:

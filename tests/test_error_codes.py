@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from acep.bucket_state.folders import folder_of
-from acep.bucket_state.runs import Runs
+from acep.bucket_state.run_orders import Runs
 from acep.cli import main
 from acep.errors import CODES, AcepError, Code, QueryError, memory_errors
 from acep.spark.failures import error_in
@@ -56,7 +56,7 @@ def test_each_code_is_raised_somewhere() -> None:
 def used(folder: Path) -> None:
     first, second = (Runs(folder_of(str(folder)), "call", run) for run in map(str, (uuid4(), uuid4())))
     assert (first.begin(), second.begin()) == (1, 2)
-    first.newest()
+    first.require_newest()
 
 
 def missing(monkeypatch: pytest.MonkeyPatch) -> None:

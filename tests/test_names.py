@@ -233,7 +233,7 @@ NAMED_ELSEWHERE = {
     "acep/matches/report.py": {"of"},
     "acep/native/lanes.py": {"windowed", "kept"},
     "acep/plan/lint/distribution.py": {"composed"},
-    "acep/shedding/native_protocol.py": {"spent", "rest"},
+    "acep/shedding/native_protocol.py": {"spent"},
     "acep/spark/listening.py": {"onQueryStarted", "onQueryTerminated"},
     "acep/spark/query_start.py": {"onQueryStarted", "onQueryTerminated"},
     "learning/history/graph.py": {"visited"},

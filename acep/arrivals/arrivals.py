@@ -362,7 +362,8 @@ class Arrivals:
         return ticks
 
     def _find_on_time(self, ticks: Any) -> Any:
-        """Return which events of a push are not late."""
+        """Return which events of a push are not late; of the rows of Spark's buckets, ``HoldBack.add`` in hold_back.py
+        does."""
         return np.ones(len(ticks), bool) if self.final is None else ticks >= self.final
 
     @property

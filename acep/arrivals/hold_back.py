@@ -1,4 +1,8 @@
-"""Hold rows back and release them in the order of time, so that disorder within the watermark changes nothing."""
+"""Hold rows back and release them in the order of time, so that disorder within the watermark changes nothing.
+
+:meth:`HoldBack.add` judges which rows of Spark's buckets are late. Of a stream in one process,
+``Arrivals._find_on_time`` in arrivals.py does.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from acep.bucket_state.file_names import NUMBER
 from acep.bucket_state.folders import Folder, absolute_place, folder_of, place_below
-from acep.bucket_state.runs import UUID
+from acep.bucket_state.run_orders import UUID
 from acep.errors import SnapshotError
 
 __all__ = ["STATE_FOLDER", "CheckpointLog", "is_checkpoint", "read_checkpoint", "state_of_checkpoint"]

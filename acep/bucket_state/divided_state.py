@@ -16,7 +16,7 @@ from acep.bucket_state.call_description import CallDescription, replace_descript
 from acep.bucket_state.checkpoints import CheckpointLog
 from acep.bucket_state.file_names import Damage, StateFile, pack_state, unpack_state
 from acep.bucket_state.folders import Folder
-from acep.bucket_state.runs import Runs
+from acep.bucket_state.run_orders import Runs
 from acep.bucket_state.state_listing import CallState, list_calls, list_versions
 from acep.errors import SnapshotError
 

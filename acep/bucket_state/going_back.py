@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from acep.bucket_state.checkpoints import CheckpointLog, read_checkpoint
 from acep.bucket_state.folders import Folder
-from acep.bucket_state.runs import Runs
+from acep.bucket_state.run_orders import Runs
 from acep.bucket_state.state_listing import CallState, check_version, list_calls, list_versions, ranges_text
 from acep.errors import SnapshotError
 

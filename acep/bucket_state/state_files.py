@@ -17,7 +17,7 @@ from acep.bucket_state.call_description import (
 )
 from acep.bucket_state.file_names import NUMBER, OF_ALL, Damage, StateFile, pack_state, state_files_among, unpack_state
 from acep.bucket_state.folders import Folder, folder_of
-from acep.bucket_state.runs import UUID, Runs
+from acep.bucket_state.run_orders import UUID, Runs
 from acep.errors import DataError, SnapshotError
 
 __all__ = ["StateFile", "StateFiles"]
@@ -70,7 +70,7 @@ class StateFiles:
         Raises :class:`SnapshotError` if state files are missing, if the checkpoint was rolled back or copied, if the
         source does not repeat itself, or if there is a newer run.
         """
-        self._order = self._runs.order()
+        self._order = self._runs.find_order()
         state_files = self._list_state_files(batch - 1) if batch else ()
         if batch and {state_file.bucket for state_file in state_files} != set(range(self.buckets)):
             raise self._missing_error(batch)
@@ -167,7 +167,7 @@ class StateFiles:
 
     def has_written(self, batch: int) -> bool:
         """Return whether this run has written the state files of all buckets after a micro-batch."""
-        order = self._runs.order()
+        order = self._runs.find_order()
         return {state_file.bucket for state_file in self._list_state_files(batch) if state_file.run == order} == set(
             range(self.buckets)
         )
@@ -199,7 +199,7 @@ class StateFiles:
     def _current_order(self, state_files: tuple[StateFile, ...]) -> int:
         """Return the order of this run; look it up where a task may be late: in a new folder, or beside newer runs."""
         if self._order is None or not state_files or any(state_file.run > self._order for state_file in state_files):
-            self._order = self._runs.newest()
+            self._order = self._runs.require_newest()
         return self._order
 
     def _refuse_later(self, batch: int) -> None:

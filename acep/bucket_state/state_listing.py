@@ -10,7 +10,7 @@ from itertools import pairwise
 from acep.bucket_state.call_description import CallDescription, read_description
 from acep.bucket_state.file_names import NUMBER, Damage, StateFile, state_files_among, unpack_state
 from acep.bucket_state.folders import Folder
-from acep.bucket_state.runs import UUID
+from acep.bucket_state.run_orders import UUID
 
 __all__ = ["CallState", "check_version", "list_calls", "list_versions", "names_queries", "ranges_text"]
 

@@ -26,12 +26,12 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Decoder:
-    """Decodes the results of one plan. ``codes`` and ``names`` are the texts and text ids of its stream."""
+    """Decodes the results of one plan. ``codes`` and ``id_texts`` are the texts and text ids of its stream."""
 
     plan: Plan
     return_kinds: tuple[Kind, ...]
     codes: Codes
-    names: IdDictionary
+    id_texts: IdDictionary
 
     def decode_matches(self, arrays: dict[str, Any]) -> FoundColumns:
         """Return matches that the core gave."""
@@ -39,11 +39,11 @@ class Decoder:
             **{name: arrays[name] for name in ("start", "end", "bundle", "error", "offsets", "vars")},
             scale=self.plan.automaton.costs.scale,
             keys=self._keys(arrays["keys"]),
-            ids=self.names.texts_of(arrays["ids"]) if self.names else arrays["ids"],
+            ids=self.id_texts.texts_of(arrays["ids"]) if self.id_texts else arrays["ids"],
             variables=self.plan.variables,
             values=self._values(arrays["values"], arrays["valid"], len(arrays["start"])),
             shape=None if arrays["shape"] is None else tuple(arrays["shape"].tolist()),
-            in_order=arrays["ordered"] and not self.names,
+            in_order=arrays["ordered"] and not self.id_texts,
             apart=self.plan.query.graph is not None,
         )
 
@@ -54,7 +54,7 @@ class Decoder:
             **{name: listed[name] for name in names},
             scale=self.plan.automaton.costs.scale,
             keys=self._keys(listed["keys"]),
-            ids=self.names.texts_of(listed["ids"]) if self.names else listed["ids"],
+            ids=self.id_texts.texts_of(listed["ids"]) if self.id_texts else listed["ids"],
             variables=self.plan.variables,
         )
         from acep.matches.partials.partial_columns import PartialColumns  # few matchers are asked for them

@@ -40,7 +40,7 @@ class Encoder:
     columns: Mapping[str, Derived | None]
     computed: Mapping[str, Computed]
     span: int | None
-    names: IdDictionary = field(default_factory=IdDictionary)
+    id_texts: IdDictionary = field(default_factory=IdDictionary)
     events: int = 0
     repeated: int = 0
     clock: int | None = None
@@ -53,7 +53,7 @@ class Encoder:
     @property
     def bytes(self) -> int:
         """Return the bytes of texts and ids."""
-        return self.codes.bytes + self.names.bytes
+        return self.codes.bytes + self.id_texts.bytes
 
     def words(self, batch: Batch) -> Pushed:
         """Return the next batch in the form that the core takes; all earlier matches have been taken."""
@@ -62,7 +62,7 @@ class Encoder:
         self.clock = latest if self.clock is None else max(latest, self.clock)
         ids = batch.ids
         if isinstance(ids, list):
-            self.names.add(self.events, ids, self.clock)
+            self.id_texts.add(self.events, ids, self.clock)
             ids = range(self.events, self.events + len(batch))
         self.events += len(batch)
         types: Any = None
@@ -99,17 +99,17 @@ class Encoder:
         since = None if self.span is None or self.clock is None else self.clock - self.span
         if self.codes.crowded or not if_crowded:
             self.codes.keep(self.core.used_texts(self.codes.texts.capacity), since)
-        if self.names.crowded or (self.names and not if_crowded):
-            self.names.keep(self.core.used_ids(), since)
+        if self.id_texts.crowded or (self.id_texts and not if_crowded):
+            self.id_texts.keep(self.core.used_ids(), since)
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data."""
-        return {**self.codes.dump(), "names": self.names.dump(), "events": self.events, "clock": self.clock}
+        return {**self.codes.dump(), "names": self.id_texts.dump(), "events": self.events, "clock": self.clock}
 
     def load(self, data: Any) -> None:
         """Restore :meth:`dump` in a new session. Raises :class:`ValueError`, :class:`TypeError` or :class:`KeyError`
         for other data."""
         self.codes.load(data)
-        self.names.load(data["names"])
+        self.id_texts.load(data["names"])
         self.events = int(data["events"])
         self.clock = None if data["clock"] is None else int(data["clock"])

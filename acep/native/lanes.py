@@ -83,10 +83,10 @@ class Lanes:
         for core in self.cores:
             core.tally(plan, kind)
 
-    def take_ways(self, index: int, future: int) -> None:
+    def choose_search_ways(self, index: int, future: int) -> None:
         """Set when lanes use an index over partial matches and the known future."""
         for core in self.cores:
-            core.take_ways(index, future)
+            core.choose_search_ways(index, future)
 
     def work(self, plan: int) -> tuple[int, int, int]:
         """Return the work done for a plan: nodes, touches and matches."""

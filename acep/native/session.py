@@ -31,7 +31,7 @@ from acep.plan.prefilter import necessary, reason_against
 from acep.shedding.controller import SheddingController
 from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.policy_context import context_of
-from acep.shedding.recovery.bundles import KEPT_WINDOWS, Recovery
+from acep.shedding.recovery.recovery import KEPT_WINDOWS, Recovery
 
 if TYPE_CHECKING:
     from acep.matches.partials.partial_columns import PartialColumns
@@ -138,7 +138,7 @@ class NativeSession:
             retention_span,
         )
         self._decoders = [
-            Decoder(plan, table.return_kinds, codes, self._encoder.names)
+            Decoder(plan, table.return_kinds, codes, self._encoder.id_texts)
             for plan, table in zip(self.plans, tables, strict=True)
         ]
         self.budget = SessionBudget(
@@ -173,7 +173,7 @@ class NativeSession:
                 core.add(*engine_tables)
         self._joint_session = None if lanes == 1 else self._join_cores(cores, threads)
         session = cores[0] if self._joint_session is None else cast("_native.Session", self._joint_session)
-        session.take_ways(*STRATEGIES)
+        session.choose_search_ways(*STRATEGIES)
         return session
 
     def _start_efforts(self, bounds: SessionBounds, tables: Sequence[PlanTables]) -> int | None:
@@ -234,7 +234,7 @@ class NativeSession:
         tables = self._set_tables(number, plan, adds_arcs=False)
         self._engine_tables[number] = (self._engine_tables[number][0], self._arrays(tables))
         self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
-        self._decoders[number] = Decoder(plan, tables.return_kinds, self._codes, self._encoder.names)
+        self._decoders[number] = Decoder(plan, tables.return_kinds, self._codes, self._encoder.id_texts)
 
     def extend(self, number: int, plan: Plan) -> Plan:
         """Take the arcs of a plan besides those of plan ``number``, a hand-written automaton that has the same states.
@@ -284,7 +284,7 @@ class NativeSession:
 
     def ignore_future(self) -> None:
         """Make partial matches whatever later events of a batch say, so that the work does not depend on batches."""
-        self._session.take_ways(STRATEGIES[0], NEVER)
+        self._session.choose_search_ways(STRATEGIES[0], NEVER)
 
     def push(self, batch: Batch) -> list[FoundColumns]:
         """Push events in stream order and return the matches of each plan that they make certain. Where bundles are
@@ -342,7 +342,7 @@ class NativeSession:
         self._session.set_lazy(0, True)
         for rows in batch.cuts(PART):  # matches of one time are sorted together
             self._session.push(*rows_of(words, rows))
-            while self._session.block(
+            while self._session.make_ordered_block(
                 0, block_size, sort_limit, isinstance(batch.ids, list)
             ):  # text ids sort differently from their numbers
                 yield sort_matches(self._take(0), _native.output_order)
@@ -350,14 +350,14 @@ class NativeSession:
 
     def _push_in_parts(self, words: Pushed, block_size: int, sort_limit: int) -> Iterator[FoundColumns]:
         """Do the same for an engine that makes the matches of an event at once, unless there are too many."""
-        self._session.flow(0, sort_limit)
+        self._session.limit_waiting_matches(0, sort_limit)
         row, n_rows = 0, len(words[0])
         while row < n_rows:
             row = self._session.push(*words, row, block_size)
             matches = self._take(0)
             if len(matches):
                 yield sort_matches(matches, _native.output_order)
-        self._session.flow(0, 0)
+        self._session.limit_waiting_matches(0, 0)
 
     @property
     def clock(self) -> int | None:
@@ -395,7 +395,7 @@ class NativeSession:
         if self._joint_session is None:
             return self.columns(plan, self._session.take(plan))
         # Text ids have another order than their numbers; values may tell matches with the same events apart.
-        by_numbers = not self._encoder.names and self.plans[plan].query.graph is None
+        by_numbers = not self._encoder.id_texts and self.plans[plan].query.graph is None
         if by_numbers and base_engine(self._engine_tables[plan][0]) not in BY_POINTS:
             return self.columns(plan, self._joint_session.take_in_order(plan, ranks_of(self.plans[plan].variables)))
         return replace(

@@ -17,7 +17,7 @@ from acep.native.encoding import Encoder
 from acep.shedding.controller import SheddingController
 from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.policy_context import no_recall
-from acep.shedding.recovery.bundles import Recovery
+from acep.shedding.recovery.recovery import Recovery
 from acep.shedding.recovery.rematch import SHED
 
 if TYPE_CHECKING:
@@ -139,7 +139,8 @@ class SessionBudget:
         while row < n_rows:
             end = min([n_rows, *(row + observer.events_left(n_before + row) for observer in observers)])
             end = end if self.pace is None else min(end, row + self.pace.stretch)
-            if self.choosing and (n_rows - row < BLOCK or not self._rests):  # policies follow wherever pushes end
+            # Policies follow wherever pushes end.
+            if self.choosing and (n_rows - row < BLOCK or not self._is_shedding_idle):
                 end = min(end, row + BLOCK - (n_before + row) % BLOCK)
             end = self._push_stretch(words, slice(row, end), n_before, last=last)
             for number, recovery in self.recoveries.items():
@@ -158,7 +159,7 @@ class SessionBudget:
             return end
         n_rows, events = int(rows.stop - rows.start), n_before + rows.stop
         learns = any(effort.ends(events) for effort in self.choosing.values())
-        is_resting = self._rests
+        is_resting = self._is_shedding_idle
         rate, matches = self.pace.rate(n_rows, int(words[0][rows.stop - 1]), learns=learns and not is_resting)
         touches, walked = self._touches, self.walked
         self.allow(rate, n_rows, matches, ahead=is_resting)
@@ -187,7 +188,7 @@ class SessionBudget:
             recovery.grant(rate / recovery.share, len(rows[0]))
         arrays = self.core.take(number)
         before = recovery.lent
-        recovery.saw(
+        recovery.add_events(
             rows, events, self.decoders[number].decode_matches(arrays), arrays["keys"], self._shed_count(number)
         )
         if rate is not None and recovery.lent != before:
@@ -206,9 +207,9 @@ class SessionBudget:
                 effort.learn(self.core, self.encoder.arrived)
 
     @property
-    def _rests(self) -> bool:
+    def _is_shedding_idle(self) -> bool:
         """Return whether no plan's partial matches are watched, as there is enough allowance."""
-        return all(isinstance(e, SheddingController) and e.rests(self.core) for e in self.efforts.values())
+        return all(isinstance(e, SheddingController) and e.is_shedding_idle(self.core) for e in self.efforts.values())
 
     def allow(self, rate: float, events: int, matches: float, *, ahead: bool = False) -> None:
         """Allow all plans together ``rate`` touches for each of the next ``events``, and so many ``matches``.
@@ -294,7 +295,7 @@ class SessionBudget:
 
     def _weigh(self) -> None:
         """Count the bytes; where the bound is distant only now and then, as that takes a look at each list."""
-        if self._rests:
+        if self._is_shedding_idle:
             if self.encoder.arrived < self.next_weighing:
                 return
             n_lists = sum(map(self.core.weigh, self.choosing))
@@ -312,7 +313,7 @@ class SessionBudget:
         """Return the most bytes held after an event; 0 where memory has no bound."""
         if self.memory is None:
             return 0
-        if self._rests:
+        if self._is_shedding_idle:
             self._weigh()
         cores = sum(int(self.core.shedding_counts(number)["peak"]) for number in self.efforts)
         return max(self.peak_after_calls, cores)

@@ -112,14 +112,14 @@ def final_matches(
             open_starts = np.minimum(np.maximum(open_from[of_match], firsts + 1), lasts + 1)
             is_final &= (open_starts > lasts) | (ts[np.minimum(open_starts, lasts)] > ts[firsts])
         is_final |= ts[lasts] < next_ts
-        is_final &= ~_occurs_before(~is_final, of_match)  # what comes after one that is not final depends on it
+        is_final &= ~_occurs_up_to(~is_final, of_match)  # what comes after one that is not final depends on it
     keep = open_from.copy()
     np.minimum.at(keep, of_match[~is_final], firsts[~is_final])
     np.maximum.at(keep, of_match[is_final], chosen.next_starts(plan)[is_final])
     return chosen.select_matches(is_final), keep
 
 
-def _occurs_before(is_so: Bits, groups: Ints) -> Bits:
+def _occurs_up_to(is_so: Bits, groups: Ints) -> Bits:
     """Return for each of some things, which stand group by group, whether one of its group up to it is so."""
     counts = np.cumsum(is_so)
     before = np.concatenate([[0], counts])[np.searchsorted(groups, groups)]

@@ -9,14 +9,14 @@ from typing import Any
 from acep.bucket_state.folders import Folder
 from acep.errors import SnapshotError
 from acep.learning.estimation.recall import Tally
-from acep.overload.admission import ALL, Admission
 from acep.overload.event_choice import EventChoice, Explored
 from acep.overload.key_utility import CellUtility, share_of, threshold_of
 from acep.overload.load import Load
 from acep.overload.time_bound import CoreTime
+from acep.overload.unit_admission import ALL, UnitAdmission
 from acep.streaming.query_versions import NewVersion
 
-__all__ = ["BatchLog", "Carried", "Decision", "decide"]
+__all__ = ["BatchLog", "Decision", "RunningTotals", "decide"]
 
 FORMAT = 2
 OLD_FORMAT = 1
@@ -24,7 +24,7 @@ OLD_FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Carried:
+class RunningTotals:
     """Totals since the stream began: ``rows`` read, ``events`` of all passes, events that no query can need (``idle``;
     ``late`` ones are counted separately and not as events), those too far ``ahead``, and those that were ``shed``.
     ``seen`` is the greatest time in ticks. ``points`` has the recall statistics of match points, valid if
@@ -52,7 +52,7 @@ class Carried:
         return counts | {"points": self.points.to_arrays(), "explored": self.explored.dump()}
 
     @classmethod
-    def load(cls, data: Any) -> Carried:
+    def load(cls, data: Any) -> RunningTotals:
         """Read the data of ``dump``. Raise :class:`KeyError`, :class:`TypeError` or :class:`ValueError` if invalid."""
         rows, events, idle, shed = (int(data[name]) for name in ("rows", "events", "idle", "shed"))
         # The first versions did not count these.
@@ -72,9 +72,9 @@ class Decision:
     and the core time that is left (``core_time``). ``events`` are the single events that are kept. ``versions`` of
     queries come with this micro-batch; the last one so far has the number ``version``."""
 
-    admission: Admission | None = None
+    admission: UnitAdmission | None = None
     load: Load = field(default_factory=Load)
-    carried: Carried = field(default_factory=Carried)
+    carried: RunningTotals = field(default_factory=RunningTotals)
     utility: CellUtility = field(default_factory=CellUtility.empty)
     latest: int | None = None
     core_time: CoreTime = field(default_factory=CoreTime)
@@ -94,8 +94,8 @@ class Decision:
     @classmethod
     def load_from(cls, data: Any) -> Decision:
         """Read the data of ``dump``. Raise :class:`KeyError`, :class:`TypeError` or :class:`ValueError` if invalid."""
-        admission = None if data["admission"] is None else Admission.load(data["admission"])
-        load, carried = Load.load(data["load"]), Carried.load(data["carried"])
+        admission = None if data["admission"] is None else UnitAdmission.load(data["admission"])
+        load, carried = Load.load(data["load"]), RunningTotals.load(data["carried"])
         latest = None if data.get("latest") is None else int(data["latest"])
         core_time, events = CoreTime.load(data.get("left")), EventChoice.load(data.get("events"))
         utility, version = CellUtility.load(data.get("utility")), int(data.get("version", 0))
@@ -103,7 +103,7 @@ class Decision:
         return cls(admission, load, carried, utility, latest, core_time, events, versions, version)
 
 
-def decide(decision: Decision, initial: Admission | None, share: float, delay: int) -> Decision:
+def decide(decision: Decision, initial: UnitAdmission | None, share: float, delay: int) -> Decision:
     """Decide what a micro-batch admits: from now on this ``share`` of the events, preferring keys of high utility.
 
     ``initial`` is the first admission of a call that can shed, or ``None`` for a call without a budget. Sampling units

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from acep.learning.estimation.recall import Tally
-from acep.overload.admission import CELLS, Admission
-from acep.overload.batch_log import BatchLog, Carried, Decision, decide
+from acep.overload.batch_log import BatchLog, Decision, RunningTotals, decide
 from acep.overload.event_choice import Explored, Exploring
 from acep.overload.key_utility import CellUtility, share_of
-from acep.overload.load import Load, Measured
+from acep.overload.load import SENT, Load, Measured
 from acep.overload.sampled_recall import POINTS, points_in, tally_of, with_shed
 from acep.overload.time_bound import TimeBound
+from acep.overload.unit_admission import CELLS, UnitAdmission
 from acep.streaming.progress import Progress
 from acep.streaming.time_spent import spent_of
 from acep.streaming.totals import COMPACT
@@ -42,7 +42,7 @@ class EarlyShedding:
     of time. ``delay`` is that of the watermark, in ticks. ``exploring`` says which single events may be shed;
     ``has_cells`` whether match points are counted by cell of their key."""
 
-    admission: Admission | None
+    admission: UnitAdmission | None
     bound: TimeBound | None
     paced: bool
     delay: int
@@ -84,7 +84,7 @@ class EarlyShedding:
     ) -> Decision:
         """Return the decision with which the next micro-batch begins. ``counts`` are those of the rows of this one, and
         ``metrics`` what its buckets reported."""
-        n_needed, n_carried = int(counts["needed"]), int(counts["carried"])
+        n_needed, n_sent = int(counts["needed"]), int(counts[SENT])
         carried = carried_after(decision, counts, metrics)
         by_cell, _, explored, _ = points_in(metrics)
         greatest, before = counts["seen"], decision.carried.seen
@@ -93,7 +93,7 @@ class EarlyShedding:
             lines = [json.loads(text) for text in metrics if not text.startswith((POINTS, DECISION))]
             carrying = spent_of(lines, seconds).carrying
         load = decision.load.add_seconds(seconds) if self.paced else decision.load
-        load = load.add_batch(Measured(int(counts["rows"]), n_needed, n_carried, carrying))
+        load = load.add_batch(Measured(int(counts["rows"]), n_needed, n_sent, carrying))
         utility = decision.utility
         if self.has_cells and decision.events.n_cells is None:
             utility = utility.add_batch(by_cell[0], by_cell[2], _chances(decision, greatest))
@@ -145,10 +145,10 @@ def decision_in(texts: Sequence[str]) -> Decision | None:
     return None if packed is None else Decision.load_from(json.loads(packed.removeprefix(DECISION)))
 
 
-def carried_after(decision: Decision, counts: Mapping[str, Any], metrics: Sequence[str]) -> Carried:
+def carried_after(decision: Decision, counts: Mapping[str, Any], metrics: Sequence[str]) -> RunningTotals:
     """Return the totals after a micro-batch with this decision."""
     so_far = decision.carried
-    shed, greatest, late = int(counts["needed"]) - int(counts["carried"]), counts["seen"], int(counts.get("late", 0))
+    shed, greatest, late = int(counts["needed"]) - int(counts[SENT]), counts["seen"], int(counts.get("late", 0))
     by_cell, length, explored, has_points_by_key = points_in(metrics)
     n_points = int(by_cell[2].sum())
     tally, inside = Tally(), Explored()
@@ -157,7 +157,7 @@ def carried_after(decision: Decision, counts: Mapping[str, Any], metrics: Sequen
     else:
         crossing = _crossing_share(decision.admission, n_points, length)
         tally = tally_of(by_cell, _chances(decision, greatest), int(counts["needed"]), crossing)
-    return Carried(
+    return RunningTotals(
         rows=so_far.rows + int(counts["rows"]),
         events=so_far.events + int(counts["events"]),
         idle=so_far.idle + int(counts["events"]) - int(counts["needed"]) - late,
@@ -181,7 +181,7 @@ def _chances(decision: Decision, greatest: int | None) -> np.ndarray[Any, np.dty
     return decision.admission.chances(greatest if seen is None else (seen + greatest) // 2)
 
 
-def _crossing_share(admission: Admission | None, points: int, length: int) -> float:
+def _crossing_share(admission: UnitAdmission | None, points: int, length: int) -> float:
     """Estimate the chance that a match crosses into the next sampling unit, from the sum of match lengths."""
     if admission is None or not points:
         return 0.0
@@ -189,7 +189,7 @@ def _crossing_share(admission: Admission | None, points: int, length: int) -> fl
     return min(usual / admission.length, 1.0)
 
 
-def with_carried(progress: Progress, carried: Carried, counts: Mapping[str, Any], *, several: bool) -> Progress:
+def with_carried(progress: Progress, carried: RunningTotals, counts: Mapping[str, Any], *, several: bool) -> Progress:
     """Add the events that did not travel to the progress of the workers. ``carried`` are the totals after a
     micro-batch whose rows have these ``counts``."""
     not_carried = carried.idle + carried.shed

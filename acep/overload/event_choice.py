@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from acep.events.columns import ticks_of
 from acep.learning.estimation.recall import Tally
-from acep.overload.admission import Admission
 from acep.overload.sampling_units import EXPLORED, are_explored, hash_of_keys
+from acep.overload.unit_admission import UnitAdmission
 from acep.shedding.event_utility import CELLS, EventUtility
 from acep.streaming.job import Job
 
@@ -45,7 +45,7 @@ class Exploring:
     seed: int
 
     @classmethod
-    def from_admission(cls, utility: EventUtility, keys: Sequence[str], admission: Admission) -> Exploring:
+    def from_admission(cls, utility: EventUtility, keys: Sequence[str], admission: UnitAdmission) -> Exploring:
         """Explore with the units of an admission."""
         return cls(utility, tuple(keys), admission.length, admission.span, admission.seed)
 

@@ -1,10 +1,10 @@
 """Favour keys with a high utility when events are shed before they travel, from the matches of earlier micro-batches.
 
-A key falls into one of :data:`~acep.overload.admission.CELLS` cells by a hash. The utility of a cell is its number of
-match points per event. The cells with the highest utility are favoured, so that they have almost all of the events that
-travel. The others keep a small chance, so that a change of their utility is noticed. A choice is made when the length
-of a sampling unit has passed since the last one. It is applied only if earlier choices would have found more match
-points than equal chances.
+A key falls into one of :data:`~acep.overload.unit_admission.CELLS` cells by a hash. The utility of a cell is its
+number of match points per event. The cells with the highest utility are favoured, so that they have almost all of the
+events that travel. The others keep a small chance, so that a change of their utility is noticed. A choice is made when
+the length of a sampling unit has passed since the last one. It is applied only if earlier choices would have found
+more match points than equal chances.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acep.overload.admission import ALL, CELLS, chances_of
+from acep.overload.unit_admission import ALL, CELLS, chances_of
 
 __all__ = ["CellUtility", "share_of", "threshold_of"]
 

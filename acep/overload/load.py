@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Load", "Measured"]
+__all__ = ["SENT", "Load", "Measured"]
+
+SENT = "carried"
+"""The name of the count of rows that went to the workers, among those of a micro-batch."""
 
 MAX_REMEMBERED = 24  # micro-batches that are remembered
 FORGET = 0.9  # the weight of a micro-batch relative to the next one

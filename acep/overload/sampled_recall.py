@@ -15,10 +15,10 @@ from acep.events.columns import ticks_of
 from acep.learning.estimation.recall import Tally
 from acep.matches.records import Counts
 from acep.matches.report import Report
-from acep.overload.admission import CELLS
-from acep.overload.batch_log import Carried
+from acep.overload.batch_log import RunningTotals
 from acep.overload.event_choice import explored_in
 from acep.overload.sampling_units import cells_of, hash_of_keys
+from acep.overload.unit_admission import CELLS
 from acep.runtime.stream import SEVERAL
 from acep.streaming.job import Job
 
@@ -28,7 +28,7 @@ POINTS = "points "
 """The prefix of the texts of :func:`pack_points`."""
 
 
-def with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
+def with_shed(report: Report, carried: RunningTotals, *, several: bool) -> Report:
     """Add the events that did not travel to a report of the workers, and the recall estimated without them."""
     events, late = report.events + carried.idle + carried.shed, report.late + carried.late
     report = replace(report, events=events, late=late, ahead=report.ahead + carried.ahead)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep.overload.admission import ALL, CELLS
+from acep.overload.unit_admission import ALL, CELLS
 from acep.runtime.key_hashes import hash_keys, hash_more
 
 __all__ = [
@@ -48,7 +48,7 @@ def hash_of_keys(columns: Sequence[pa.Array | pa.ChunkedArray]) -> Integers:
 
 
 def cells_of(hashes: Integers) -> Integers:
-    """Return the cell of each key, below :data:`~acep.overload.admission.CELLS`.
+    """Return the cell of each key, below :data:`~acep.overload.unit_admission.CELLS`.
 
     >>> cells_of(hash_of_keys([pa.array(["a", "b"])])).tolist()
     [228, 75]
@@ -76,7 +76,7 @@ def unit_begins(length: int, seed: int, hashes: Integers, ticks: Integers) -> In
 
 
 def unit_hashes(seed: int, hashes: Integers, begins: Integers) -> Integers:
-    """Return the hashes of the sampling units that begin then, below :data:`~acep.overload.admission.ALL`."""
+    """Return the hashes of the sampling units that begin then, below :data:`~acep.overload.unit_admission.ALL`."""
     return hash_more(hashes, begins ^ seed) & (ALL - 1)
 
 

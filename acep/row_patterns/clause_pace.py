@@ -119,6 +119,7 @@ class ClausePace:
                 self._remark(left, f"cpu={self.cpu:g} is not kept: {fixed / elapsed:.2g} of a core is used")
             seconds = min(seconds, left)
         cost = self.search.touch
+        # A bound that cannot be kept limits nothing.
         return math.inf if self.remark or not cost else max(seconds, 0.0) / cost
 
     def _remark(self, seconds: float, text: str) -> None:

@@ -10,7 +10,7 @@ from acep.events.batch import Column
 from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.plan.ordered.row_references import RowAggregate
 from acep.plan.schema import Kind
-from acep.row_patterns.aggregates import aggregate_values
+from acep.row_patterns.segment_aggregates import aggregate_values
 from acep.row_patterns.sorted_rows import sort_rows
 
 __all__ = ["partition_values"]

@@ -22,9 +22,9 @@ from acep.plan.ordered.row_references import (
     RowReference,
 )
 from acep.plan.schema import Kind
-from acep.row_patterns.aggregates import aggregate_values
 from acep.row_patterns.match_batch import MatchBatch, MeasurePoints
 from acep.row_patterns.row_values import Evaluator, take_rows
+from acep.row_patterns.segment_aggregates import aggregate_values
 
 __all__ = ["ReferenceValues"]
 

@@ -42,7 +42,7 @@ from acep.runtime.steps import EventReader, EventsCame, EventsRevised, StreamEnd
 from acep.shedding.controller import SheddingController
 from acep.shedding.limits import Limits
 from acep.shedding.partition_sampler import PartitionSampler
-from acep.shedding.recovery.bundles import Recovery
+from acep.shedding.recovery.recovery import Recovery
 
 if TYPE_CHECKING:
     from acep.matches.partials.partial_columns import PartialColumns

@@ -191,9 +191,9 @@ class SheddingController:
         """Return the touches spent so far, shedding decisions included."""
         return core.spent(self.number)
 
-    def rests(self, core: NativeCore) -> bool:
+    def is_shedding_idle(self, core: NativeCore) -> bool:
         """Return whether partial matches are not watched, as there is enough allowance."""
-        return core.rests(self.number)
+        return core.is_shedding_idle(self.number)
 
     def short(self, core: NativeCore) -> bool:
         """Return whether the allowance is insufficient now, so that partial matches are shed."""
@@ -251,7 +251,7 @@ class SheddingController:
         began = time.process_time()
         if self.reconciliation is not None:
             self.reconciliation.note(core, core.shadow_points(self.number))
-        core.rest()
+        core.forget_idle_partitions()
         counts = core.shedding_counts(self.number)
         points, clock = core.shadow_points(self.number), int(counts["clock"])
         rows = (points, clock) if self.reconciliation is None else self.reconciliation.release(clock)

@@ -17,7 +17,7 @@ from acep.plan.schema import Schema
 from acep.shedding.controller import SheddingController
 from acep.shedding.history_file import LearnedState, learned_by
 from acep.shedding.policy_context import no_recall
-from acep.shedding.recovery.bundles import Recovery
+from acep.shedding.recovery.recovery import Recovery
 from acep.storage.sizes import size_in_bytes
 
 __all__ = ["Limits", "checked_seed", "want_a_bound"]

@@ -56,7 +56,7 @@ class UnitSampler:
 
     def look(self, core: NativeCore, events: int) -> None:
         """Forget idle partitions. This happens at fixed numbers of events, so that batch sizes make no difference."""
-        core.rest()
+        core.forget_idle_partitions()
         self.events = events
 
     def dump(self) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from acep.budget import Budget
 from acep.budget.pace import pace_of
 from acep.errors import QueryError, warn_caller
-from acep.overload.admission import Admission, share_for_recall, span_of, why_not_shed_early
 from acep.overload.early_shedding import EarlyShedding
 from acep.overload.event_choice import Exploring
 from acep.overload.load import MIN_SHARE
 from acep.overload.time_bound import TimeBound
+from acep.overload.unit_admission import UnitAdmission, share_for_recall, span_of, why_not_shed_early
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.shedding.event_utility import EventUtility, is_sheddable
@@ -54,7 +54,7 @@ def plan_early_shedding(
             )
         warn_caller(f"events are shed behind the shuffle, which saves less time: {why}")
         return job, result, dataclasses.replace(nothing, bound=bound)
-    admission = Admission(span_of(plans), seed=job.seed, delay=delay)
+    admission = UnitAdmission(span_of(plans), seed=job.seed, delay=delay)
     # Under skip till any match, matching dominates, and shedding partial matches costs less recall than keys.
     multiplies = all(plan.query.strategy is Strategy.SKIP_TILL_ANY_MATCH for plan in plans)
     paced = bound.cpu is None and budget.min_recall is None and multiplies
@@ -74,7 +74,7 @@ def with_exact_column(result: StructType) -> StructType:
 
 
 def _make_exploring(
-    job: SentJob, histories: Sequence[bytes], plan: Plan, keys: tuple[str, ...], admission: Admission
+    job: SentJob, histories: Sequence[bytes], plan: Plan, keys: tuple[str, ...], admission: UnitAdmission
 ) -> Exploring | None:
     """Return how single events may be shed by the history of the query; ``None`` if its history does not say."""
     if job.output not in ("matches", "points") or not is_sheddable(plan):

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from acep.overload.admission import ALL, CELLS
 from acep.overload.early_shedding import EarlyShedding
 from acep.overload.event_choice import Exploring
+from acep.overload.load import SENT
 from acep.overload.needed_events import Use
 from acep.overload.sampling_units import CELL_SHIFT, EXPLORED, EXPLORED_SHIFT, salt_of
+from acep.overload.unit_admission import ALL, CELLS
 from acep.spark.columns.fields import quote_name
 from acep.spark.columns.needed_filter import filter_column
 from acep.spark.columns.times import end_column
@@ -93,7 +94,7 @@ def _counts(job: SentJob) -> list[Column]:
         sf.count(sf.lit(1)).alias("rows"),
         count(counted).alias("events"),
         count(counted & sf.col(NEEDED)).alias("needed"),
-        count(counted, GOING).alias("carried"),
+        count(counted, GOING).alias(SENT),
         count(counted & ~sf.col(NEEDED) & _has(sf.col(MARKS), LATE)).alias("late"),
         sf.max(TICKS).alias("seen"),
     ]
@@ -127,7 +128,7 @@ def unit_begin(length: int, seed: int, hashed: Column, ticks: Column) -> Column:
 
 
 def unit_hash(schema: StructType, seed: int, keys: Sequence[str], begin: Column) -> Column:
-    """Return the hash of an event's sampling unit, below :data:`~acep.overload.admission.ALL`. Equal to
+    """Return the hash of an event's sampling unit, below :data:`~acep.overload.unit_admission.ALL`. Equal to
     :func:`acep.overload.sampling_units.unit_hashes`."""
     from pyspark.sql import functions as sf
 

@@ -18,7 +18,7 @@ from acep.budget.policies import POLICIES
 from acep.matches.found_columns import FoundColumns
 from acep.native.session import NativeSession, SessionBounds
 from acep.shedding.limits import Limits
-from acep.shedding.recovery.bundles import Recovery
+from acep.shedding.recovery.recovery import Recovery
 from experiments.machine import limit_memory
 from experiments.overload.figure import MEMORY, FigurePoint, Spec, run_command
 from experiments.overload.trial import Maker, Partitions, Stream, Timed, make_warm, stream

@@ -26,6 +26,7 @@ from pyspark import cloudpickle
 import acep
 from acep.overload.batch_log import Decision, decide
 from acep.overload.early_shedding import EarlyShedding
+from acep.overload.load import SENT
 from acep.spark import get_session, match, matching
 from acep.spark.early_shedding import plan_early_shedding
 from acep.spark.listening import COUNTS, observations, progress_of
@@ -195,8 +196,8 @@ def _run(
 def _carried_share(progresses: Iterable[Any]) -> float:
     """Return the share of the needed events that travelled in some micro-batches."""
     rows = [row for progress in progresses for row in observations(progress["observedMetrics"], COUNTS).values()]
-    needed, carried = (sum(row[name] for row in rows) for name in ("needed", "carried"))
-    return carried / needed if needed else 1.0
+    needed, sent = (sum(row[name] for row in rows) for name in ("needed", SENT))
+    return sent / needed if needed else 1.0
 
 
 def _plan_with(share: float | None) -> Callable[..., Any]:

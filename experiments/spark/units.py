@@ -21,10 +21,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import acep
-from acep.overload.admission import ALL, CELLS, SHIFT, Admission
-from acep.overload.batch_log import Carried, Decision, decide
+from acep.overload.batch_log import Decision, RunningTotals, decide
 from acep.overload.key_utility import CellUtility
 from acep.overload.sampling_units import cells_of, hash_of_keys
+from acep.overload.unit_admission import ALL, CELLS, SHIFT, UnitAdmission
 from experiments.machine import describe_machine
 from experiments.overload.paired import compare_with_best
 from experiments.overload.workload import Overload
@@ -118,7 +118,7 @@ def measure_ways(stream: Keyed, all_points: set[tuple[int, int]], share: float, 
 def _admit_by_units(stream: Keyed, share: float, seed: int, *, favours: bool) -> Bools:
     """Admit events in micro-batches, each by what the ones before it found."""
     workload, size = stream.workload, len(stream.ticks)
-    first_admission = Admission(workload.span, seed=seed)
+    first_admission = UnitAdmission(workload.span, seed=seed)
     hashes = _hash_numbers(np.arange(len(stream.cell)) + (seed + 1) * 1_000_003)
     begins = stream.ticks - (stream.ticks - hashes[stream.key] % first_admission.length) % first_admission.length
     hashed = _hash_numbers(hashes[stream.key] ^ _hash_numbers(begins)) % ALL
@@ -141,12 +141,14 @@ def _admit_by_units(stream: Keyed, share: float, seed: int, *, favours: bool) ->
         utility = decision.utility.add_batch(
             *(np.bincount(cell_numbers, minlength=CELLS) for cell_numbers in counts), chances
         )
-        decision = Decision(admission, carried=Carried(seen=seen), utility=utility)
+        decision = Decision(admission, carried=RunningTotals(seen=seen), utility=utility)
     return admitted
 
 
-def _admit_rows(admission: Admission, seen: int | None, begins: Ints, ticks: Ints, hashed: Ints, cells: Ints) -> Bools:
-    """Tell which rows are admitted: :meth:`Admission.admits` of many."""
+def _admit_rows(
+    admission: UnitAdmission, seen: int | None, begins: Ints, ticks: Ints, hashed: Ints, cells: Ints
+) -> Bools:
+    """Tell which rows are admitted: :meth:`UnitAdmission.admits` of many."""
     last = np.minimum(ticks, begins + admission.length - admission.span - 1)
     pieces = admission.pieces(seen)
     is_admitted = np.ones(len(ticks), bool)

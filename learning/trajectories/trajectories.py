@@ -118,7 +118,7 @@ class Ended(Table):
 @dataclass(frozen=True, eq=False)
 class CompleteRuns(Table):
     """Complete runs: ``parent`` is the partial match that bound the last event but one (-1: none, or not logged),
-    ``when`` the match point. :meth:`acep.learning.trajectories.targets.Targets.numbered` fills in ``target`` and
+    ``when`` the match point. :meth:`acep.learning.trajectories.targets.Targets.number_targets` fills in ``target`` and
     ``first``.
     """
 

@@ -28,7 +28,7 @@ from acep.plan.prefilter import necessary
 from acep.plan.schema import Kind, Schema
 from acep.reference.runtime import ReferenceRuntime
 from acep.shedding.controller import SheddingController
-from acep.shedding.recovery.bundles import Recovery
+from acep.shedding.recovery.recovery import Recovery
 from tests.complaints import difference
 
 __all__ = [
@@ -256,7 +256,7 @@ def compare(
 
     def begin() -> NativeSession:
         session = session_of(plan, *engines, lanes=lanes, threads=rng.choice((1, 1, 1, 2, 3)))
-        session._session.take_ways(*ways)
+        session._session.choose_search_ways(*ways)
         if isinstance(session._session, Lanes):
             session._session.few = 0
         return session

@@ -26,7 +26,7 @@ from acep.plan.lower.tables_completion import completes
 from acep.plan.prefilter import necessary
 from acep.shedding.limits import Limits
 from acep.shedding.partition_sampler import PartitionSampler
-from acep.shedding.recovery import bundles, rematch
+from acep.shedding.recovery import recovery, rematch
 from acep.shedding.shadow_sampler import ShadowSampler
 from tests.binomial import not_less
 from tests.case_counts import CaseCounts
@@ -306,7 +306,7 @@ def run_trials(kind: str, seeds: int) -> tuple[dict[str, list[tuple[Case, str, i
 def small_parts() -> Iterator[None]:
     """Recover bundles in parts so small that short streams have several."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bundles, "CUT", 4)
+        patch.setattr(recovery, "CUT", 4)
         patch.setattr(rematch, "PART", 3)
         yield
 

@@ -66,7 +66,7 @@ class Kept:
     def of(cls, session: NativeSession) -> Kept:
         tables = range(len(session.key_tables))
         keys = sum(len(session._session.numbers(table)) for table in tables)
-        return cls(len(session._codes), len(session._encoder.names), keys, session.bytes)
+        return cls(len(session._codes), len(session._encoder.id_texts), keys, session.bytes)
 
     @classmethod
     def of_ordered(cls, executor: Any) -> Kept:

@@ -121,12 +121,12 @@ def test_states_that_make_no_sense_are_refused_or_run(engine: str, text: str, ca
             session._session.set_lazy(0, True)
         session.push(stream(rng, 40))
         if lazy:
-            session._session.more(0, 7)
+            session._session.make_matches(0, 7)
         other._session.load(spoilt(session._session.dump(), rng))
         other.push(stream(rng, 40, 60))
         returned = other.finish()
         if lazy:
-            other._session.more(0, 10_000)
+            other._session.make_matches(0, 10_000)
             returned = [other.columns(0, other._session.take(0))]
         empty(other, returned)
 
@@ -175,7 +175,7 @@ def calls(session: NativeSession, rng: Random) -> tuple[Callable[[], object], ..
         lambda: core.take(odd),
         lambda: core.take_counts(odd, True),
         lambda: core.set_lazy(0, True),
-        lambda: core.more(0, 5),
+        lambda: core.make_matches(0, 5),
         lambda: core.take_compressed(0, False),
         session.finish,
         lambda: empty(session, session.advance(odd)),

@@ -68,9 +68,9 @@ def test_matches_that_are_made_step_by_step_are_the_same(most: int, cases: CaseC
         for number, part in enumerate(pieces(batch, 5)):
             assert not session.push(part)[0]
             if (number + case.seed) % 3:  # at times it lags behind
-                assert core.more(0, most) <= most
+                assert core.make_matches(0, most) <= most
                 matches += session.columns(0, core.take(0))
-        while core.more(0, most) == most:
+        while core.make_matches(0, most) == most:
             matches += session.columns(0, core.take(0))
         matches += session.columns(0, core.take(0))
         seen["matches"] += bool(matches)
@@ -99,7 +99,7 @@ def test_matching_goes_on_from_its_state(engine: str, cases: CaseCounts) -> None
         for part in pieces(batch, 3):
             matches += session.push(part)[0]
             if lazy:
-                core.more(0, 2)  # in the midst of them
+                core.make_matches(0, 2)  # in the midst of them
                 matches += session.columns(0, core.take(0))
             state = core.dump()
             core.load(fresh)
@@ -107,7 +107,7 @@ def test_matching_goes_on_from_its_state(engine: str, cases: CaseCounts) -> None
             second_state = core.dump()  # without links to what had been freed
             core.load(second_state)
             assert core.dump() == second_state
-        while lazy and core.more(0, 5):
+        while lazy and core.make_matches(0, 5):
             matches += session.columns(0, core.take(0))
         if engine == "compressed":
             matches += enumerated(session, session.take_compressed(0))
@@ -262,7 +262,7 @@ def test_arguments_out_of_range_are_refused() -> None:
         graph.sample(2**62, 0)
     assert graph.count() == len(enumerated(session, graph, 4)) == 1
     with pytest.raises(ValueError, match="merged"):
-        session._session.more(0, 1)
+        session._session.make_matches(0, 1)
     merged = session_of(session.plans[0], "merged")
     with pytest.raises(ValueError, match="compressed"):
         merged.take_compressed(0)

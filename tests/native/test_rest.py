@@ -107,7 +107,7 @@ def test_the_known_future_is_used_under_a_budget_that_does_not_suffice() -> None
     found = []
     for future in (False, True):
         session = controlled(plan, "nodes", "newest", touches / len(batch) / 5, future=future)
-        session._session.take_ways(0, 2 if future else NEVER)
+        session._session.choose_search_ways(0, 2 if future else NEVER)
         own, _ = run(session, batch, len(batch))
         assert own <= every
         assert session.shed_counts(0)["spent"] <= touches / 5
@@ -131,7 +131,7 @@ def test_it_rests_again_once_the_allowance_suffices_again() -> None:
     rests, kept = [], []
     for part in pieces(batch, 500):
         found, expected = (Counter((m.key, m.trail) for m in one.push(part)[0]) for one in (session, exact))
-        rests.append(session._session.rests(0))
+        rests.append(session._session.is_shedding_idle(0))
         assert found <= expected
         kept.append(found == expected)
     assert rests[:5] == [True] * 5
@@ -157,7 +157,7 @@ def test_a_restart_makes_no_difference_whether_it_rests_or_not(future: bool) -> 
     steady, stopped, states = begin(), begin(), set[bool]()
     for number, part in enumerate(pieces(whole(plan, events), 700)):
         assert list(map(repr, steady.push(part)[0])) == list(map(repr, stopped.push(part)[0]))
-        states.add(steady._session.rests(0))
+        states.add(steady._session.is_shedding_idle(0))
         if number % 2:
             state, stopped = stopped.dump(), begin()
             stopped.load(state)

@@ -140,7 +140,7 @@ def stream(n: int, *, last: float = 0.01, k: int = 1) -> pa.Table:
 def work_of(text: str, table: pa.Table, ways: tuple[int, int] = (0, 0), engine: str = "search") -> tuple[Any, int]:
     plan = plan_of(text, table)
     session = session_of(plan, engine)
-    session._session.take_ways(*ways)
+    session._session.choose_search_ways(*ways)
     found = take(session, push_all(session, [whole(plan, table)]))
     return found, session.counts(0).touches
 

@@ -79,7 +79,7 @@ def test_a_bound_that_is_far_away_costs_no_work(size: int, n_events: int, strate
     assert bounded.report.work <= 1.1 * free.report.work  # match windows are not used
     assert bounded.report.exact
     assert 0 < bounded.report.memory < 256 * MB
-    assert session(bounded).budget._rests
+    assert session(bounded).budget._is_shedding_idle
 
 
 def test_a_bound_holds_once_it_is_near() -> None:
@@ -88,7 +88,7 @@ def test_a_bound_holds_once_it_is_near() -> None:
     for first in range(0, 3_000, 100):
         matcher.push(stream(first, 100, 1))
         assert session(matcher).bytes <= 2 * MB
-        rests.append(session(matcher).budget._rests)
+        rests.append(session(matcher).budget._is_shedding_idle)
         if rests[-1]:
             assert matcher.report.shed == 0
     assert rests[0]

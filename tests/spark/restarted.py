@@ -14,7 +14,7 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
-from acep.bucket_state import runs
+from acep.bucket_state import run_orders
 from acep.cli import main
 from acep.events.fields import column_at
 from acep.runtime.key_hashes import hash_keys
@@ -64,11 +64,11 @@ def spread_as_spark(job: Job, table: pa.Table) -> pa.Table:
 @contextmanager
 def as_spark() -> Iterator[None]:
     """Spread rows as Spark does, and begin like a new process."""
-    runs._begun.clear()
+    run_orders._begun.clear()
     live_buckets.forget_live()
     with mock.patch.object(by_hand_files, "spread", spread_as_spark), fast_disk():
         yield
-    runs._begun.clear()
+    run_orders._begun.clear()
     live_buckets.forget_live()
 
 
@@ -97,7 +97,7 @@ class Restarted:
     def change(self, job: Job, *options: str) -> int:
         """Run the command with some options, and start the stream as another job if it succeeds. Return its exit
         code."""
-        runs._begun.clear()
+        run_orders._begun.clear()
         live_buckets.forget_live()
         code = main(["state", str(self.folder), *options])
         run, schema = self.stream.run.int + 1, self.stream.schema

@@ -18,12 +18,12 @@ from pyspark.sql.types import StructType
 import acep
 from acep.bucket_state.folders import folder_of
 from acep.errors import QueryError
-from acep.overload.admission import ALL, Admission
-from acep.overload.batch_log import BatchLog, Carried, Decision
+from acep.overload.batch_log import BatchLog, Decision, RunningTotals
 from acep.overload.early_shedding import EarlyShedding, decision_in, pack_decision
 from acep.overload.event_choice import Exploring
 from acep.overload.sampling_units import are_explored, cells_of, hash_of_keys, unit_begins, unit_hashes
 from acep.overload.time_bound import TimeBound
+from acep.overload.unit_admission import ALL, UnitAdmission
 from acep.spark import error_in, shed_batches
 from acep.spark.job import make_spark_job
 from acep.spark.listening import COUNTS, SHED
@@ -63,7 +63,8 @@ def run_stream(folder: Folder, query: Any = QUERY, **options: Any) -> tuple[list
 @given(st.data())
 def test_rows_are_admitted_as_each_row_by_itself(data: st.DataObject) -> None:
     span, times = data.draw(st.integers(0, 20)), st.integers(-300, 300)
-    admission, cells = Admission(span, delay=data.draw(st.integers(0, 9))), st.frozensets(st.integers(0, 7), max_size=3)
+    admission = UnitAdmission(span, delay=data.draw(st.integers(0, 9)))
+    cells = st.frozensets(st.integers(0, 7), max_size=3)
     seen = None
     for tick in sorted(data.draw(st.lists(times, max_size=6))):
         seen, favoured = tick, data.draw(st.none() | cells)
@@ -80,8 +81,8 @@ def test_rows_are_admitted_as_each_row_by_itself(data: st.DataObject) -> None:
 
 
 def test_a_decision_comes_back_from_its_text() -> None:
-    admission = Admission(9).with_threshold(5, ALL // 2, (1, 2))
-    decision = Decision(admission, carried=Carried(rows=7, shed=3, seen=5, uncounted=1))
+    admission = UnitAdmission(9).with_threshold(5, ALL // 2, (1, 2))
+    decision = Decision(admission, carried=RunningTotals(rows=7, shed=3, seen=5, uncounted=1))
     back = decision_in(["{}", pack_decision(decision)])
     assert back is not None
     assert (back.admission, back.carried) == (admission, decision.carried)
@@ -113,13 +114,13 @@ def test_workers_admit_the_rows_that_the_thresholds_admit(
     )
     query = f"PATTERN SEQ(a p, a q) WHERE skip_till_next_match(p, q) {{ [{', '.join(keys)}] }} WITHIN 9"
     job, _ = make_spark_job(frame.schema, query, seq="id", id="id", buckets=4)
-    admission = Admission(9, seed=3, delay=2)
+    admission = UnitAdmission(9, seed=3, delay=2)
     for seen, share in ((1_380, 0.4), (1_400, 0.5), (1_430, 0.1)):
         admission = admission.with_threshold(seen, int(share * ALL))
     place = StatePlace(str(tmp_path), 9, 0, 2)
     log = BatchLog(folder_of(str(tmp_path)), as_a_task[1], call_name(job))
-    log.begin(1, Decision(admission, carried=Carried(seen=1_430)))
-    shedding = EarlyShedding(Admission(9, seed=3, delay=2), None, paced=False, delay=2)
+    log.begin(1, Decision(admission, carried=RunningTotals(seen=1_430)))
+    shedding = EarlyShedding(UnitAdmission(9, seed=3, delay=2), None, paced=False, delay=2)
     rows, _ = with_admission(frame, job, place, shedding, None, "counts")
     travelling = {row[0]: row[1] == row[2] for row in rows.select(TICKS, f"{GOING}0", f"{NUMBER}0").collect()}
     hashed = hash_of_key(frame.schema, job.passes[0].keys)
@@ -184,7 +185,7 @@ def shed_call(folder: Path) -> tuple[str, BatchLog, str]:
     job, _ = make_spark_job(
         StructType().add("ts", "long").add("type", "string").add("k", "long"), QUERY_TEXT, buckets=4
     )
-    shedding = EarlyShedding(Admission(9), TimeBound(1.0), paced=False, delay=0)
+    shedding = EarlyShedding(UnitAdmission(9), TimeBound(1.0), paced=False, delay=0)
     query = str(uuid4())
     key = shed_batches.register_call(job, StatePlace(str(folder), 9, 0, 2, shedding=shedding))
     return key, BatchLog(folder_of(str(folder)), query, call_name(job)), query
@@ -194,7 +195,7 @@ def test_calls_of_one_job_are_counted_apart(tmp_path: Path) -> None:
     """The same query may run twice in a session, with its state in two folders, under two budgets."""
     calls = [shed_call(tmp_path / name) for name in ("first", "second")]
     for key, log, query in calls:
-        log.begin(0, Decision(Admission(9)))
+        log.begin(0, Decision(UnitAdmission(9)))
         report_batch(query, str(uuid4()), key, 0)
         outcome = log.read_end(0)
         assert outcome is not None
@@ -207,7 +208,7 @@ def test_a_micro_batch_that_is_tried_again_is_counted(tmp_path: Path) -> None:
     for run, batches in (("one", range(4)), ("other", range(4, 6))):
         for batch in batches:
             before = log.read_end(batch - 1) if batch else None
-            log.begin(batch, before or Decision(Admission(9)))
+            log.begin(batch, before or Decision(UnitAdmission(9)))
             report_batch(query, run, key, batch)
         log.begin(batches[-1] + 1, log.read_end(batches[-1]) or Decision())  # and the driver is killed
         shed_batches.end_shedding(run)

@@ -19,10 +19,10 @@ import pytest
 
 import acep
 from acep.errors import AcepError, DataError, EngineError, QueryError
-from acep.overload.admission import ALL, Admission
-from acep.overload.batch_log import Carried, Decision
+from acep.overload.batch_log import Decision, RunningTotals
 from acep.overload.early_shedding import EarlyShedding
 from acep.overload.sampling_units import cells_of, hash_of_keys
+from acep.overload.unit_admission import ALL, UnitAdmission
 from acep.spark import error_in, for_each_batch
 from acep.spark.chunks import ORDER, ROW
 from acep.spark.early_shedding import cell_keys
@@ -437,7 +437,7 @@ def test_spark_admits_the_rows_that_the_thresholds_admit(spark: Any, keys: tuple
     )
     query = f"PATTERN SEQ(a p, a q) WHERE skip_till_next_match(p, q) {{ [{', '.join(keys)}] }} WITHIN 9"
     job, _ = make_spark_job(frame.schema, query, seq="id", id="id", buckets=4)
-    admission, known = Admission(9, seed=3, delay=2), cell_keys(frame, job)
+    admission, known = UnitAdmission(9, seed=3, delay=2), cell_keys(frame, job)
     assert known == (() if keys == ("x",) else tuple(sorted(keys)))
     cells = np.unique(cells_of(hash_of_keys(frame.select(*known).toArrow().columns))).tolist() if known else []
     favoured = (None, None, tuple(sorted(cells[::3])), None)
@@ -445,7 +445,7 @@ def test_spark_admits_the_rows_that_the_thresholds_admit(spark: Any, keys: tuple
         admission = admission.with_threshold(seen, int(share * ALL), some if known else None)
     assert admission.changing == bool(known)
     columns = row_columns.row_columns(frame, job, None, 0)
-    rows = columns.compute_columns(frame, job, Decision(admission, carried=Carried(seen=1_460))).where(
+    rows = columns.compute_columns(frame, job, Decision(admission, carried=RunningTotals(seen=1_460))).where(
         "ts > 1458 AND ts < 1600"
     )
     hashed = unit_hash(frame.schema, 3, sorted(keys), sf.col("__begin0")).alias("hashed")

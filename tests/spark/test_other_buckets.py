@@ -16,7 +16,7 @@ import pytest
 
 import acep
 from acep import Budget
-from acep.bucket_state import runs
+from acep.bucket_state import run_orders
 from acep.bucket_state.folders import LocalFolder
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.restarting.other_buckets import with_buckets
@@ -289,7 +289,7 @@ def test_a_kill_after_each_file_loses_nothing(tmp_path: Path, capsys: pytest.Cap
             job = the_job(table, PAIRS, buckets=goes_on_with)
             if goes_on_with == 6 and killed:
                 assert change(restarted, 6) == 0  # once more
-            runs._begun.clear()
+            run_orders._begun.clear()
             live_buckets.forget_live()
             restarted.stream = restarted.start(job, 2, 500)
             restarted.push(batches[2])

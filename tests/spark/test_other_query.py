@@ -15,8 +15,8 @@ import pytest
 
 import acep
 from acep.bucket_state.folders import folder_of
-from acep.overload.admission import ALL, Admission
-from acep.overload.batch_log import BatchLog, Carried, Decision
+from acep.overload.batch_log import BatchLog, Decision, RunningTotals
+from acep.overload.unit_admission import ALL, UnitAdmission
 from acep.restarting.described_job import call_of
 from acep.restarting.other_query import with_query
 from acep.spark.workers import file_state_worker
@@ -225,10 +225,10 @@ def test_a_stream_that_sheds_is_not_changed(tmp_path: Path, capsys: pytest.Captu
     """A gap that ends too early could create a match. Events that the driver left behind are not missed, either."""
     restarted = stopped(tmp_path)
     log = BatchLog(folder_of(str(tmp_path / "acep")), str(QUERY_ID), call_of(restarted.job))
-    log.begin(1, Decision(Admission(20).with_threshold(90, ALL // 2)))
+    log.begin(1, Decision(UnitAdmission(20).with_threshold(90, ALL // 2)))
     for change in (("--replace", OTHER), ("--buckets", "2")):
         assert "shed by whole units" in refusal(capsys, restarted, *change)
-    log.end(1, Decision(carried=Carried(seen=10**6, idle=3)))
+    log.end(1, Decision(carried=RunningTotals(seen=10**6, idle=3)))
     assert "stayed behind" in refusal(capsys, restarted, "--replace", OTHER)
 
 

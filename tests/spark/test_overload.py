@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import acep
-from acep.overload.admission import ALL, Admission
-from acep.overload.batch_log import Carried, Decision
+from acep.overload.batch_log import Decision, RunningTotals
+from acep.overload.unit_admission import ALL, UnitAdmission
 from acep.spark.foreach.row_columns import row_columns
 from acep.spark.job import make_spark_job
 from acep.spark.metrics import Progress, progress_of
@@ -88,14 +88,14 @@ def test_an_overloaded_query_comes_to_its_latency_and_does_not_fall_behind(
 def test_of_the_last_window_of_a_unit_all_events_travel_or_none(spark: Any) -> None:
     """So no gap is so short that a partial match waits through it."""
     span, keys = 2, 300
-    window, length = span + 1, Admission(span).length
+    window, length = span + 1, UnitAdmission(span).length
     last, times = length, 2 * length  # nothing is admitted right after `last`, when each key is somewhere in a unit
-    admission = Admission(span, since=(-(2**62), last, last + 1), thresholds=(ALL, 0, ALL), seed=3)
+    admission = UnitAdmission(span, since=(-(2**62), last, last + 1), thresholds=(ALL, 0, ALL), seed=3)
     frame = spark.range(keys * times).selectExpr("id", f"id % {times} AS ts", "'a' AS type", f"id div {times} AS k")
     query = f"PATTERN SEQ(a p, a q) WHERE skip_till_any_match(p, q) {{ [k] }} WITHIN {span}"
     job, _ = make_spark_job(frame.schema, query, seq="id", id="id", buckets=4)
     rows = row_columns(frame, job, None, 0).compute_columns(
-        frame, job, Decision(admission, carried=Carried(seen=last + 1))
+        frame, job, Decision(admission, carried=RunningTotals(seen=last + 1))
     )
     travelling = defaultdict[tuple[int, int], list[bool]](list)  # in a last window, by its key and the age of its unit
     for row in rows.where(f"ts - __begin0 >= {length - window}").select("k", "__begin0", "__going0").collect():

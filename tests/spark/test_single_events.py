@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.overload.admission import Admission
 from acep.overload.batch_log import Decision
 from acep.overload.event_choice import EventChoice, Exploring
+from acep.overload.unit_admission import UnitAdmission
 from acep.shedding.event_utility import EventUtility
 from acep.spark.chunks import ORDER, ROW
 from acep.spark.foreach import foreach_batch_run, row_columns
@@ -62,7 +62,7 @@ def test_spark_keeps_the_events_that_the_history_keeps(spark: Any, kind: str) ->
     utility = EventUtility("", ("b", "a"), (("x", EDGES),), tuple(order), (1 / 15,) * 15, (), ())
     query = "PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) { [k] AND q.x > p.x } WITHIN 9"
     job, _ = make_spark_job(frame.schema, query, seq="id", id="id", buckets=4)
-    exploring = Exploring.from_admission(utility, ("k",), Admission(9, seed=3))
+    exploring = Exploring.from_admission(utility, ("k",), UnitAdmission(9, seed=3))
     columns_of = row_columns.row_columns(frame, job, None, 0, exploring)
     table = frame.toArrow()
     chosen, _ = exploring.find_explored([table["k"]], table["ts"].to_numpy())

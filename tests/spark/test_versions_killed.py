@@ -17,7 +17,7 @@ COMMON = """
 import os, random, signal, sys
 from uuid import UUID
 from acep.errors import AcepError
-from acep.bucket_state import runs
+from acep.bucket_state import run_orders
 from acep.bucket_state.state_files import StateFiles
 
 os.fsync = os.fstat  # a kill loses nothing that was written, and this is a call that touches a file, too
@@ -145,7 +145,7 @@ for number in range(int(sys.argv[2])):
     assert sorted(again) == [0, 3, 3], again
     run = again.index(0) + 1
     micro_batch(0, run)
-    runs._begun.clear()
+    run_orders._begun.clear()
     # Retries and speculative tasks at once, of this run and of the next; one cleans while others write.
     for batch in range(1, 6):
         if batch == 3:

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from acep.bucket_state import runs
+from acep.bucket_state import run_orders
 
 
 @pytest.fixture
 def new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let a test begin like a process that has seen no run, and not wait for the disk."""
     monkeypatch.setattr(os, "fsync", os.fstat)
-    runs._begun.clear()
+    run_orders._begun.clear()
     yield
-    runs._begun.clear()
+    run_orders._begun.clear()

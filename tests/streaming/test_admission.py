@@ -17,9 +17,9 @@ import acep
 from acep.errors import SnapshotError
 from acep.events.tables import schema_of
 from acep.matches.matches import Match
-from acep.overload.admission import ALL, CELLS, SHIFT, Admission, why_not_shed_early
-from acep.overload.batch_log import Carried, Decision, decide
+from acep.overload.batch_log import Decision, RunningTotals, decide
 from acep.overload.key_utility import CellUtility
+from acep.overload.unit_admission import ALL, CELLS, SHIFT, UnitAdmission, why_not_shed_early
 from acep.plan.compile import compile_query
 
 SPAN = 5
@@ -53,13 +53,13 @@ def streams(draw: st.DrawFn) -> Batches:
 @given(streams(), st.data())
 def test_a_row_is_admitted_by_the_thresholds_of_event_time(batches: Batches, data: st.DataObject) -> None:
     """The thresholds that are kept say the same as all thresholds there were; the pieces say it too."""
-    now, seen, steps = Admission(SPAN, delay=DELAY), None, [(-(2**62), (ALL, ()))]
+    now, seen, steps = UnitAdmission(SPAN, delay=DELAY), None, [(-(2**62), (ALL, ()))]
     for batch in batches:
         threshold, favoured = data.draw(thresholds), None if now.changing or seen is None else data.draw(cells)
         now = now.with_threshold(seen, threshold, favoured)
         new = threshold, steps[-1][1][1] if favoured is None else favoured
         steps = [(-(2**62), new)] if seen is None else [*(s for s in steps if s[0] < seen), (seen, new)]
-        now = Admission.load(json.loads(json.dumps(now.dump())))
+        now = UnitAdmission.load(json.loads(json.dumps(now.dump())))
         for key, tick in batch:
             if seen is not None and tick < seen - DELAY:
                 continue
@@ -78,7 +78,7 @@ def test_a_row_is_admitted_by_the_thresholds_of_event_time(batches: Batches, dat
 
 @given(streams(), st.data())
 def test_the_chance_of_a_row_is_the_mean_over_where_its_unit_may_begin(batches: Batches, data: st.DataObject) -> None:
-    now, seen = Admission(SPAN, delay=DELAY), None
+    now, seen = UnitAdmission(SPAN, delay=DELAY), None
     for batch in batches:
         favoured = None if now.changing or seen is None else data.draw(cells)
         now = now.with_threshold(seen, data.draw(thresholds), favoured)
@@ -114,10 +114,10 @@ def plain(match: Match) -> str:
 @given(streams(), st.data())
 def test_no_match_is_invented(query: str, errors: int, batches: Batches, data: st.DataObject) -> None:
     rows, kept, seen = [], [], None
-    own, decision = Admission(SPAN, delay=DELAY), Decision()
+    own, decision = UnitAdmission(SPAN, delay=DELAY), Decision()
     for batch in batches:
         # A budget may be taken away and given again between micro-batches.
-        bounded, decision = data.draw(st.booleans()), replace(decision, carried=Carried(seen=seen))
+        bounded, decision = data.draw(st.booleans()), replace(decision, carried=RunningTotals(seen=seen))
         chosen = CellUtility.empty(), data.draw(cells)
         with mock.patch.object(CellUtility, "choose", return_value=chosen):
             decision = decide(decision, own if bounded else None, data.draw(thresholds) / ALL, DELAY)
@@ -163,22 +163,24 @@ def test_events_that_are_numbered_are_carried() -> None:
 
 
 def test_thresholds_that_fall_and_rise_for_long_stay_few() -> None:
-    now = Admission(1000, delay=10)
+    now = UnitAdmission(1000, delay=10)
     for i in range(5000):
         now = now.with_threshold(10 * i, (i * 7919) % ALL)
         assert len(now.since) <= 60
 
 
-@pytest.mark.parametrize("own", [Admission(SPAN, seed=1, delay=DELAY), None])
-def test_units_that_are_cut_short_stay_so_under_the_seed_and_delay_they_were_cut_by(own: Admission | None) -> None:
-    decision = Decision(Admission(SPAN, since=(0, 9), thresholds=(ALL, 7), delay=DELAY), carried=Carried(seen=9))
+@pytest.mark.parametrize("own", [UnitAdmission(SPAN, seed=1, delay=DELAY), None])
+def test_units_that_are_cut_short_stay_so_under_the_seed_and_delay_they_were_cut_by(own: UnitAdmission | None) -> None:
+    decision = Decision(
+        UnitAdmission(SPAN, since=(0, 9), thresholds=(ALL, 7), delay=DELAY), carried=RunningTotals(seen=9)
+    )
     with pytest.raises(SnapshotError, match="another seed= or watermark="):
         decide(decision, own, 1.0, DELAY if own else DELAY + 1)
-    later = replace(decision, carried=Carried(seen=1000))
+    later = replace(decision, carried=RunningTotals(seen=1000))
     (rising,) = (decide(later, None, 1.0, DELAY).admission,)
     assert rising is not None
     assert rising.thresholds == (7, ALL)
-    ended = decide(Decision(rising, carried=Carried(seen=2000)), None, 1.0, DELAY)
+    ended = decide(Decision(rising, carried=RunningTotals(seen=2000)), None, 1.0, DELAY)
     assert ended.admission is None
 
 
@@ -195,8 +197,8 @@ def test_units_that_are_cut_short_stay_so_under_the_seed_and_delay_they_were_cut
     ],
 )
 def test_what_is_no_admission_is_refused(wrong: dict[str, object]) -> None:
-    told = Admission(SPAN).dump()
+    told = UnitAdmission(SPAN).dump()
     earlier = {name: told[name] for name in ("span", "since", "thresholds", "seed", "delay")}
-    assert Admission.load(told) == Admission.load(earlier) == Admission(SPAN)
+    assert UnitAdmission.load(told) == UnitAdmission.load(earlier) == UnitAdmission(SPAN)
     with pytest.raises((KeyError, TypeError, ValueError)):
-        Admission.load(Admission(SPAN).dump() | wrong)
+        UnitAdmission.load(UnitAdmission(SPAN).dump() | wrong)

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import acep
 from acep.errors import SnapshotError
 from acep.events.tables import schema_of
-from acep.overload.admission import Admission
 from acep.overload.event_choice import EXPLORED, EventChoice, Explored, Exploring, explored_in
+from acep.overload.unit_admission import UnitAdmission
 from acep.plan.compile import compile_query
 from acep.shedding.event_utility import SECTION, EventUtility, is_sheddable
 from acep.storage.sections import read_sections
@@ -164,7 +164,7 @@ def test_explored_units_estimate_the_recall_without_bias() -> None:
     job: Any = SimpleNamespace(schema=schema_of(table.schema), output="matches")
     estimates, ratios = [], []
     for seed in range(60):
-        exploring = Exploring.from_admission(UTILITY, ("k",), Admission(20, seed=seed))
+        exploring = Exploring.from_admission(UTILITY, ("k",), UnitAdmission(20, seed=seed))
         chosen, _ = exploring.find_explored([table["k"]], table["ts"].to_numpy())
         kept = np.isin(UTILITY.cells(table, table["type"]), UTILITY.order[:4]) | chosen
         found = acep.match(table.filter(pa.array(kept)), query)

@@ -17,7 +17,7 @@ import pytest
 from pyarrow import fs
 
 import acep
-from acep.bucket_state import going_back, runs
+from acep.bucket_state import going_back, run_orders
 from acep.bucket_state.call_description import CallDescription, list_differences, read_description, write_description
 from acep.bucket_state.checkpoints import read_checkpoint
 from acep.bucket_state.folders import Folder, LocalFolder, RemoteFolder, folder_of
@@ -64,7 +64,7 @@ class Stream:
 
     def restart(self) -> None:
         self.run += 1
-        runs._begun.clear()
+        run_orders._begun.clear()
 
     def task(self, call: str) -> StateFiles:
         run = str(UUID(int=self.run))
@@ -251,7 +251,7 @@ def test_each_beginning_of_a_removal_is_refused_or_right(tmp_path: Path, batch: 
     count, refused = removal.count, 0
     for removed in range(count):
         for is_halved in (False, True) if removed < len(removal.versions) else (False,):
-            runs._begun.clear()
+            run_orders._begun.clear()
             checkpoint = tmp_path / f"{removed} {is_halved}" / "run"
             shutil.copytree(untouched.checkpoint, checkpoint)
             made = Stream(checkpoint, checkpoint / "acep", calls)
@@ -264,7 +264,7 @@ def test_each_beginning_of_a_removal_is_refused_or_right(tmp_path: Path, batch: 
             copy = shutil.copytree(made.checkpoint, tmp_path / f"{removed} {is_halved}" / "copy")
             restarted = Stream(copy, copy / "acep", calls)
             restarted.run = 9
-            runs._begun.clear()
+            run_orders._begun.clear()
             begun = restarted.next()
             try:
                 restarted.step()  # its state is that of all micro-batches before, or this fails

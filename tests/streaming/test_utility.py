@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from acep.overload.admission import ALL, CELLS
 from acep.overload.key_utility import CellUtility, share_of, threshold_of
 from acep.overload.sampled_recall import tally_of
+from acep.overload.unit_admission import ALL, CELLS
 
 LENGTH = 100
 EVENTS = np.full(CELLS, 50)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from acep.bucket_state import folders, runs
+from acep.bucket_state import folders, run_orders
 from acep.bucket_state.file_names import FORMAT, HEADER, MAGIC
 from acep.bucket_state.folders import LocalFolder, RemoteFolder, state_folder
 from acep.bucket_state.state_files import StateFile, StateFiles
@@ -151,7 +151,7 @@ def test_an_older_run_is_refused_also_in_a_new_process(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(SnapshotError, match="another run"):
             task(tmp_path).begin_batch(1)
-        runs._begun.clear()
+        run_orders._begun.clear()
     task(tmp_path, run=2).begin_batch(1)
     assert sorted(each.name for each in (call_folder(tmp_path) / "runs").iterdir()) == [
         f"1-{run_id(1)}",
@@ -164,7 +164,7 @@ def test_of_two_runs_that_take_one_order_one_goes_on(tmp_path: Path) -> None:
     folder = call_folder(tmp_path) / "runs"
     for run in (2, 3):
         (folder / f"2-{run_id(run)}").touch()
-    runs._begun.clear()
+    run_orders._begun.clear()
     task(tmp_path, run=3).begin_batch(1)
     with pytest.raises(SnapshotError, match="another run"):
         task(tmp_path, run=2).begin_batch(1)
@@ -198,10 +198,10 @@ def test_a_run_may_have_two_orders(tmp_path: Path) -> None:
 
 
 def test_only_so_many_runs_keep_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "KEPT_RUNS", 5)
+    monkeypatch.setattr(run_orders, "KEPT_RUNS", 5)
     for run in range(1, 20):
         micro_batch(tmp_path, 0, run=run)
-        runs._begun.clear()
+        run_orders._begun.clear()
     assert len(files(call_folder(tmp_path) / "runs")) == 6
 
 

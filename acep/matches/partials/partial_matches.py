@@ -1,4 +1,7 @@
-"""Show the live partial matches of a query to a user: a list of records that converts to an Arrow or pandas table."""
+"""Show the live partial matches of a query to a user: a list of records that converts to an Arrow or pandas table.
+
+They are gathered in acep/native/src/session/partial_matches.cpp and acep/runtime/live_partials.py.
+"""
 
 from __future__ import annotations
 

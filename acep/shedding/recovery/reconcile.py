@@ -26,7 +26,8 @@ WHEN, KIND = COLUMNS.index("ts"), COLUMNS.index("kind")
 
 @dataclass
 class Reconciliation:
-    """Rows of :class:`acep.learning.estimation.recall.Seen`, held until it is known which points were recovered.
+    """Rows of :class:`acep.learning.estimation.recall.SampledUnits`, held until it is known which points were
+    recovered.
 
     That is ``lag`` ticks later, or when the stream has ``ended``. ``table``: the number of the partition table;
     ``width``: the words of a key. ``keys``: the partition key of each row; ``recovered``: keys with their recovered

@@ -16,7 +16,7 @@ from acep.bucket_state.folders import folder_of
 from acep.bucket_state.state_files import StateFiles
 from acep.budget import Budget
 from acep.errors import EngineError
-from acep.overload.batch_log import BatchLog, Carried, Decision
+from acep.overload.batch_log import BatchLog, Decision, RunningTotals
 from acep.overload.early_shedding import EarlyShedding, sheds_nothing, with_carried
 from acep.overload.needed_events import uses_of
 from acep.overload.sampled_recall import POINTS
@@ -218,7 +218,7 @@ class BatchCall:
         return matches.withColumn(EXACT, exact)
 
     def progress(
-        self, batch: int, carried: Carried, metrics: Sequence[str], counts: Mapping[str, Any], seconds: float
+        self, batch: int, carried: RunningTotals, metrics: Sequence[str], counts: Mapping[str, Any], seconds: float
     ) -> Progress:
         """Return the progress so far, including events that were shed before they travelled."""
         lines = [text for text in metrics if not text.startswith(POINTS)]

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from acep.overload.load import SENT
+
 if TYPE_CHECKING:
     from pyspark.sql import Observation
 
@@ -54,7 +56,7 @@ class Observed:
 def all_counts(counted: Mapping[str, Any]) -> Mapping[str, Any]:
     """Add the counts that Spark need not count, where every event is needed, and where all needed events travel."""
     needed = counted.get("needed", counted["events"])
-    return {"needed": needed, "carried": needed, **counted}
+    return {"needed": needed, SENT: needed, **counted}
 
 
 def run_whole(frame: Any) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from acep.overload.admission import CELLS, SHIFT, Admission, Pieces
 from acep.overload.batch_log import Decision
 from acep.overload.event_choice import Exploring
+from acep.overload.load import SENT
 from acep.overload.needed_events import Use
 from acep.overload.sampled_recall import POINTS
+from acep.overload.unit_admission import CELLS, SHIFT, Pieces, UnitAdmission
 from acep.spark.columns.fields import quote_name
 from acep.spark.columns.needed_filter import filter_column
 from acep.spark.columns.times import end_column, is_punctuation, ticks_of_row
@@ -151,12 +152,12 @@ def row_columns(
     number, going = ([sf.col(f"{name}{i}") for i in range(len(numbers))] for name in (NUMBER, GOING))
     event_counts = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in number]
     needed_counts = [sf.count(sf.when(sf.col(NEEDED), bucket)) for bucket in number]
-    carried_counts = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in going]
+    sent_counts = [sf.count(sf.when(sf.col(EVENT), bucket)) for bucket in going]
     observed = (
         sf.count(sf.lit(1)).alias("rows"),
         add_columns(event_counts).alias("events"),
         add_columns(needed_counts).alias("needed"),
-        add_columns(carried_counts).alias("carried"),
+        add_columns(sent_counts).alias(SENT),
         sf.count(sf.when(sf.col(EVENT) & has_null_key(frame, job), 1)).alias("null_keys"),
         sf.max(TICKS).alias("seen"),
     )
@@ -177,7 +178,7 @@ def row_columns(
 
 
 def _selecting_columns(
-    job: SentJob, admission: Admission | None, pieces: Pieces, single: Column | None, schema: StructType
+    job: SentJob, admission: UnitAdmission | None, pieces: Pieces, single: Column | None, schema: StructType
 ) -> tuple[list[Column], list[Column]]:
     """Build the columns that select the rows that travel: columns to be computed first, and the numbers of the
     buckets. ``single`` tells which single events are kept."""
@@ -212,9 +213,9 @@ def _numbers(steps: Sequence[tuple[int, Sequence[int]]]) -> Iterator[int]:
         yield from (since, *values)
 
 
-def _is_admitted(admission: Admission, pieces: Pieces, hashed: Column, number: int) -> Column:
-    """Build the column that tells whether an event is admitted in a pass, equal to :meth:`Admission.admits`. ``hashed``
-    is the hash of its unit."""
+def _is_admitted(admission: UnitAdmission, pieces: Pieces, hashed: Column, number: int) -> Column:
+    """Build the column that tells whether an event is admitted in a pass, equal to :meth:`UnitAdmission.admits`.
+    ``hashed`` is the hash of its unit."""
     from pyspark.sql import functions as sf
 
     begin, ticks = sf.col(f"{BEGIN}{number}"), sf.col(TICKS)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from acep.errors import DataError
 from acep.events.columns import ticks_of
+from acep.overload.load import SENT
 from acep.spark.job import SentJob
 from acep.spark.workers.spark_state_worker import NOW, VERSION, restore_names
 from acep.streaming.punctuation_rows import are_punctuations
@@ -161,7 +162,7 @@ def count_rows(job: SentJob, rows: pa.Table) -> dict[str, int | None]:
     null_keys = null_buckets and null_buckets - int(are_punctuations(rows, job.schema).sum())
     n_events = len(timed) - null_buckets
     seen = int(timed.max()) if len(timed) else None
-    counts = dict.fromkeys(("events", "needed", "carried"), n_events)
+    counts = dict.fromkeys(("events", "needed", SENT), n_events)
     return counts | {"rows": len(timed) + ends, "null_keys": null_keys, "seen": seen}
 
 

@@ -157,7 +157,7 @@ bool Completion::trail(uint32_t partition, const Event& event, const Cell* const
         return false;
     }
     // A longer match with this beginning has no smaller error, ends no earlier, and overlaps whatever this one does.
-    return take(partition, std::move(b)) && free && first_come_;
+    return accept_run(partition, std::move(b)) && free && first_come_;
 }
 
 void Completion::after(uint32_t partition, const Event& event) {
@@ -235,14 +235,14 @@ void Completion::unite(uint32_t partition) {
             }
         }
         for (size_t gone = i + 1; gone < k; ++gone) recycle(std::move(current_[gone]));
-        take(partition, std::move(b));
+        accept_run(partition, std::move(b));
         i = k;
     }
     current_.clear();
 }
 
 // Return whether it is a match; false if that is not known yet.
-bool Completion::take(uint32_t partition, Binding&& b) {
+bool Completion::accept_run(uint32_t partition, Binding&& b) {
     if (!conditions_.meets_having(b)) {
         if (tables_.rises) failed_ = std::min(failed_, b.first());
         recycle(std::move(b));
@@ -548,7 +548,7 @@ void Completion::trim_suspects(uint32_t partition) {
     }
 }
 
-bool Completion::idle(uint32_t partition, int64_t low) {
+bool Completion::expire_partition(uint32_t partition, int64_t low) {
     if (partition >= held_.size()) return true;
     Held& h = held_[partition];
     if (!h.undecided.empty() || !h.waiting.empty() || !h.ready.empty()) return false;

@@ -66,8 +66,9 @@ public:
     void settle(int64_t clock);
     // Decide and output everything, as the stream has ended and no node is left.
     void end();
-    // Return whether nothing is left of a partition, and events before `low` break no negation of later ones.
-    bool idle(uint32_t partition, int64_t low);
+    // Remove what has expired of a partition; return whether nothing is left, and events before `low` break no negation
+    // of later ones.
+    bool expire_partition(uint32_t partition, int64_t low);
     // Forget a partition, as its number may be reused for another key.
     void forget(uint32_t partition);
     // Mark the texts of all that is held.
@@ -124,7 +125,7 @@ private:
     void unite(uint32_t partition);
     // Check HAVING, compute RETURN, and keep a run as undecided or a match to choose among. Return whether it is a
     // match; false if that is not known yet, or if it is none.
-    bool take(uint32_t partition, Binding&& b);
+    bool accept_run(uint32_t partition, Binding&& b);
     // Decide the trailing negations of runs that began before `low`.
     void decide(Held& h, uint32_t partition, int64_t low);
     // Add a match whose error is known to those to choose among, or write it if matches need not wait.

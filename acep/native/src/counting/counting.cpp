@@ -236,7 +236,7 @@ std::vector<std::pair<int64_t, BigInteger>> CountingEngine::totals() const {
     return found;
 }
 
-bool CountingEngine::idle(uint32_t partition, int64_t soonest) {
+bool CountingEngine::expire_partition(uint32_t partition, int64_t soonest) {
     if (partition >= parts_.size()) return true;
     const Part& part = parts_[partition];
     const int64_t low = earliest(soonest, tables_.span);

@@ -22,7 +22,7 @@ public:
 
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t) override {}
-    bool idle(uint32_t partition, int64_t soonest) override;
+    bool expire_partition(uint32_t partition, int64_t soonest) override;
     void forget(uint32_t partition) override;
     void used_texts(UsedTexts& used) const override { used.add(rows_.keys); }
     void used_ids(std::vector<int64_t>&) const override {}

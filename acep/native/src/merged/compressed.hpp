@@ -118,7 +118,9 @@ public:
 
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t) override {}
-    bool idle(uint32_t partition, int64_t soonest) override { return merger_.idle(partition, soonest); }
+    bool expire_partition(uint32_t partition, int64_t soonest) override {
+        return merger_.expire_partition(partition, soonest);
+    }
     void forget(uint32_t partition) override;
     void used_texts(UsedTexts& used) const override { used.add(keys_); }
     void used_ids(std::vector<int64_t>& ids) const override;

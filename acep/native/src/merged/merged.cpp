@@ -52,7 +52,7 @@ Arena Merger::hand_over(bool last) {
     return whole;
 }
 
-bool Merger::idle(uint32_t partition, int64_t soonest) {
+bool Merger::expire_partition(uint32_t partition, int64_t soonest) {
     if (partition >= parts_.size()) return true;
     Part& part = parts_[partition];
     const int64_t low = earliest(soonest, tables_.span);
@@ -201,8 +201,8 @@ size_t MergedEngine::more(size_t most) {
 
 void MergedEngine::advance(int64_t clock) { merger_.advance(clock, roots_); }
 
-bool MergedEngine::idle(uint32_t partition, int64_t soonest) {
-    return roots_.empty() && merger_.idle(partition, soonest);
+bool MergedEngine::expire_partition(uint32_t partition, int64_t soonest) {
+    return roots_.empty() && merger_.expire_partition(partition, soonest);
 }
 
 void MergedEngine::used_texts(UsedTexts& used) const { writer_.trimmed().used_texts(used); }

@@ -38,8 +38,9 @@ public:
     void make_room(Ring<Root>& held, Cursor& cursor);
     // Return all cells and events, and keep copies of those that later matches may need; with `last`, keep none.
     Arena hand_over(bool last);
-    // Return whether nothing is left of a partition that an event at `soonest` or later could use.
-    bool idle(uint32_t partition, int64_t soonest);
+    // Remove what has expired of a partition; return whether nothing is left that an event at `soonest` or later could
+    // use.
+    bool expire_partition(uint32_t partition, int64_t soonest);
     // Forget a partition, as its number may be reused for another key.
     void forget(uint32_t partition) {
         if (partition < parts_.size()) parts_[partition] = Part{};
@@ -129,7 +130,7 @@ public:
     bool unfinished() const override { return full_ != endless && (!roots_.empty() || !walk_.done()); }
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t clock) override;
-    bool idle(uint32_t partition, int64_t soonest) override;
+    bool expire_partition(uint32_t partition, int64_t soonest) override;
     void forget(uint32_t partition) override { merger_.forget(partition); }
     void used_texts(UsedTexts& used) const override;
     void used_ids(std::vector<int64_t>& ids) const override;

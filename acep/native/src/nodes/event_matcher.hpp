@@ -4,13 +4,13 @@
 
 #include <cstdint>
 
+#include "nodes/event_pattern_arcs.hpp"
 #include "nodes/match_emitter.hpp"
 #include "nodes/node_ender.hpp"
 #include "nodes/node_extender.hpp"
 #include "nodes/node_parts.hpp"
 #include "nodes/node_replacement.hpp"
 #include "nodes/node_storer.hpp"
-#include "nodes/pattern_arcs.hpp"
 #include "nodes/point_storer.hpp"
 #include "plan/event_classifier.hpp"
 #include "plan/tables.hpp"

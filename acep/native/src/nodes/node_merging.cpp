@@ -42,11 +42,11 @@ void NodeMerging::add_states() {
 inline bool NodeMerging::are_equal(NewNodes& new_nodes, uint32_t a, uint32_t b, uint32_t state) const {
     NodeList& nodes = new_nodes.nodes;
     const State& s = tables_.states[state];
-    const bool first = unites_ ? nodes.errors()[a] == nodes.errors()[b]
-                               : nodes.cells()[a] == nodes.cells()[b] &&
-                                     new_nodes.arcs[a]->history == new_nodes.arcs[b]->history &&
-                                     new_nodes.arcs[a]->var == new_nodes.arcs[b]->var;
-    return first && equal_registers(nodes, a, nodes, b, s.slots, std::views::iota(0u, store_.compared_slots(s)));
+    const bool is_alike = unites_ ? nodes.errors()[a] == nodes.errors()[b]
+                                  : nodes.cells()[a] == nodes.cells()[b] &&
+                                        new_nodes.arcs[a]->history == new_nodes.arcs[b]->history &&
+                                        new_nodes.arcs[a]->var == new_nodes.arcs[b]->var;
+    return is_alike && equal_registers(nodes, a, nodes, b, s.slots, std::views::iota(0u, store_.compared_slots(s)));
 }
 
 inline void NodeMerging::join(NewNodes& new_nodes, uint32_t first, uint32_t row, uint32_t state) const {

@@ -10,6 +10,7 @@
 #include "nodes/candidates.hpp"
 #include "nodes/check_evaluator.hpp"
 #include "nodes/event_binder.hpp"
+#include "nodes/event_pattern_arcs.hpp"
 #include "nodes/frames.hpp"
 #include "nodes/known_future.hpp"
 #include "nodes/memory_guard.hpp"
@@ -19,7 +20,6 @@
 #include "nodes/node_shedding.hpp"
 #include "nodes/node_store.hpp"
 #include "nodes/nodes_dominance.hpp"
-#include "nodes/pattern_arcs.hpp"
 #include "nodes/register_writer.hpp"
 #include "nodes/shedding_switch.hpp"
 #include "plan/event_classifier.hpp"
@@ -70,7 +70,7 @@ struct NodeParts {
     CheckEvaluator evaluator;
     RegisterWriter writer;
     CandidateFinder finder;
-    PatternArcs pattern_arcs;
+    EventPatternArcs pattern_arcs;
     NodeMaker maker;
     EventBinder binder;
     SheddingSwitch shedding_switch;

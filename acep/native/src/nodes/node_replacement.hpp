@@ -11,10 +11,10 @@
 #include "common/arena.hpp"
 #include "nodes/check_evaluator.hpp"
 #include "nodes/event_binder.hpp"
+#include "nodes/event_pattern_arcs.hpp"
 #include "nodes/node_extender.hpp"
 #include "nodes/node_maker.hpp"
 #include "nodes/node_store.hpp"
-#include "nodes/pattern_arcs.hpp"
 #include "nodes/register_writer.hpp"
 #include "plan/tables.hpp"
 

@@ -104,7 +104,7 @@ void NodeEngine::end() {
     if (parts_.completion) parts_.completion->end();
 }
 
-bool NodeEngine::idle(uint32_t partition, int64_t soonest) {
+bool NodeEngine::expire_partition(uint32_t partition, int64_t soonest) {
     NodeStore& store = parts_.store;
     MemoryGuard& memory = parts_.memory;
     PartitionNodes* const part = store.find(partition);
@@ -118,7 +118,7 @@ bool NodeEngine::idle(uint32_t partition, int64_t soonest) {
     // If another key got its number, the record of starts that were not fully followed would be lost.
     const Shedding* const shed = parts_.shedding.active();
     if (shed != nullptr && !memory.is_bounded() && shed->sample.blind_since(partition, low)) return false;
-    if (parts_.completion && !parts_.completion->idle(partition, low)) return false;
+    if (parts_.completion && !parts_.completion->expire_partition(partition, low)) return false;
     return part->bundle.closed(low, tables_.counted);
 }
 

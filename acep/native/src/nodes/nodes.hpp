@@ -43,7 +43,7 @@ public:
     // End the stream: forget all nodes, and write what waits.
     void end() override;
     // Remove what has expired of a partition; return whether nothing is left of it.
-    bool idle(uint32_t partition, int64_t soonest) override;
+    bool expire_partition(uint32_t partition, int64_t soonest) override;
     // Forget a partition, whose number may be reused.
     void forget(uint32_t partition) override;
     // Forget a partition whose events are matched again. The end of its partial matches is not known, so their

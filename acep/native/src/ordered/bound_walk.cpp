@@ -99,7 +99,7 @@ bool BoundWalks::walk(int64_t code, const WalkedRows& rows, size_t fresh, size_t
     bool is_open = false;
     try {
         is_open = walk_on(match, rows, fresh, polling);
-    } catch (const std::overflow_error&) {  // a search says so
+    } catch (const std::overflow_error&) {  // a search from the start reports the overflow
         is_open = false;
     }
     if (!is_open) drop(code);

@@ -412,13 +412,13 @@ void WindowedEngine::end() {
     work_ = engine_->work();
 }
 
-bool WindowedEngine::idle(uint32_t partition, int64_t soonest) {
+bool WindowedEngine::expire_partition(uint32_t partition, int64_t soonest) {
     if (partition < parts_.size()) {
         Part& part = parts_[partition];
         expire(part, earliest(soonest, tables_.span));
         if (part.size != 0) return false;
     }
-    return engine_->idle(partition, soonest);
+    return engine_->expire_partition(partition, soonest);
 }
 
 void WindowedEngine::forget(uint32_t partition) {

@@ -61,7 +61,7 @@ public:
     }
     void advance(int64_t clock) override;
     void end() override;
-    bool idle(uint32_t partition, int64_t soonest) override;
+    bool expire_partition(uint32_t partition, int64_t soonest) override;
     void forget(uint32_t partition) override;
     void used_texts(UsedTexts& used) const override;
     void used_ids(std::vector<int64_t>& ids) const override;
@@ -71,7 +71,6 @@ public:
     void dump(Writer& out) const override;
     void load(Reader& in) override;
 
-    // Numbers of events received, and of those passed to the engine.
     // Return the number of events received.
     int64_t received() const { return received_; }
     // Return the number of events passed to the engine.

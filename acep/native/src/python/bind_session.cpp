@@ -227,17 +227,17 @@ MergedEngine& merged(BoundSession& self, size_t engine) {
     return engine_as<MergedEngine>(*self.engines.at(engine), "it is not the merged engine");
 }
 
-size_t more(BoundSession& self, size_t engine, size_t most) {
+size_t make_matches(BoundSession& self, size_t engine, size_t most) {
     MergedEngine& found = merged(self, engine);
     return unlocked([&] { return found.more(most); });
 }
 
-size_t block(BoundSession& self, size_t engine, size_t most, size_t sorted, bool whole) {
+size_t make_ordered_block(BoundSession& self, size_t engine, size_t most, size_t sorted, bool whole) {
     MergedEngine& found = merged(self, engine);
     return unlocked([&] { return found.block(most, sorted, whole); });
 }
 
-void flow(BoundSession& self, size_t engine, size_t most) {
+void limit_waiting_matches(BoundSession& self, size_t engine, size_t most) {
     Engine& found = *self.engines.at(engine);
     if (found.unfinished()) throw std::invalid_argument("matches of an event are yet to be made");
     found.flow(most == 0 ? Engine::endless : most);
@@ -336,9 +336,9 @@ void bind_session(nb::module_& m) {
     session.def("set_lane", [](Self& self, uint32_t number, uint32_t lanes) {
         self.session->set_lane({number, lanes});
     }, "number"_a, "lanes"_a);
-    session.def("take_ways", [](Self& self, int64_t index, int64_t future) {
+    session.def("choose_search_ways", [](Self& self, int64_t index, int64_t future) {
         const auto taking = [](int64_t number) {
-            if (number < 0 || number > 2) throw std::invalid_argument("take_ways: a number from 0 to 2");
+            if (number < 0 || number > 2) throw std::invalid_argument("choose_search_ways: a number from 0 to 2");
             return static_cast<Taking>(number);
         };
         for (Engine* engine : self.engines) engine->take_ways(taking(index), taking(future));
@@ -347,18 +347,18 @@ void bind_session(nb::module_& m) {
     session.def("repeated", [](Self& self, int64_t events) { self.session->repeated(events); }, "events"_a);
     session.def("reset", &reset, "ts"_a.noconvert(), "types"_a.none(), "types_valid"_a.none(), "ids"_a.none(),
                 "columns"_a, "rows"_a);
-    session.def("flow", &flow, "engine"_a, "most"_a);
+    session.def("limit_waiting_matches", &limit_waiting_matches, "engine"_a, "most"_a);
     session.def("tally", of_engine(&tally), "engine"_a, "kind"_a);
     session.def("take_tally", of_engine(&take_tally), "engine"_a);
     session.def("advance", [](Self& self, int64_t clock) { self.session->advance(clock); }, "clock"_a);
     session.def("finish", [](Self& self) { self.session->finish(); });
-    session.def("rest", [](Self& self) { self.session->rest(); });
+    session.def("forget_idle_partitions", [](Self& self) { self.session->forget_idle_partitions(); });
     session.def("take", [](Self& self, size_t e) { return taken(self.engines.at(e)->output()); }, "engine"_a);
     session.def("take_compressed", of_engine(&take_compressed), "engine"_a, "last"_a);
     session.def("set_lazy", [](Self& self, size_t e, bool lazy) { merged(self, e).set_lazy(lazy); }, "engine"_a,
                 "lazy"_a);
-    session.def("more", &more, "engine"_a, "most"_a);
-    session.def("block", &block, "engine"_a, "most"_a, "together"_a, "whole"_a);
+    session.def("make_matches", &make_matches, "engine"_a, "most"_a);
+    session.def("make_ordered_block", &make_ordered_block, "engine"_a, "most"_a, "together"_a, "whole"_a);
     session.def("used_texts", [](const Self& self, size_t n) { return array(self.session->used_texts(n)); }, "codes"_a);
     session.def("used_ids", [](const Self& self) { return array(self.session->used_ids()); });
     session.def("kept", [](const Self& self) { return self.session->kept(); });

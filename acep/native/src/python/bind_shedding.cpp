@@ -168,12 +168,12 @@ void allow(const BoundSession& self, size_t engine, double rate, double carried,
 
 void start_shedding(const BoundSession& self, size_t engine, uint64_t seed) {
     nodes(self.engine(engine)).shed(seed);
-    self.session->rest_when_told();
+    self.session->forget_only_when_told();
 }
 
 void start_units(const BoundSession& self, size_t engine, uint64_t seed, uint32_t key_texts) {
     units(self.engine(engine)).start(seed, key_texts);
-    self.session->rest_when_told();
+    self.session->forget_only_when_told();
 }
 
 // `kinds`: by column of the session, how its values are told apart (BudgetedSearchEngine::ValueKind).
@@ -187,7 +187,7 @@ void start_search(const BoundSession& self, size_t engine, uint64_t seed, const 
         own.push_back(static_cast<BudgetedSearchEngine::ValueKind>(kind));
     }
     searches(self.engine(engine)).start(seed, own, key_texts, sampling, ahead);
-    self.session->rest_when_told();
+    self.session->forget_only_when_told();
 }
 
 nb::dict search_counts(Engine& engine) {
@@ -262,7 +262,7 @@ void load_watching_state(Engine& engine, const nb::bytes& bytes) {
     in.end();
 }
 
-bool rests(Engine& engine) { return nodes(engine).parts().shedding.resting() != nullptr; }
+bool is_shedding_idle(Engine& engine) { return nodes(engine).parts().shedding.resting() != nullptr; }
 
 // Return what sheds, with the work of the last event, which is not charged at once while it rests.
 Shedding& charged(Engine& engine) {
@@ -296,7 +296,7 @@ nb::dict shedding_counts(Engine& engine) {
     found["watching"] = shed.budget.sample_touches();
     found["weighed"] = shed.utilities.n_computed();
     found["clock"] = parts.store.clock();
-    found["calm"] = rests(engine);
+    found["calm"] = is_shedding_idle(engine);
     found["logged"] = !shed.log.trajectories.made.empty() || !shed.log.trajectories.points.empty();
     found["tokens"] = shed.budget.limited() ? shed.budget.tokens() : 0.0;
     return found;
@@ -322,7 +322,7 @@ void bind_shedding(nb::class_<BoundSession>& session) {
     session.def("units_counts", of_engine(&units_counts), "engine"_a);
     session.def("watching_state", of_engine(&watching_state), "engine"_a);
     session.def("load_watching_state", of_engine(&load_watching_state), "engine"_a, "state"_a);
-    session.def("rests", of_engine(&rests), "engine"_a);
+    session.def("is_shedding_idle", of_engine(&is_shedding_idle), "engine"_a);
     session.def("spent", of_engine(&spent), "engine"_a);
     session.def("woke", of_engine(&take_woke), "engine"_a);
     session.def("shedding_counts", of_engine(&shedding_counts), "engine"_a);

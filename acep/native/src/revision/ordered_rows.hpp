@@ -47,7 +47,7 @@ public:
     std::span<const int64_t> column(size_t which) const;
     // Return a column of flags, valid until rows are inserted or removed.
     std::span<const uint8_t> flags_of(size_t which) const;
-    // Remove the first n rows; remove all rows that have no flag in `stay`.
+    // Remove the first n rows.
     void drop(size_t n);
     // Remove all rows that have no flag in `stay`.
     void keep(std::span<const uint8_t> stay);

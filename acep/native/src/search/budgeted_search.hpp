@@ -39,7 +39,9 @@ public:
     const Work& work() const override { return switching_.work(); }
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t clock) override { switching_.advance(clock); }
-    bool idle(uint32_t partition, int64_t soonest) override { return switching_.idle(partition, soonest); }
+    bool expire_partition(uint32_t partition, int64_t soonest) override {
+        return switching_.expire_partition(partition, soonest);
+    }
     void forget(uint32_t partition) override;
     void expect(const Batch& batch, size_t from, int64_t stream_row, bool last) override {
         switching_.expect(batch, from, stream_row, last);

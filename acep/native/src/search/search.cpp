@@ -399,7 +399,7 @@ void SearchEngine::free_before(int64_t low) {
     while (begin_ < end_ && row(begin_)[time_word] < low) ++begin_;
 }
 
-bool SearchEngine::idle(uint32_t partition, int64_t soonest) {
+bool SearchEngine::expire_partition(uint32_t partition, int64_t soonest) {
     if (partition >= parts_.size()) return true;
     const int64_t low = earliest(soonest, tables_.span);
     return parts_[partition].last < low && parts_[partition].bundle.closed(low, tables_.counted);

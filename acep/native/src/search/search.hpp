@@ -56,7 +56,7 @@ public:
     // if a visit does.
     bool replay(size_t columns, auto&& visit);
     void advance(int64_t clock) override;
-    bool idle(uint32_t partition, int64_t soonest) override;
+    bool expire_partition(uint32_t partition, int64_t soonest) override;
     void forget(uint32_t partition) override;
     void used_texts(UsedTexts& used) const override;
     void used_ids(std::vector<int64_t>&) const override {}

@@ -114,9 +114,9 @@ void SwitchingEngine::advance(int64_t clock) {
     if (nodes_) nodes_->advance(clock);
 }
 
-bool SwitchingEngine::idle(uint32_t partition, int64_t soonest) {
-    const bool rests = !nodes_ || nodes_->idle(partition, soonest);
-    return search_.idle(partition, soonest) && rests;
+bool SwitchingEngine::expire_partition(uint32_t partition, int64_t soonest) {
+    const bool nodes_have_expired = !nodes_ || nodes_->expire_partition(partition, soonest);
+    return search_.expire_partition(partition, soonest) && nodes_have_expired;
 }
 
 void SwitchingEngine::forget(uint32_t partition) {

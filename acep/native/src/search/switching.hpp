@@ -34,7 +34,7 @@ public:
     Output& output() override { return search_.output(); }
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t clock) override;
-    bool idle(uint32_t partition, int64_t soonest) override;
+    bool expire_partition(uint32_t partition, int64_t soonest) override;
     void forget(uint32_t partition) override;
     void expect(const Batch& batch, size_t from, int64_t stream_row, bool last) override;
     // `index` also says when partial matches take the place of a search: never, by turns, or where that pays.

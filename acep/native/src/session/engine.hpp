@@ -125,9 +125,10 @@ public:
     virtual void advance(int64_t clock) = 0;
     // End the stream: all pending matches are decided and written.
     virtual void end() {}
-    // Return whether nothing is left of a partition, so that its number may be reused for another key. `soonest`: the
-    // least time, or where the window counts events the least position, of an event of it that may still come.
-    virtual bool idle(uint32_t partition, int64_t soonest) = 0;
+    // Remove what has expired of a partition; return whether nothing is left, so that its number may be reused for
+    // another key. `soonest`: the least time, or where the window counts events the least position, of an event of it
+    // that may still come.
+    virtual bool expire_partition(uint32_t partition, int64_t soonest) = 0;
     virtual void forget(uint32_t partition) = 0;
     // Forget a partition whose events are matched again. Prepare for such events.
     virtual void restart(uint32_t partition) { forget(partition); }

@@ -150,7 +150,7 @@ Session::Stop Session::push_block(const TakenRows& rows, const Block& block, con
 void Session::pass_time(int64_t time) {
     latest_ = time;
     for (auto& engine : engines_) engine->advance(time);
-    if (!rests_when_told_ && at_block_end()) sweep(time);
+    if (!forgets_only_when_told_ && at_block_end()) sweep(time);
 }
 
 void Session::find_wanted(KeyTable& table, const TakenRows& rows, const Block& block, const uint32_t* pattern,
@@ -292,7 +292,7 @@ void Session::reset(KeyTable& table, uint32_t partition) {
 
 void Session::advance(int64_t clock) {
     for (auto& engine : engines_) engine->advance(clock);
-    if (!rests_when_told_) sweep(clock);
+    if (!forgets_only_when_told_) sweep(clock);
 }
 
 void Session::finish() {
@@ -327,7 +327,7 @@ void Session::forget_idle(KeyTable& table, int64_t clock) {
     if (table.numbers) return;
     table.partitions.forget([&](uint32_t p) {
         for (Engine* engine : table.engines) {
-            if (!engine->idle(p, soonest(table, *engine, p, clock))) return false;
+            if (!engine->expire_partition(p, soonest(table, *engine, p, clock))) return false;
         }
         for (Engine* engine : table.engines) engine->forget(p);
         return true;

@@ -78,10 +78,10 @@ public:
     void advance(int64_t clock);
     // End the stream: all pending matches are decided and written.
     void finish();
-    // From now on, forget partitions only when `rest` is called, so that the log of partitions and their numbers do not
-    // depend on how the stream is split into batches.
-    void rest_when_told() { rests_when_told_ = true; }
-    void rest() { sweep(latest_); }
+    // From now on, forget partitions only when `forget_idle_partitions` is called, so that the log of partitions and
+    // their numbers do not depend on how the stream is split into batches.
+    void forget_only_when_told() { forgets_only_when_told_ = true; }
+    void forget_idle_partitions() { sweep(latest_); }
     // Return whether the events so far fill blocks, wherever batches end.
     bool at_block_end() const { return static_cast<size_t>(seen_) % block_rows == 0; }
     // Return the events so far, each counted once; set how many of them were pushed more than once, after loading.
@@ -165,7 +165,7 @@ private:
     static void fields(auto& self, auto& archive);
     // Forget idle partitions: of windows in time once a window has passed, else once there are many more.
     void sweep(int64_t clock);
-    // Return the least time or position of an event that may still come in a partition: see `Engine::idle`.
+    // Return the least time or position of an event that may still come in a partition: see `Engine::expire_partition`.
     int64_t soonest(const KeyTable& table, const Engine& engine, uint32_t partition, int64_t clock) const;
     // Forget the partitions of a table that all its engines find idle.
     void forget_idle(KeyTable& table, int64_t clock);
@@ -184,7 +184,7 @@ private:
     int64_t repeated_ = 0;  // those of them that came before
     int64_t swept_ = 0;
     bool any_ = false;
-    bool rests_when_told_ = false;
+    bool forgets_only_when_told_ = false;
     bool bounded_ = false;
     int64_t latest_ = 0;  // time of the last event
     Lane lane_;

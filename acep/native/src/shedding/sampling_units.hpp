@@ -39,7 +39,9 @@ public:
     }
     void advance(int64_t clock) override { behind_->advance(clock); }
     void end() override { behind_->end(); }
-    bool idle(uint32_t partition, int64_t soonest) override { return behind_->idle(partition, soonest); }
+    bool expire_partition(uint32_t partition, int64_t soonest) override {
+        return behind_->expire_partition(partition, soonest);
+    }
     void forget(uint32_t partition) override;
     void used_texts(UsedTexts& used) const override { behind_->used_texts(used); }
     void used_ids(std::vector<int64_t>& ids) const override { behind_->used_ids(ids); }

@@ -39,7 +39,8 @@ CUT = 1024  # events between two checks for bundles to recover
 KEPT_WINDOWS = 12  # windows of the stream that are kept
 LONG = 4  # windows of an unfinished bundle that are recovered at a time
 CARRIED = 16_384  # events whose unused share is carried over at most
-QUIET, ENOUGH = 8192, 8  # after QUIET events without a bundle too costly, 1 / ENOUGH of a full bank is plenty
+QUIET = 8192  # events without a bundle too costly, after which the bank may have plenty
+PLENTY_SHARE = 1 / 8  # share of a full bank that is plenty
 EAGER = 0.5  # share of the bank that a bundle's expected cost may take
 NUMBERS = ("bank", "lent", "spent", "n_given", "recovered", "unrecovered", "full", "denied")
 STORED_NAMES = {"n_given": "given"}  # names of numbers in stored state, where they differ
@@ -62,7 +63,7 @@ class Recovery:
     costs: RecoveryCost = field(default_factory=RecoveryCost)
     full: float = 0.0  # the most that the bank holds
     denied: int = 0  # number of events when a bundle was last too costly
-    poor: bool = False
+    was_too_costly: bool = False  # whether some bundle was, in the last check
     partitions: dict[Key, PendingPartition] = field(default_factory=dict)
     checks: list[tuple[int, str, Key]] = field(default_factory=list)
     marks: deque[tuple[int, int]] = field(default_factory=lambda: deque([(NEVER, 0)]))  # time, shed until then
@@ -102,10 +103,10 @@ class Recovery:
             self.full = rate * self.share * CARRIED
             self.bank = min(self.bank + rate * self.share * events, max(self.full, self.bank))
 
-    def saw(self, rows: Pushed, events: int, matches: FoundColumns, keys: Ints, shed: int) -> None:
+    def add_events(self, rows: Pushed, events: int, matches: FoundColumns, keys: Ints, shed: int) -> None:
         """Add events, up to event number ``events``, and the matches found in them, with the words of their keys."""
         self.recent.add(rows)
-        self._wait(matches, keys)
+        self._hold_matches(matches, keys)
         if events % CUT == 0:
             clock = int(rows[0][-1])
             # Bundles that were open at the last check go on from there.
@@ -116,12 +117,12 @@ class Recovery:
             while len(self.marks) > 1 and self.marks[1][0] < clock - KEPT_WINDOWS * self.span:
                 self.marks.popleft()
             # With plenty in the bank, the share is of more use elsewhere.
-            plenty = self.bank * ENOUGH >= self.full and events - self.denied >= QUIET
+            plenty = self.bank >= PLENTY_SHARE * self.full and events - self.denied >= QUIET
             self.lent = self.full > 0 and (plenty or self.bank >= self.full)
 
     def finish(self, matches: FoundColumns, keys: Ints, shed: int) -> None:
         """End the stream and give out the remaining bundles."""
-        self._wait(matches, keys)
+        self._hold_matches(matches, keys)
         self.recent.cut(NEVER)
         self._settle(ALWAYS, shed)
         self.reconciliation.ended = True
@@ -133,23 +134,22 @@ class Recovery:
 
     # Bundles ---------------------------------------------------------------------------------------
 
-    def _wait(self, matches: FoundColumns, keys: Ints) -> None:
+    def _hold_matches(self, matches: FoundColumns, keys: Ints) -> None:
         if not len(matches):
             return
         if not self.recent.keys:
-            self._add((), matches, matches)
+            self._add((), matches)
             return
         distinct, key_index = np.unique(keys.reshape(len(matches), -1), axis=0, return_inverse=True)
         order = np.argsort(key_index.ravel(), kind="stable")
         edges = np.searchsorted(key_index.ravel()[order], np.arange(len(distinct) + 1))
         for k, words in enumerate(distinct.tolist()):
-            key_matches = matches.take(order[edges[k] : edges[k + 1]])
-            self._add(tuple(words), key_matches, key_matches)
+            self._add(tuple(words), matches.take(order[edges[k] : edges[k + 1]]))
 
-    def _add(self, key: Key, matches: FoundColumns, first: FoundColumns) -> None:
+    def _add(self, key: Key, matches: FoundColumns) -> None:
         pending = self.partitions.get(key)
         if pending is None:
-            name = repr([column.take(slice(0, 1)).to_list() for column in first.keys])
+            name = repr([column.take(slice(0, 1)).to_list() for column in matches.keys])
             pending = self.partitions[key] = PendingPartition(name)
         pending.add(matches)
         self._schedule(key, pending)
@@ -169,7 +169,7 @@ class Recovery:
 
     def _settle(self, now: int, shed: int) -> bool:
         """Give out the bundles due by ``now``, up to which all events have come. Return whether one was too costly."""
-        self.poor = False
+        self.was_too_costly = False
         while self.checks and self.checks[0][0] <= now:
             check_time, _, key = heapq.heappop(self.checks)
             pending = self.partitions.get(key)
@@ -181,7 +181,7 @@ class Recovery:
                 continue
             self._bundle(key, pending, now, shed)
             self._schedule(key, pending)
-        return self.poor
+        return self.was_too_costly
 
     def _bundle(self, key: Key, pending: PendingPartition, now: int, shed: int) -> None:
         """Give out the matches of the earliest bundle of a partition, as far as it has come."""
@@ -244,7 +244,7 @@ class Recovery:
         matches = sum(int(np.count_nonzero(part.end <= last)) for part in pending.waiting)
         # With a full bank any bundle is tried, so that costs are learned anew.
         if self.bank < self.full and self.costs.cost(events, matches) > self.bank * EAGER:
-            self.poor = True
+            self.was_too_costly = True
             return [], NEVER, last, False
         spent_before = self.spent
         recovered = self._widen(key, pending, begin, first, last, now)
@@ -327,7 +327,7 @@ class Recovery:
         run = rematch(self.session, self.number, self.shedding_table, events, asked, int(self.bank))
         self.spent += run.spent
         self.bank -= run.spent
-        self.poor |= not run.enough
+        self.was_too_costly |= not run.enough
         return run
 
     # State -----------------------------------------------------------------------------------------

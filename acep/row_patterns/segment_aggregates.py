@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,35 +30,74 @@ def aggregate_values(reference: RowAggregate, columns: list[Column], lows: Ints,
     Segments of one match begin at the same place, and matches follow one another. Raises :class:`DataError` for a sum
     of integers beyond 64 bits.
     """
-    column = columns[0]
-    function = reference.function
-    if reference.is_distinct or function not in (
-        "count",
-        "sum",
-        "avg",
-        "min",
-        "max",
-        "bool_or",
-        "bool_and",
-        "count_if",
-    ):
+    aggregate = IN_NUMPY.get(reference.function)
+    if aggregate is None or reference.is_distinct:
         return _in_python(reference, columns, lows, highs)
+    column = columns[0]
     valid = np.ones(len(column), np.uint8) if column.valid is None else column.valid
-    counts = _segment_sums(valid.astype(np.int64), lows, highs)
-    if function == "count":
-        return Column(Kind.INT, counts)
-    if function == "count_if":
-        return Column(Kind.INT, _segment_sums(column.values.astype(np.int64) * valid, lows, highs))
-    present = (counts > 0).astype(np.uint8)
-    if function in ("sum", "avg"):
-        sums = _sums(column, valid, lows, highs)
-        if function == "sum":
-            return Column(column.kind, np.where(present == 0, sums.dtype.type(0), sums), present)
-        means = sums.astype(np.float64) / np.maximum(counts, 1)
-        return Column(Kind.FLOAT, np.where(present == 0, 0.0, means), present)
-    is_least = function in ("min", "bool_and")
-    best = _extremes(column, valid, lows, highs, is_least)
+    return aggregate(Segments(column, valid, _segment_sums(valid.astype(np.int64), lows, highs), lows, highs))
+
+
+@dataclass(frozen=True)
+class Segments:
+    """The segments ``[low, high)`` of a column, and the ``counts`` of the values in each that are not null."""
+
+    column: Column
+    valid: Valid
+    counts: Ints
+    lows: Ints
+    highs: Ints
+
+    @property
+    def are_present(self) -> Valid:
+        """Return which segments have a value."""
+        return (self.counts > 0).astype(np.uint8)
+
+
+def _count_values(segments: Segments) -> Column:
+    return Column(Kind.INT, segments.counts)
+
+
+def _count_true(segments: Segments) -> Column:
+    values = segments.column.values.astype(np.int64) * segments.valid
+    return Column(Kind.INT, _segment_sums(values, segments.lows, segments.highs))
+
+
+def _total(segments: Segments) -> Column:
+    sums, present = _sums(segments), segments.are_present
+    return Column(segments.column.kind, np.where(present == 0, sums.dtype.type(0), sums), present)
+
+
+def _mean(segments: Segments) -> Column:
+    means, present = _sums(segments).astype(np.float64) / np.maximum(segments.counts, 1), segments.are_present
+    return Column(Kind.FLOAT, np.where(present == 0, 0.0, means), present)
+
+
+def _minimum(segments: Segments) -> Column:
+    return _extreme(segments, is_least=True)
+
+
+def _maximum(segments: Segments) -> Column:
+    return _extreme(segments, is_least=False)
+
+
+def _extreme(segments: Segments, *, is_least: bool) -> Column:
+    column, present = segments.column, segments.are_present
+    best = _extremes(column, segments.valid, segments.lows, segments.highs, is_least)
     return Column(column.kind, np.where(present == 0, best.dtype.type(0), best), present, column.texts)
+
+
+IN_NUMPY: dict[str, Callable[[Segments], Column]] = {
+    "count": _count_values,
+    "count_if": _count_true,
+    "sum": _total,
+    "avg": _mean,
+    "min": _minimum,
+    "bool_and": _minimum,
+    "max": _maximum,
+    "bool_or": _maximum,
+}
+"""The aggregates that NumPy computes over all segments at once."""
 
 
 def _segment_sums(values: Ints, lows: Ints, highs: Ints) -> Ints:
@@ -66,7 +106,8 @@ def _segment_sums(values: Ints, lows: Ints, highs: Ints) -> Ints:
     return totals[highs] - totals[lows]
 
 
-def _sums(column: Column, valid: Valid, lows: Ints, highs: Ints) -> Any:
+def _sums(segments: Segments) -> Any:
+    column, valid, lows, highs = segments.column, segments.valid, segments.lows, segments.highs
     values: Any = np.where(valid == 0, column.values.dtype.type(0), column.values)
     if column.kind is Kind.FLOAT:
         return _over_segments(values.astype(np.float64), lows, highs, np.add, 0.0)

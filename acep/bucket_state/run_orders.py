@@ -41,7 +41,7 @@ class Runs:
         """Whether this process has begun this run."""
         return self._key in _begun
 
-    def order(self) -> int | None:
+    def find_order(self) -> int | None:
         """Return the order of this run, ``None`` if it has none yet.
 
         Raises :class:`SnapshotError` if another run is the newest.
@@ -51,7 +51,7 @@ class Runs:
             return None
         return self._order_if_newest(runs)
 
-    def newest(self) -> int:
+    def require_newest(self) -> int:
         """Return the order of this run. Raises :class:`SnapshotError` if another run is the newest."""
         return self._order_if_newest(self._list_runs())
 
@@ -63,14 +63,14 @@ class Runs:
 
         Raises :class:`SnapshotError` if another run is the newest.
         """
-        if (order := self.order()) is None:
+        if (order := self.find_order()) is None:
             runs = self._list_runs()
             order = runs[-1][0] + 1 if runs else 1
             # If runs are listed, the first of them has made all folders above durable.
             self._folder.write(f"{self._path}/{order}-{self.run}", b"", parents=0 if runs else 100)
             for old, run in runs[:-KEPT_RUNS]:
                 self._folder.remove_file(f"{self._path}/{old}-{run}")
-            order = self.newest()
+            order = self.require_newest()
         if len(_begun) >= REMEMBERED_RUNS:
             _begun.clear()  # only costs another look at the folder
         _begun.add(self._key)

@@ -1,5 +1,5 @@
-// The arcs of event patterns (nodes/pattern_arcs.hpp), found when the first event of a pattern comes.
-#include "nodes/pattern_arcs.hpp"
+// The arcs of event patterns (nodes/event_pattern_arcs.hpp), found when the first event of a pattern comes.
+#include "nodes/event_pattern_arcs.hpp"
 
 #include <map>
 #include <set>
@@ -10,7 +10,7 @@
 
 namespace acep {
 
-std::vector<StateArcs> PatternArcs::find_arcs(uint32_t pattern) {
+std::vector<StateArcs> EventPatternArcs::find_arcs(uint32_t pattern) {
     std::vector<StateArcs> arcs_of_states;
     for (uint32_t s = 0; s < tables_.states.size(); ++s) {
         StateArcs arcs;
@@ -29,7 +29,7 @@ std::vector<StateArcs> PatternArcs::find_arcs(uint32_t pattern) {
     return arcs_of_states;
 }
 
-void PatternArcs::find_replacing(StateArcs& arcs) const {
+void EventPatternArcs::find_replacing(StateArcs& arcs) const {
     struct Group {
         uint32_t arcs = 0, number = NIL;
     };

@@ -31,10 +31,10 @@ struct StateArcs {
     bool distinct = true;  // new nodes with the same cell are in different states
 };
 
-class PatternArcs {
+class EventPatternArcs {
 public:
     // All must outlive it. Assignments of the arcs in `tables` become simpler ones where they can (RegisterWriter).
-    PatternArcs(Tables& tables, const EventClassifier& classifier, CandidateFinder& finder, RegisterWriter& writer)
+    EventPatternArcs(Tables& tables, const EventClassifier& classifier, CandidateFinder& finder, RegisterWriter& writer)
         : tables_(tables), classifier_(classifier), finder_(finder), writer_(writer) {}
 
     // Return the arcs that events of a pattern may take, in the order of their states; states without one are left out.

@@ -9,6 +9,8 @@ So each gap of a key is at least one window long, no partial match can survive i
 
 Keys of high utility have a greater chance: keys are hashed to cells, and the threshold of favoured cells is 64 times
 as high.
+
+The events and partial matches of one plan under a budget are admitted in acep/native/src/shedding/admission.hpp.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ __all__ = [
     "CELLS",
     "SHIFT",
     "UNIT",
-    "Admission",
     "Pieces",
+    "UnitAdmission",
     "chances_of",
     "share_for_recall",
     "span_of",
@@ -48,17 +50,17 @@ SHIFT = 6
 """Number of bits by which the threshold of favoured cells is shifted to the left."""
 
 Pieces = list[tuple[int, list[tuple[int, tuple[int, ...]]]]]
-"""The result of :meth:`Admission.pieces`."""
+"""The result of :meth:`UnitAdmission.pieces`."""
 
 
 @dataclass(frozen=True)
-class Admission:
+class UnitAdmission:
     """Thresholds by event time, in ticks. ``thresholds[i]`` holds for times after ``since[i]``, up to ``since[i + 1]``;
     the first also holds for all earlier times. ``favoured[j]`` are the favoured cells from threshold number
     ``begins[j]`` on; there are at most two such sets. ``span`` is the longest window and ``delay`` that of the
     watermark, both in ticks. ``seed`` is part of the hash.
 
-    >>> Admission(10).admits(hashed=5, begin=0, tick=3)
+    >>> UnitAdmission(10).admits(hashed=5, begin=0, tick=3)
     True
     """
 
@@ -103,7 +105,7 @@ class Admission:
         """Return which rows are admitted: :meth:`admits` for arrays of the shape ``(rows,)``; without ``cells`` no cell
         is favoured.
 
-        >>> Admission(10, thresholds=(7,)).admit_rows(*np.array([[5, 9], [0, 0], [3, 3]])).tolist()
+        >>> UnitAdmission(10, thresholds=(7,)).admit_rows(*np.array([[5, 9], [0, 0], [3, 3]])).tolist()
         [True, False]
         """
         since = np.array(self.since)
@@ -146,7 +148,9 @@ class Admission:
             ].min(axis=0)
         return sums / self.length
 
-    def with_threshold(self, seen: int | None, threshold: int, favoured: tuple[int, ...] | None = None) -> Admission:
+    def with_threshold(
+        self, seen: int | None, threshold: int, favoured: tuple[int, ...] | None = None
+    ) -> UnitAdmission:
         """Return the thresholds with a new one for times after ``seen``, the greatest time of all rows so far.
 
         Rows older than ``seen - delay`` are late; thresholds that affect only late rows are dropped. ``favoured`` are
@@ -227,7 +231,7 @@ class Admission:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
-    def load(cls, data: Mapping[str, Any]) -> Admission:
+    def load(cls, data: Mapping[str, Any]) -> UnitAdmission:
         """Read the data of ``dump``. Raise :class:`KeyError`, :class:`TypeError` or :class:`ValueError` if invalid."""
         since, thresholds = (tuple(int(number) for number in data[name]) for name in ("since", "thresholds"))
         # Earlier development versions had no favoured cells.
