@@ -58,7 +58,8 @@ class AggregateFunction:
 
     In clauses: ``nodes`` are its names among sqlglot's nodes, ``sql_names`` names that sqlglot does not know.
     ``of_rows`` gives its value, of values, columns of keys and constant texts. ``running`` makes a function that takes
-    the value and the keys of one more row, and gives the value of the rows so far. ``in_define``: DEFINE may have it.
+    the value and the keys of one more row, and gives the value of the rows so far. Where it does not ``counts_each`` of
+    equal values, DISTINCT makes no difference. ``in_define``: DEFINE may have it.
     ``as_number``: the aggregate of 0 and 1 that DEFINE computes instead. ``search_code``: its number in the native
     search. ``n_arguments``; ``takes_order``: ORDER BY may stand inside.
 
@@ -81,6 +82,7 @@ class AggregateFunction:
     sql_names: tuple[str, ...] = ()
     of_rows: Callable[[list[Any], list[list[Any]], tuple[str, ...]], Any] | None = None
     running: Callable[[], Running] | None = None
+    counts_each: bool = True
     in_define: bool = False
     as_number: str | None = None
     search_code: int | None = None
@@ -263,14 +265,14 @@ _ENTRIES = (
         ),
     ),
     AggregateFunction(
-        "min", "ordered", "argument", "running", scalar="least",
+        "min", "ordered", "argument", "running", scalar="least", counts_each=False,
         of_values=lambda values, scale: min(values, default=None), registers=("min",), grows=-1,
         completion={"integer": ("minimum", 0), "float": ("minimum", 1), "text": ("minimum", 2)},
         nodes=("Min",), of_rows=lambda values, keys, texts: min(present_values(values), default=None),
         in_define=True, search_code=6,
     ),
     AggregateFunction(
-        "max", "ordered", "argument", "running", scalar="greatest",
+        "max", "ordered", "argument", "running", scalar="greatest", counts_each=False,
         of_values=lambda values, scale: max(values, default=None), registers=("max",), grows=1,
         completion={"integer": ("maximum", 0), "float": ("maximum", 1), "text": ("maximum", 2)},
         nodes=("Max",), of_rows=lambda values, keys, texts: max(present_values(values), default=None),
@@ -314,17 +316,17 @@ _ENTRIES = (
     AggregateFunction(
         "any_value", "ordered", "argument", nodes=("AnyValue",), sql_names=("ARBITRARY",), in_define=True,
         of_rows=lambda values, keys, texts: next(iter(present_values(values)), None),
-        running=_first_present,
+        running=_first_present, counts_each=False,
     ),
     AggregateFunction(
         "max_by", "ordered", "argument", nodes=("ArgMax",), n_arguments=2, in_define=True,
         of_rows=lambda values, keys, texts: _value_by_key(values, keys, False),
-        running=lambda: _value_by_key_so_far(False),
+        running=lambda: _value_by_key_so_far(False), counts_each=False,
     ),
     AggregateFunction(
         "min_by", "ordered", "argument", nodes=("ArgMin",), n_arguments=2, in_define=True,
         of_rows=lambda values, keys, texts: _value_by_key(values, keys, True),
-        running=lambda: _value_by_key_so_far(True),
+        running=lambda: _value_by_key_so_far(True), counts_each=False,
     ),
     AggregateFunction(
         "string_agg", "text", "text", nodes=("GroupConcat",), sql_names=("LISTAGG",), in_define=True, takes_order=True,
@@ -332,9 +334,10 @@ _ENTRIES = (
     ),
     AggregateFunction("array_agg", "anything", "list", nodes=("ArrayAgg", "List"), takes_order=True),
     AggregateFunction("count_if", "condition", "integer", nodes=("CountIf",), as_number="count"),
-    AggregateFunction("bool_or", "condition", "condition", nodes=("LogicalOr",), as_number="max"),
+    AggregateFunction("bool_or", "condition", "condition", nodes=("LogicalOr",), as_number="max", counts_each=False),
     AggregateFunction(
-        "bool_and", "condition", "condition", nodes=("LogicalAnd",), sql_names=("EVERY",), as_number="min"
+        "bool_and", "condition", "condition", nodes=("LogicalAnd",), sql_names=("EVERY",), as_number="min",
+        counts_each=False,
     ),
 )  # fmt: skip
 

@@ -49,6 +49,10 @@ def _repeat(text: str, times: int) -> str | None:
     return None if len(text) * times > _MOST_TEXT else text * max(times, 0)
 
 
+def _replace(text: str, part: str, other: str = "") -> str:
+    return text.replace(part, other)
+
+
 def _split_part(text: str, separator: str, number: int) -> str | None:
     if not separator or number == 0:
         return None
@@ -141,7 +145,7 @@ TEXTS = (
     ),
     ScalarFunction(
         "sql replace", ("text", "text", "text"), "text", "the text with one part of it replaced by another",
-        Example("REPLACE(A.s, 'a', 'x')", {"s": "aba"}, "xbx"), str.replace,
+        Example("REPLACE(A.s, 'a', 'x')", {"s": "aba"}, "xbx"), _replace, required=2,
         nodes={"Replace": ("this", "expression", "replacement")},
     ),
     ScalarFunction(

@@ -496,7 +496,18 @@ def _sql_call(expr: ex.Call, schema: Schema) -> Typed:
         return _resolve(_trunc(expr, resolved[0]), schema)
     if expr.name in TIME_CALLS:
         return expand_time_call(expr, resolved)
-    return _scalar(expr, get_scalar(expr.name), resolved, schema)
+    entry = get_scalar(expr.name)
+    _check_number_of_arguments(expr, entry)
+    return _scalar(expr, entry, resolved, schema)
+
+
+def _check_number_of_arguments(expr: ex.Call, entry: ScalarFunction) -> None:
+    low, high = entry.counts
+    if not low <= len(expr.args) <= high:
+        count = f"{low} argument{'s' if low > 1 else ''}" if low == high else f"{low} to {high} arguments"
+        name = expr.name.removeprefix("sql ")
+        hint = "the page of the functions shows an example of each: docs/reference/language.md, docs/reference/sql.md"
+        raise ex.error_at(f"{name} takes {count}, not {len(expr.args)}", expr, hint, code="query_type")
 
 
 def _call(expr: ex.Call, schema: Schema) -> Typed:
@@ -516,10 +527,7 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
     if expr.name in EXACT:  # in an expression that was resolved before
         return Typed(expr, _OF_EXACT.get(expr.name, "int"))
     entry = get_scalar(expr.name)
-    low, high = entry.counts
-    if not low <= len(expr.args) <= high:
-        count = str(low) if low == high else f"{low} to {high}"
-        raise ex.error_at(f"{expr.name} takes {count} arguments, not {len(expr.args)}", expr, code="query_type")
+    _check_number_of_arguments(expr, entry)
     args = [_resolve(arg, schema) for arg in expr.args]
     return _choice(expr, entry, args, schema) if entry.is_choice else _scalar(expr, entry, args, schema)
 

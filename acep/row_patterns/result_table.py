@@ -226,11 +226,24 @@ def _lists(
         inner = as_dates(inner) if reference.column in plan.dates else inner
     inner = inner.combine_chunks() if isinstance(inner, pa.ChunkedArray) else inner
     if reference.is_distinct:
-        lists = [[*dict.fromkeys(v for v in inner[a:b].to_pylist() if v is not None)]
+        lists = [_different(inner[a:b].to_pylist())
                  for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]  # fmt: skip
         return pa.array([items or None for items in lists], pa.list_(inner.type))
     return pa.LargeListArray.from_arrays(pa.array(offsets), inner, mask=pa.array(sizes == 0)).cast(
         pa.list_(inner.type))  # fmt: skip
+
+
+def _different(values: list[Any]) -> list[Any]:
+    """Return the different values that are not null, each at its first place. Lists and structs have no hash.
+
+    >>> _different([[2], None, [1], [2]]), _different([3, 1, 3])
+    ([[2], [1]], [3, 1])
+    """
+    different: dict[Any, Any] = {}
+    for value in values:
+        if value is not None:
+            different.setdefault(repr(value) if isinstance(value, list | dict) else value, value)
+    return [*different.values()]
 
 
 def arrow_values(column: Column, typed: Typed, evaluator: Evaluator, *, is_zoned: bool = False) -> pa.Array:

@@ -54,9 +54,7 @@ class _Group:
         """Return the pattern of the group, which ends."""
         patterns = tuple(self.alternation(alternatives) for alternatives in self.items)
         if self.kind == "permute":
-            if len(patterns) < 2:
-                raise error_at("PERMUTE needs at least two patterns", self.opening.span, code="query_syntax")
-            return Permutation(patterns)
+            return Permutation(patterns) if len(patterns) > 1 else patterns[0]
         return Exclusion(patterns[0], self.opening.span) if self.kind == "{-" else patterns[0]
 
     def alternation(self, alternatives: list[list[RowPattern]]) -> RowPattern:

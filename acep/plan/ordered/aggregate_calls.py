@@ -80,9 +80,17 @@ def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
     is_distinct = type(value).__name__ == "Distinct"
     if is_distinct:
         refuse_other_parts(value, ("expressions",), source)
-        if order or len(value.expressions) != 1:  # type: ignore[union-attr]
-            raise error_at("DISTINCT takes one expression, and no ORDER BY", span, code="query_syntax")
-        value = value.expressions[0]  # type: ignore[union-attr]
+        parts = value.expressions  # type: ignore[union-attr]
+        if function == "string_agg" and len(parts) == 2 and len(values) == 1:  # the separator stands behind DISTINCT
+            values, parts = [value, parts[1]], parts[:1]
+        if order or len(parts) != 1 or function == "count_if":
+            raise error_at(
+                f"DISTINCT is not supported in this {function}",
+                span,
+                "it takes one expression, and no ORDER BY; count_if(x) counts rows, count(DISTINCT x) values",
+                code="query_syntax",
+            )
+        value, is_distinct = parts[0], AGGREGATES[function].counts_each
     if any(type(part).__name__ in ("Order", "Limit", "HavingMax", "IgnoreNulls") for part in (value, *values)):
         raise error_at(f"ORDER BY and the like inside {function} are not supported", span, code="query_syntax")
     texts: tuple[str, ...] = ()
@@ -98,8 +106,12 @@ def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
             raise error_at(f"{function} of all columns has no meaning", span, code="query_invalid")
         return AggregateCall(function, None, rows=value.args["table"].this)  # type: ignore[union-attr]
     if value is None or len(values) < AGGREGATES[function].n_arguments:
-        raise error_at(f"{function} needs {'two arguments' if value is not None else 'an argument'}", span, None,
-                       code="query_syntax")  # fmt: skip
+        raise error_at(
+            f"{function} needs {'two arguments' if value is not None else 'an argument'}",
+            span,
+            f"as in {function}(x, y)" if value is not None else f"as in {function}(x)",
+            code="query_syntax",
+        )
     key = values[1] if len(values) > 1 else None
     return AggregateCall(function, value, key, None, is_distinct, None, texts, order)
 
