@@ -180,6 +180,17 @@ def test_what_stays_behind_no_query_can_use(spark: Any, tmp_path: Path, cases: C
             assert not exact or used == travel, f"{text}: {sorted(travel - used)[:5]} travel"
 
 
+def test_negated_conditions_leave_behind_what_does_not_match(spark: Any) -> None:
+    table = rows(240, random.Random(2))
+    texts = ["NOT (a.i > 0 OR a.b > 1)", "NOT (a.i > 0 AND a.b > 1)", "NOT (NOT a.flag OR a.i = 2)"]
+    frame, queries = spark.createDataFrame(table), [f"PATTERN A a WHERE {text}" for text in texts]
+    schema = schema_in(frame)
+    travelling = asked(frame, [column_of(frame, schema, query) for query in queries])
+    used = [{match.bindings["a"][0] for match in acep.match(table, query, id="id")} for query in queries]
+    assert travelling == used
+    assert all(used)
+
+
 def test_many_conditions_are_translated_in_part(spark: Any) -> None:
     frame = spark.range(10).selectExpr("id", "id AS ts", "id AS n", "if(id < 8, 'A', 'B') AS type")
     schema, many = schema_in(frame), " OR ".join(f"a.n = {n}" for n in range(3, MAX_COMPARISONS + 4))
