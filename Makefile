@@ -304,6 +304,7 @@ plots: $(STAMP) native  ## make the pictures of docs/howto anew
 	$(BIN)/python -m experiments.page_picture
 	$(BIN)/python -m experiments.live_page_picture
 	$(BIN)/python -m experiments.spark.route_picture
+	$(BIN)/python -m experiments.clause_stream_picture
 
 profile: $(PROFILED)/objects/.built  ## measure where the time goes, inside the core as well where perf is there
 	$(PROFILED)/bin/python -m experiments.profile $(PROFILE_ARGS)
