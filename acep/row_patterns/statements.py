@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.row_patterns.duckdb_tables import from_duckdb, to_duckdb
 from acep.row_patterns.explanation import explain_plan
 from acep.row_patterns.match_rows import convert_like, match_table, plan_clause, select_columns
+from acep.row_patterns.partition_filters import partition_filters
 from acep.row_patterns.result_table import NO_COLUMNS
 
 __all__ = ["explain_statement", "planned_clauses", "sql"]
@@ -63,6 +64,8 @@ def explain_statement(statement: str, /, **tables: Any) -> str:
         for clause, plan, source in planned_clauses(split, tables):
             name = clause.name or " ".join(clause.source.split())
             lines += [f"MATCH_RECOGNIZE over {name}", explain_plan(plan, source.schema)]
+            if filters := filters_of(split, clause, plan, source.schema):
+                lines.append(f"rows: those of partitions with {' AND '.join(filters)}")
     except QueryError as error:
         error.located(statement)
         raise
@@ -104,6 +107,16 @@ class _Database:
         if self.connection is not None:
             self.connection.register(name, to_duckdb(table))
 
+    def filtered(self, table: pa.Table, filters: Sequence[str]) -> pa.Table:
+        """Return the rows of a table for which conditions hold, in their order."""
+        if not filters:
+            return table
+        self.query("SELECT 1")  # opens the connection
+        self.connection.register("acep rows", to_duckdb(table))
+        kept = self.query(f'SELECT coalesce({" AND ".join(filters)}, false) AS kept FROM "acep rows"')  # noqa: S608 - ours
+        self.connection.unregister("acep rows")
+        return table.filter(kept["kept"])
+
     def query(self, text: str) -> pa.Table:
         """Run a statement without clauses with DuckDB."""
         if self.connection is None:
@@ -133,7 +146,9 @@ def _run(split: Statement, tables: Mapping[str, Any]) -> pa.Table:
     database = _Database(tables)
     for clause in split.clauses:
         source = _source(split, clause, database)
-        database.add(clause.result, match_table(_clause_plan(clause, source), source))
+        plan = _clause_plan(clause, source)
+        filters = filters_of(split, clause, plan, source.schema)
+        database.add(clause.result, match_table(plan, database.filtered(source, filters)))
     if split.columns is not None and database.converted[split.clauses[0].result].column_names != [NO_COLUMNS]:
         return select_columns(database.converted[split.clauses[0].result], split.columns)
     result = database.query(split.text)
@@ -146,6 +161,18 @@ def _run(split: Statement, tables: Mapping[str, Any]) -> pa.Table:
         raise error_at("the result of this clause has no columns", split.clauses[0].place,
                        "add MEASURES, as in MEASURES count(*) AS n", code="query_invalid")  # fmt: skip
     return result
+
+
+def filters_of(split: Statement, clause: ClauseInput, plan: OrderedPlan, schema: pa.Schema) -> list[str]:
+    """Return the conditions around a clause that select whole partitions, as SQL of DuckDB over its input."""
+    kinds: dict[str, Literal["text", "number"]] = {}
+    for name in plan.partition:
+        value_type = schema.field(name).type if name in schema.names else pa.null()
+        if pa.types.is_string(value_type) or pa.types.is_large_string(value_type):
+            kinds[name] = "text"
+        elif pa.types.is_integer(value_type) or pa.types.is_floating(value_type):
+            kinds[name] = "number"
+    return partition_filters(split.text, clause.result, kinds, "duckdb") if kinds else []
 
 
 def _clause_plan(clause: ClauseInput, source: pa.Table) -> OrderedPlan:

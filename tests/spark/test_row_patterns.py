@@ -15,6 +15,7 @@ import pytest
 import acep
 from acep.errors import AcepError, DataError, QueryError
 from acep.pattern.sql.common_tables import common_tables
+from acep.spark.clauses import sql_statements
 from acep.spark.clauses.row_pattern_worker import whole_partitions
 from acep.spark.clauses.row_patterns import plan_for_spark
 from acep.spark.clauses.table_functions import call_columns
@@ -185,6 +186,27 @@ def test_statements_that_are_refused(spark: Any, statement: str, words: str) -> 
 
 
 @pytest.mark.long
+def test_conditions_on_partitions_are_tested_before_the_clause(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark.createDataFrame(rows_of(5)).createOrReplaceTempView("filtered")
+    clause = f"filtered MATCH_RECOGNIZE ({V_SHAPE}) AS m"
+    expected: list[list[str]] = [["`k` = 'a'"], ["`k` IN ('a', 'b') OR `k` IS NULL"], []]
+    conditions = ["k = 'a' AND high > 1", "(m.k IN ('a', 'b') OR k IS NULL)", "high > low"]
+    filters_of, used = sql_statements._filters_of, list[list[str]]()
+
+    def noted(*arguments: Any) -> list[str]:
+        used.append([text.removeprefix("(").removesuffix(")") for text in filters_of(*arguments)])
+        return filters_of(*arguments)
+
+    for condition in conditions:
+        statement = f"SELECT * FROM {clause} WHERE {condition} ORDER BY k, high, low, size"  # noqa: S608 - ours
+        monkeypatch.setattr(sql_statements, "_filters_of", noted)
+        filtered = acep.spark.sql(statement, spark).toArrow()
+        monkeypatch.setattr(sql_statements, "_filters_of", lambda *_: [])
+        assert filtered == acep.spark.sql(statement, spark).toArrow()
+        assert filtered.num_rows > 0
+    assert used == expected
+
+
 def test_table_functions(spark: Any) -> None:
     table = rows_of(seed=6)
     spark.createDataFrame(table).repartition(3).createOrReplaceTempView("ticks")

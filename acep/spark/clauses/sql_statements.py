@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from acep.errors import QueryError
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.common_tables import common_tables
 from acep.pattern.sql.scanner import scan
 from acep.pattern.sql.statement import ClauseInput, Statement, split_statement
+from acep.row_patterns.partition_filters import partition_filters
 from acep.runtime.options import ClauseKeywords
 from acep.spark.clauses.row_patterns import plan_for_spark, run_clause
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
@@ -55,11 +57,11 @@ def _run_all(split: Statement, session: SparkSession, options: ClauseKeywords) -
                            "use acep.spark.match_recognize over the result of the first one, with a state= of its own",
                            code="query_invalid")  # fmt: skip
         has_stream |= source.isStreaming
-        frames[f"match_{number + 1}"] = _result_of(clause, source, options if source.isStreaming else {})
+        frames[f"match_{number + 1}"] = _result_of(split, clause, source, options if source.isStreaming else {})
     return _run(session, split.text, frames)
 
 
-def _result_of(clause: ClauseInput, source: DataFrame, options: ClauseKeywords) -> DataFrame:
+def _result_of(split: Statement, clause: ClauseInput, source: DataFrame, options: ClauseKeywords) -> DataFrame:
     try:
         planned = plan_for_spark(source.schema, clause.clause, clause.input_name, is_stream=source.isStreaming)
     except QueryError as error:
@@ -67,7 +69,23 @@ def _result_of(clause: ClauseInput, source: DataFrame, options: ClauseKeywords) 
         if error.start is not None and error.end is not None:
             error.start, error.end = error.start + clause.start, error.end + clause.start
         raise
+    if not source.isStreaming:  # the rows of other partitions tell a stream the time
+        for condition in _filters_of(split, clause, planned.sent.plan.partition, source):
+            source = source.filter(condition)
     return run_clause(source, planned, options)
+
+
+def _filters_of(split: Statement, clause: ClauseInput, partition: Sequence[str], source: DataFrame) -> list[str]:
+    """Return the conditions around a clause that select whole partitions, as Spark's SQL over its input."""
+    from pyspark.sql import types as st
+
+    kinds: dict[str, Literal["text", "number"]] = {}
+    for field in source.schema.fields:
+        if field.name in partition and isinstance(field.dataType, st.StringType):
+            kinds[field.name] = "text"
+        elif field.name in partition and isinstance(field.dataType, st.IntegralType | st.FractionalType):
+            kinds[field.name] = "number"
+    return partition_filters(split.text, clause.result, kinds, "spark") if kinds else []
 
 
 def _run(session: SparkSession, text: str, frames: dict[str, Any]) -> DataFrame:
