@@ -96,6 +96,14 @@ class ClauseLeaves:
         is_value = isinstance(reference, Navigation) or reference.function in CHOOSING
         return is_value and reference.column in self.columns.dates
 
+    def categories_of(self, reference: RowReference) -> str | None:
+        """Return the column of categories in an order of their own of which a reference is a value; ``None`` if it is
+        none."""
+        if isinstance(reference, MatchNumber | MissingRows) or reference.column is None:
+            return None
+        is_value = isinstance(reference, Navigation) or reference.function in CHOOSING
+        return self.columns.ordered_categories(reference.column) if is_value else None
+
     def add(self, reference: RowReference, span: Span) -> ex.Expr:
         """Return the attribute of a reference, which is added."""
         if reference not in self.references:
