@@ -49,7 +49,7 @@ struct OrderedInput {
     std::vector<const uint8_t*> local;  // by label: a byte a row, or nullptr: any row
     std::vector<size_t> offsets;  // of partitions, none of which is empty
     const int64_t* times = nullptr;  // nullptr: matches may be of any duration
-    int64_t width = 0;  // between the times of the first and the last row of a match
+    uint64_t width = 0;  // between the times of the first and the last row of a match
     // By partition, or empty: the position of the first start, the one from which on no match starts, and the matches
     // before the first.
     std::vector<size_t> starts{}, stops{};

@@ -125,7 +125,7 @@ void read_starts(const std::vector<Triple>& starts, std::optional<int64_t> open_
 }
 
 void start(BoundSearch& self, const nb::sequence& columns, const nb::sequence& local, const Words& partitions,
-           nb::object texts, const std::optional<Words>& times, int64_t width, const std::vector<Triple>& starts,
+           nb::object texts, const std::optional<Words>& times, uint64_t width, const std::vector<Triple>& starts,
            std::optional<int64_t> open_label) {
     check_idle(self);
     std::vector<Words> words;
