@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from acep.errors import DataError
-
 __all__ = [
     "AGGREGATES",
     "COUNT_DISTINCT",
@@ -62,7 +60,8 @@ class AggregateFunction:
     ``as_number``: the aggregate of 0 and 1 that DEFINE computes instead. ``search_code``: its number in the native
     search. ``n_arguments``; ``takes_order``: ORDER BY may stand inside.
 
-    ``expression`` writes it with other aggregates; ``clause_expression`` does so in clauses alone.
+    ``expression`` writes it with other aggregates; ``clause_expression`` does so in clauses alone, of values whose sum
+    is no integer.
     """
 
     name: str
@@ -146,13 +145,9 @@ def _deviation(values: list[Any], freedom: int) -> float | None:
 # Values in clauses: of the values of rows, in order, with nulls -----------------------------------
 
 
-def _row_total(values: list[Any]) -> Any:
-    numbers = present_values(values)
-    total = sum(numbers) if numbers else None
-    if isinstance(total, int) and not -INT_LIMIT <= total < INT_LIMIT:
-        raise DataError("a sum of integers does not fit in 64 bits", hint="cast the column to double",
-                        code="data_value")  # fmt: skip
-    return total
+def _row_average(values: list[Any], texts: tuple[str, ...]) -> float | None:
+    """Return the exact quotient, rounded once, of the sum of units of 10**-places; ``texts`` has the places."""
+    return _average(present_values(values), int(texts[0]) if texts else 0)
 
 
 def _row_variance(values: list[Any], freedom: int) -> float | None:
@@ -251,16 +246,15 @@ _ENTRIES = (
         "sum", "number", "argument", "running",
         of_values=lambda values, scale: _total(values), registers=("sum",),
         completion={"integer": ("sum", 0), "float": ("add", 0)},
-        nodes=("Sum",), of_rows=lambda values, keys, texts: _row_total(values), in_define=True, search_code=5,
+        nodes=("Sum",), of_rows=lambda values, keys, texts: _total(present_values(values)), in_define=True,
+        search_code=5,
     ),
     AggregateFunction(
         "avg", "number", "float", "running", ("average", "mean"),
         of_values=_average, registers=("sum", "nonnull"),
         completion={"integer": ("average", SCALE), "float": ("mean", SCALE)},
         nodes=("Avg",), in_define=True, clause_expression=("/", "sum", "count"),
-        of_rows=lambda values, keys, texts: (
-            float(_row_total(values)) / len(present_values(values)) if present_values(values) else None
-        ),
+        of_rows=lambda values, keys, texts: _row_average(values, texts), search_code=11,
     ),
     AggregateFunction(
         "min", "ordered", "argument", "running", scalar="least",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from acep.errors import DataError
 from acep.events.batch import Column, column_of_values
-from acep.functions.aggregates import AGGREGATES, COUNT_DISTINCT, Running, distinct_values
+from acep.functions.aggregates import AGGREGATES, COUNT_DISTINCT, INT_LIMIT, Running, distinct_values
 from acep.plan.ordered.row_references import RowAggregate
 from acep.plan.schema import Kind
 from acep.row_patterns.sorted_rows import order_places, ranks_of
@@ -20,14 +20,14 @@ __all__ = ["aggregate_values"]
 Ints = npt.NDArray[np.int64]
 Valid = npt.NDArray[np.uint8]
 
-_INT_LIMIT = 2.0**62
+_SURE_LIMIT = 2.0**62
 
 
 def aggregate_values(reference: RowAggregate, columns: list[Column], lows: Ints, highs: Ints) -> Column:
     """Return an aggregate of the values of ``columns`` in each segment ``[low, high)``; nulls are left out.
 
-    Segments of one match begin at the same place, and matches follow one another. Raises :class:`DataError` for a sum
-    of integers beyond 64 bits.
+    Segments of one match begin at the same place, and matches follow one another. A sum of integers beyond 64 bits, and
+    one of inf and -inf, is null.
     """
     column = columns[0]
     function = reference.function
@@ -49,12 +49,19 @@ def aggregate_values(reference: RowAggregate, columns: list[Column], lows: Ints,
     if function == "count_if":
         return Column(Kind.INT, _segment_sums(column.values.astype(np.int64) * valid, lows, highs))
     present = (counts > 0).astype(np.uint8)
+    if function in ("sum", "avg") and column.kind is Kind.FLOAT:
+        with np.errstate(invalid="ignore", over="ignore"):
+            sums = _over_segments(np.where(valid == 0, 0.0, column.values), lows, highs, np.add, 0.0)
+        present &= ~np.isnan(sums)
+        results = sums / np.maximum(counts, 1) if function == "avg" else sums
+        return Column(Kind.FLOAT, np.where(present == 0, 0.0, results), present)
     if function in ("sum", "avg"):
-        sums = _sums(column, valid, lows, highs)
+        totals = _totals(np.where(valid == 0, 0, column.values).astype(np.int64), lows, highs)
         if function == "sum":
-            return Column(column.kind, np.where(present == 0, sums.dtype.type(0), sums), present)
-        means = sums.astype(np.float64) / np.maximum(counts, 1)
-        return Column(Kind.FLOAT, np.where(present == 0, 0.0, means), present)
+            return _column_of_totals(totals, column.kind, present)
+        return Column(
+            Kind.FLOAT, _quotients(totals, counts, int(reference.texts[0]) if reference.texts else 0), present
+        )
     is_least = function in ("min", "bool_and")
     best = _extremes(column, valid, lows, highs, is_least)
     return Column(column.kind, np.where(present == 0, best.dtype.type(0), best), present, column.texts)
@@ -66,18 +73,29 @@ def _segment_sums(values: Ints, lows: Ints, highs: Ints) -> Ints:
     return totals[highs] - totals[lows]
 
 
-def _sums(column: Column, valid: Valid, lows: Ints, highs: Ints) -> Any:
-    values: Any = np.where(valid == 0, column.values.dtype.type(0), column.values)
-    if column.kind is Kind.FLOAT:
-        return _over_segments(values.astype(np.float64), lows, highs, np.add, 0.0)
-    values = values.astype(np.int64)
-    if float(np.abs(values.astype(np.float64)).sum()) >= _INT_LIMIT:
-        exact = [sum(values[low:high].tolist()) for low, high in zip(lows.tolist(), highs.tolist(), strict=True)]
-        if any(not -(2**63) <= total < 2**63 for total in exact):
-            raise DataError("a sum of integers does not fit in 64 bits", hint="cast the column to double",
-                            code="data_value")  # fmt: skip
-        return np.array(exact, np.int64)
-    return _segment_sums(values, lows, highs)
+def _totals(values: Ints, lows: Ints, highs: Ints) -> npt.NDArray[Any]:
+    """Return the exact sums over segments: integers of NumPy, or of Python if they may be beyond 64 bits."""
+    if float(np.abs(values.astype(np.float64)).sum()) < _SURE_LIMIT:
+        return _segment_sums(values, lows, highs)
+    sums_before = np.array([0, *accumulate(values.tolist())], object)
+    return sums_before[highs] - sums_before[lows]
+
+
+def _quotients(totals: npt.NDArray[Any], counts: Ints, places: int) -> npt.NDArray[np.float64]:
+    """Return totals of units of 10**-places divided by counts, each rounded once; 0 for a count of 0."""
+    if totals.dtype == np.int64 and not places and np.abs(totals).max(initial=0) <= 2**53:
+        return totals / np.maximum(counts, 1)
+    divisors = [max(count, 1) * 10**places for count in counts.tolist()]
+    quotients = [total / divisor for total, divisor in zip(totals.tolist(), divisors, strict=True)]
+    return np.array(quotients, np.float64)
+
+
+def _column_of_totals(totals: npt.NDArray[Any], kind: Kind, present: Valid) -> Column:
+    """Return sums as a column; those beyond 64 bits are null."""
+    if totals.dtype == np.int64:
+        return Column(kind, totals, present)
+    fits = (totals >= -INT_LIMIT) & (totals < INT_LIMIT)
+    return Column(kind, np.where(fits, totals, 0).astype(np.int64), present & fits.astype(np.uint8))
 
 
 def _extremes(column: Column, valid: Valid, lows: Ints, highs: Ints, is_least: bool) -> Any:

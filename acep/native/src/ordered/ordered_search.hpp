@@ -123,7 +123,7 @@ public:
     // Begin with new rows. Throw std::invalid_argument if they do not fit the pattern.
     void start(OrderedInput input);
     // Return the next matches, of about `rows` rows and at least one match, or nothing after the last. Throw SkipError,
-    // std::overflow_error or Interrupted; then only `start` may follow.
+    // or Interrupted; then only `start` may follow.
     std::optional<OrderedMatches> take(size_t rows, Polling& polling);
     // Return what the search has done since it was made.
     Counts counts() const;
