@@ -67,7 +67,8 @@ def contents(
 # accept. References are (kind, set, offset, shift, column, type), of kind 0 the current row; 1 FIRST, 2 LAST; 3 the
 # number of rows, 4 of those that are not null; 5 sum, 6 least, 7 greatest; 8 the number of the match; 9 and 10 as 1 and
 # 2, of a column with a value for each label; 11 the average of integers, of `offset` decimal places. `live`: by state,
-# the references that conditions read from there on. `skip`: 0 past the last row, 1 to the next row, 2 to the first and 3 to the last row of a set.
+# the references that conditions read from there on.
+# `skip`: 0 past the last row, 1 to the next row, 2 to the first and 3 to the last row of a set.
 class OrderedSearch:
     def __init__(
         self,

@@ -51,8 +51,8 @@ class RowAggregate:
     """An aggregate over the rows that are mapped to ``variables`` (``None``: over all rows of the match).
 
     ``column`` is ``None`` for a count of rows. ``arguments`` are further columns (``max_by``, or keys to order by) and
-    ``texts`` constants (the separator of ``string_agg``, the decimal places of ``avg``). ``order``: for each key whether
-    it descends, and whether nulls come first."""
+    ``texts`` constants (the separator of ``string_agg``, the decimal places of ``avg``). ``order``: for each key
+    whether it descends, and whether nulls come first."""
 
     function: str
     column: str | None
