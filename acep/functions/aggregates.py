@@ -154,7 +154,15 @@ def _row_variance(values: list[Any], freedom: int) -> float | None:
     import numpy as np  # a query without such an aggregate is parsed without NumPy
 
     numbers = present_values(values)
-    return None if len(numbers) <= freedom else float(np.var(np.array(numbers, np.float64), ddof=freedom))
+    if len(numbers) <= freedom:
+        return None
+    with np.errstate(invalid="ignore", over="ignore"):
+        return _unless_nan(float(np.var(np.array(numbers, np.float64), ddof=freedom)))
+
+
+def _unless_nan(number: float) -> float | None:
+    """Return a number, or null for NaN, which comes of infinities."""
+    return None if number != number else number
 
 
 def _row_deviation(values: list[Any], freedom: int) -> float | None:
@@ -166,7 +174,8 @@ def _row_median(values: list[Any]) -> float | None:
     import numpy as np
 
     numbers = present_values(values)
-    return float(np.median(numbers)) if numbers else None
+    with np.errstate(invalid="ignore", over="ignore"):
+        return _unless_nan(float(np.median(numbers))) if numbers else None
 
 
 def _value_by_key(values: list[Any], key_columns: list[list[Any]], is_least: bool) -> Any:
@@ -225,7 +234,9 @@ def _median_so_far() -> Running:
         if not numbers:
             return None
         middle = len(numbers) // 2
-        return float(numbers[middle]) if len(numbers) % 2 else (numbers[middle - 1] + numbers[middle]) / 2
+        if len(numbers) % 2:
+            return float(numbers[middle])
+        return _unless_nan((numbers[middle - 1] + numbers[middle]) / 2)
 
     return add
 

@@ -1,7 +1,8 @@
-"""Sums and averages: exact, and null beyond 64 bits, in each engine."""
+"""Sums and averages: exact, null beyond 64 bits and where inf and -inf meet, in each engine."""
 
 from __future__ import annotations
 
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 from random import Random
@@ -88,3 +89,27 @@ def check_measures(result: dict[str, Any], numbers: list[int | None], scale: int
         fits = bool(present) and -(2**63) <= exact <= MOST
         assert total == ((Decimal(exact).scaleb(-2) if scale else exact) if fits else None)
         assert mean == (float(Fraction(exact, len(present) * unit)) if present else None)
+
+
+@ENGINES
+def test_infinite_values_that_meet_have_no_sum() -> None:
+    inf = float("inf")
+    rows = {"i": [1, 2, 3, 4], "x": [inf, 1.0, -inf, 2.0]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rest in ("PATTERN (A+)", "PATTERN (A+) DEFINE A AS sum(x) IS NULL OR avg(x) IS NOT NULL"):
+            measures = "sum(x) AS s, avg(x) AS a, sum(DISTINCT x) AS d, stddev(x) AS z, median(x) AS m"
+            running = acep.match_recognize(rows, f"ORDER BY i MEASURES {measures} ALL ROWS PER MATCH {rest}")
+            assert running["s"] == running["a"] == running["d"] == [inf, inf, None, None]
+            assert running["z"] == [None] * 4
+            assert running["m"] == [inf, inf, 1.0, 1.5]
+            one = acep.match_recognize(rows, f"ORDER BY i MEASURES sum(x) AS s, avg(x) AS a {rest}")
+            assert one == {"s": [None], "a": [None]}
+        huge = {"i": [1, 2], "x": [1.7e308, 1.7e308]}
+        result = acep.match_recognize(huge, "ORDER BY i MEASURES sum(x) AS s, variance(x) AS v PATTERN (A+)")
+        assert result["s"] == [inf]
+        even = {"i": [1, 2], "x": [inf, -inf]}
+        for rows_per_match in ("ONE ROW", "ALL ROWS"):
+            clause = f"ORDER BY i MEASURES median(x) AS m {rows_per_match} PER MATCH PATTERN (A+)"
+            result = acep.match_recognize(even, clause)
+            assert result["m"][-1] is None
