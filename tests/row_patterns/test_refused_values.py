@@ -1,0 +1,39 @@
+"""What a clause cannot compute with is refused with its place."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+
+import acep
+
+VALUES = pa.table({
+    "i": [1, 2],
+    "list": [[1], None],
+    "map": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())),
+    "struct": [{"a": 1}, None],
+    "bytes": [b"x", None],
+    "time": pa.array([dt.time(1), None]),
+})  # fmt: skip
+WHOLE = "OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
+
+
+@pytest.mark.parametrize("name", VALUES.column_names[1:])
+def test_an_aggregate_of_a_column_that_is_not_computed_with_is_refused_with_its_place(name: str) -> None:
+    measures = [f"count({name})", f"count(A.{name})", f"count(DISTINCT {name})", f"max_by(i, {name})",
+                f"array_agg(i ORDER BY {name})", f"string_agg(i, ',' ORDER BY {name})"]  # fmt: skip
+    clauses = [f"ORDER BY i MEASURES {measure} AS n PATTERN (A+)" for measure in measures]
+    conditions = [f"count({name}) > 0", f"count({name}) {WHOLE} > 0", f"min_by(i, {name}) > 0"]
+    clauses += [f"ORDER BY i MEASURES i AS n PATTERN (A+) DEFINE A AS {condition}" for condition in conditions]
+    for clause in clauses:
+        for run in (lambda text: acep.match_recognize(VALUES, text), lambda text: acep.Matcher(text).push(VALUES)):
+            with pytest.raises(acep.QueryError, match=f"column `{name}` is .*line 1, column"):
+                run(clause)
+
+
+def test_columns_that_are_not_computed_with_are_given_as_they_are() -> None:
+    clause = "ORDER BY i MEASURES first(list) AS f, array_agg(struct) AS s, last(time) AS t PATTERN (A+)"
+    result = acep.match_recognize(VALUES, clause).to_pydict()
+    assert result == {"f": [[1]], "s": [[{"a": 1}, None]], "t": [None]}
