@@ -37,3 +37,10 @@ def test_columns_that_are_not_computed_with_are_given_as_they_are() -> None:
     clause = "ORDER BY i MEASURES first(list) AS f, array_agg(struct) AS s, last(time) AS t PATTERN (A+)"
     result = acep.match_recognize(VALUES, clause).to_pydict()
     assert result == {"f": [[1]], "s": [[{"a": 1}, None]], "t": [None]}
+
+
+@pytest.mark.parametrize("rest", ["MEASURES count(DISTINCT *) AS n PATTERN (A+)",
+                                  "MEASURES count(*) AS n PATTERN (A+) DEFINE A AS count(DISTINCT *) > 0"])  # fmt: skip
+def test_different_rows_are_not_counted(rest: str) -> None:
+    with pytest.raises(acep.QueryError, match=r"count of all columns has no meaning.*line 1, column"):
+        acep.match_recognize({"i": [1, 1]}, f"ORDER BY i {rest}")
