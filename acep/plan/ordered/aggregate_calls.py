@@ -93,7 +93,7 @@ def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
         raise error_at(f"{function} has too many arguments", span, code="query_syntax")
     is_star = type(value).__name__ == "Star"
     is_star_of_variable = type(value).__name__ == "Column" and type(value.this).__name__ == "Star"  # type: ignore[union-attr]
-    if (is_star or is_star_of_variable) and (function != "count" or is_distinct):
+    if (is_star and is_distinct) or (is_star_of_variable and (is_distinct or function != "count")):
         hint = "count(*) counts rows, and count(DISTINCT x) the values of a column"
         raise error_at(f"{function} of all columns has no meaning", span, hint, code="query_invalid")
     if function == "count" and (value is None or is_star):
