@@ -44,3 +44,18 @@ def test_columns_that_are_not_computed_with_are_given_as_they_are() -> None:
 def test_different_rows_are_not_counted(rest: str) -> None:
     with pytest.raises(acep.QueryError, match=r"count of all columns has no meaning.*line 1, column"):
         acep.match_recognize({"i": [1, 1]}, f"ORDER BY i {rest}")
+
+
+@pytest.mark.parametrize("rest", ["MEASURES '\ud800' AS z PATTERN (A)", "PATTERN (A) DEFINE A AS '\ud800' = 'a'",
+                                  'MEASURES i AS "\udfff" PATTERN (A)', "PATTERN (\ud800)"])  # fmt: skip
+def test_half_a_character_is_refused_with_its_place(rest: str) -> None:
+    clause = f"ORDER BY i {rest}"
+    place = next(index for index, character in enumerate(clause, 1) if "\ud800" <= character <= "\udfff")
+    for run in (
+        lambda: acep.match_recognize({"i": [1]}, clause),
+        lambda: acep.Matcher(clause),
+        lambda: acep.sql(f"SELECT * FROM t MATCH_RECOGNIZE ({clause})", t={"i": [1]}),  # noqa: S608
+    ):
+        with pytest.raises(acep.QueryError, match="is no character") as refused:
+            run()
+        assert f"line 1, column {place}" in str(refused.value) or "MATCH_RECOGNIZE" in str(refused.value)
