@@ -55,8 +55,9 @@ class AggregateFunction:
     the first one, -1 if it never rises, else 0.
 
     In clauses: ``nodes`` are its names among sqlglot's nodes, ``sql_names`` names that sqlglot does not know.
-    ``of_rows`` gives its value, of values, columns of keys and constant texts. ``running`` makes a function that takes
-    the value and the keys of one more row, and gives the value of the rows so far. ``in_define``: DEFINE may have it.
+    ``of_rows`` gives its value, of values, columns of keys and constant texts. ``running`` takes the texts, if any, and
+    makes a function that takes the value and the keys of one more row, and gives the value of the rows so far.
+    ``in_define``: DEFINE may have it.
     ``as_number``: the aggregate of 0 and 1 that DEFINE computes instead. ``search_code``: its number in the native
     search. ``n_arguments``; ``takes_order``: ORDER BY may stand inside.
 
@@ -79,7 +80,7 @@ class AggregateFunction:
     nodes: tuple[str, ...] = ()
     sql_names: tuple[str, ...] = ()
     of_rows: Callable[[list[Any], list[list[Any]], tuple[str, ...]], Any] | None = None
-    running: Callable[[], Running] | None = None
+    running: Callable[..., Running] | None = None
     in_define: bool = False
     as_number: str | None = None
     search_code: int | None = None
@@ -225,6 +226,32 @@ def _value_by_key_so_far(is_least: bool) -> Running:
     return add
 
 
+def _total_so_far() -> Running:
+    total: Any = None
+
+    def add(value: Any, _keys: tuple[Any, ...]) -> Any:
+        nonlocal total
+        if value is not None:
+            total = value if total is None else total + value
+        return None if total is None else _total([total])
+
+    return add
+
+
+def _average_so_far(places: str = "0") -> Running:
+    total: Any = 0
+    n_values = 0
+    unit = 10 ** int(places)
+
+    def add(value: Any, _keys: tuple[Any, ...]) -> float | None:
+        nonlocal total, n_values
+        if value is not None:
+            total, n_values = total + value, n_values + 1
+        return None if n_values == 0 or total != total else total / (n_values * unit)
+
+    return add
+
+
 def _median_so_far() -> Running:
     numbers: list[float] = []  # in order
 
@@ -258,7 +285,7 @@ _ENTRIES = (
         of_values=lambda values, scale: _total(values), registers=("sum",),
         completion={"integer": ("sum", 0), "float": ("add", 0)},
         nodes=("Sum",), of_rows=lambda values, keys, texts: _total(present_values(values)), in_define=True,
-        search_code=5,
+        search_code=5, running=_total_so_far,
     ),
     AggregateFunction(
         "avg", "number", "float", "running", ("average", "mean"),
@@ -266,6 +293,7 @@ _ENTRIES = (
         completion={"integer": ("average", SCALE), "float": ("mean", SCALE)},
         nodes=("Avg",), in_define=True, clause_expression=("/", "sum", "count"),
         of_rows=lambda values, keys, texts: _row_average(values, texts), search_code=11,
+        running=_average_so_far,
     ),
     AggregateFunction(
         "min", "ordered", "argument", "running", scalar="least",

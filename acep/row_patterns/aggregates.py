@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -31,7 +32,8 @@ def aggregate_values(reference: RowAggregate, columns: list[Column], lows: Ints,
     """
     column = columns[0]
     function = reference.function
-    if reference.is_distinct or function not in (
+    is_distinct = reference.is_distinct and function not in ("min", "max", "bool_or", "bool_and")
+    if is_distinct or function not in (
         "count",
         "sum",
         "avg",
@@ -156,9 +158,11 @@ def _of_each_segment(reference: RowAggregate, columns: list[Column], lows: Ints,
     values = [column.to_list() for column in columns]
     if reference.is_distinct and reference.function == "count":
         entry = AGGREGATES[COUNT_DISTINCT]
-    # The first of equal values decides as all of them do, except of what counts each.
-    if entry.running is not None and (not reference.is_distinct or entry.name in (COUNT_DISTINCT, "any_value")):
-        results = _in_one_pass(entry.running, values, lows, highs)
+    if entry.running is not None and not (reference.is_distinct and len(values) > 1):
+        begin = partial(entry.running, *reference.texts)
+        if reference.is_distinct and entry.name != COUNT_DISTINCT:
+            begin = partial(_of_different, begin)
+        results = _in_one_pass(begin, values, lows, highs)
     else:
         results = []
         for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
@@ -167,6 +171,18 @@ def _of_each_segment(reference: RowAggregate, columns: list[Column], lows: Ints,
                                     segment[1:], reference.texts))  # fmt: skip
     kind = {"integer": Kind.INT, "float": Kind.FLOAT, "text": Kind.STRING}.get(entry.gives, columns[0].kind)
     return column_of_values(results, kind)
+
+
+def _of_different(begin: Callable[[], Running]) -> Running:
+    """Return an aggregate so far that takes each value once."""
+    add, different = begin(), set[Any]()
+
+    def add_different(value: Any, keys: tuple[Any, ...]) -> Any:
+        is_new = value not in different
+        different.add(value)
+        return add(value if is_new else None, keys)
+
+    return add_different
 
 
 def _in_one_pass(begin: Callable[[], Running], columns: list[list[Any]], lows: Ints, highs: Ints) -> list[Any]:
