@@ -59,3 +59,41 @@ def test_half_a_character_is_refused_with_its_place(rest: str) -> None:
         with pytest.raises(acep.QueryError, match="is no character") as refused:
             run()
         assert f"line 1, column {place}" in str(refused.value) or "MATCH_RECOGNIZE" in str(refused.value)
+
+
+def test_permute_of_many_patterns_is_refused_by_its_name() -> None:
+    names = ", ".join("ABCDEFGHIJ")
+    with pytest.raises(acep.QueryError, match="PERMUTE of 10 patterns has 3,628,800 orders"):
+        acep.match_recognize({"i": [1]}, f"MEASURES count(*) AS n PATTERN (PERMUTE({names}))")
+    with pytest.raises(acep.QueryError, match="its quantifiers are too large"):
+        acep.match_recognize({"i": [1]}, "MEASURES count(*) AS n PATTERN (A{200000} B{2})")
+
+
+@pytest.mark.parametrize("word", ["FINAL", "RUNNING", "final"])
+def test_a_prefix_before_a_column_is_refused_in_the_order_of_the_text(word: str) -> None:
+    with pytest.raises(acep.QueryError, match=f"{word.upper()} stands before FIRST, LAST or an aggregate.*column 21"):
+        acep.match_recognize({"i": [1]}, f"ORDER BY i MEASURES {word} i AS n PATTERN (A)")
+
+
+@pytest.mark.parametrize(("interval", "counts"), [
+    ("'00:00:01' HOUR TO SECOND", [2, 1]), ("'0:01' HOUR TO MINUTE", [2, 1]), ("'1:01.5' MINUTE TO SECOND", [3]),
+    ("'0 00:00' DAY TO MINUTE", [1, 1, 1]),
+])  # fmt: skip
+def test_a_window_of_several_units(interval: str, counts: list[int]) -> None:
+    times = [dt.datetime(2026, 1, 1) + dt.timedelta(seconds=s) for s in (0, 1, 61.5)]
+    clause = f"ORDER BY t MEASURES count(*) AS n PATTERN (A+) WITHIN INTERVAL {interval}"
+    assert acep.match_recognize({"t": times}, clause) == {"n": counts}
+
+
+@pytest.mark.parametrize(("interval", "message"), [
+    ("'1:2:3' HOUR TO MINUTE", "is not an interval from HOUR to MINUTE"),
+    ("'1:60' HOUR TO MINUTE", "is not an interval from HOUR to MINUTE"),
+    ("'1:30' MINUTE TO HOUR", "MINUTE TO HOUR are not units of an interval"),
+    ("'1-2' YEAR TO MONTH", "YEAR TO MONTH are not units of an interval"),
+    ("'-1:30' HOUR TO MINUTE", "no negative length"),
+    ("'1:30' HOUR TO", "HOUR TO  are not units of an interval"),
+])  # fmt: skip
+def test_a_window_of_units_that_do_not_fit_is_refused(interval: str, message: str) -> None:
+    clause = f"ORDER BY t PATTERN (A+) WITHIN INTERVAL {interval}"
+    with pytest.raises(acep.QueryError, match=f"{message}.*line 1, column"):
+        acep.match_recognize({"t": [dt.datetime(2026, 1, 1)]}, clause)
