@@ -146,7 +146,7 @@ def _deviation(values: list[Any], freedom: int) -> float | None:
 # Values in clauses: of the values of rows, in order, with nulls -----------------------------------
 
 
-def _row_average(values: list[Any], texts: tuple[str, ...]) -> float | None:
+def _row_average(values: list[Any], texts: tuple[str, ...]) -> Any:
     """Return the exact quotient, rounded once, of the sum of units of 10**-places; ``texts`` has the places."""
     return _average(present_values(values), int(texts[0]) if texts else 0)
 

@@ -79,8 +79,9 @@ def _totals(values: Ints, lows: Ints, highs: Ints) -> npt.NDArray[Any]:
     """Return the exact sums over segments: integers of NumPy, or of Python if they may be beyond 64 bits."""
     if float(np.abs(values.astype(np.float64)).sum()) < _SURE_LIMIT:
         return _segment_sums(values, lows, highs)
-    sums_before = np.array([0, *accumulate(values.tolist())], object)
-    return sums_before[highs] - sums_before[lows]
+    sums_before: npt.NDArray[Any] = np.array([0, *accumulate(values.tolist())], object)
+    totals: npt.NDArray[Any] = sums_before[highs] - sums_before[lows]
+    return totals
 
 
 def _quotients(totals: npt.NDArray[Any], counts: Ints, places: int) -> npt.NDArray[np.float64]:

@@ -346,4 +346,5 @@ def _later_times(times: Ints, width: int) -> Ints:
     [0, 0, 0]
     """
     ticks = times.astype(np.uint64)
-    return (ticks + np.minimum(np.uint64(NEVER) - ticks, np.uint64(width))).astype(np.int64)
+    later: Ints = (ticks + np.minimum(np.uint64(NEVER) - ticks, np.uint64(width))).astype(np.int64)
+    return later
