@@ -17,11 +17,11 @@ from acep.pattern.sql.clause_tree import (
     variables_of,
 )
 from acep.pattern.walk import leaves_of
+from acep.plan.dates import gives_date
 from acep.plan.decimals import Typed
 from acep.plan.kinds import resolve
 from acep.plan.ordered.clause_checks import check_computed, check_labels, checked_window, named_variables
 from acep.plan.ordered.clause_leaves import ClauseLeaves, convert_key, reference_name
-from acep.plan.ordered.dates import gives_date
 from acep.plan.ordered.missing_rows import allow_missing, and_parts, leave_out_missing
 from acep.plan.ordered.pattern_states import PatternStates, compile_pattern
 from acep.plan.ordered.reference_types import type_of_reference

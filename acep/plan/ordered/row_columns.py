@@ -8,9 +8,9 @@ from acep.errors import suggest
 from acep.pattern import expressions as ex
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.spelling import expression_text
+from acep.plan.dates import gives_date
 from acep.plan.decimals import Typed
 from acep.plan.kinds import order_error, ordered_categories, resolve
-from acep.plan.ordered.dates import gives_date
 from acep.plan.ordered.row_references import LABEL, NUMBER, PartitionValue
 from acep.plan.schema import Kind, Schema
 
