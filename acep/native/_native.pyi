@@ -89,7 +89,7 @@ class OrderedSearch:
         partitions: Words,  # offsets of rows
         texts: Texts,
         times: Words | None,
-        width: int,  # the longest time from the first row of a match to its last
+        width: int,  # the longest time from the first row of a match to its last, from 0 to 2**64 - 1
         starts: Sequence[tuple[int, int, int]] = ...,  # by partition: first start, the one no match has, matches before
         open_label: int | None = ...,  # a match whose last row has it ends the partition, and is not given
     ) -> None: ...
