@@ -73,9 +73,9 @@ class InputSchema(Schema):
             return None
         return kind_of(path.type)
 
-    def has_own_order(self, name: str) -> bool:
-        """Return whether the values of a column have an order that is not that of texts."""
-        return name in self.ordered
+    def ordered_categories(self, name: str) -> str | None:
+        """Return the column of categories in an order of their own that a name means; ``None`` if it means another."""
+        return name if name in self.ordered else None
 
     def counts_ticks(self, name: str) -> bool | None:
         """Return whether a column holds durations, which are integers in ticks."""

@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from acep.errors import DataError
-
 __all__ = [
     "AGGREGATES",
     "COUNT_DISTINCT",
@@ -57,13 +55,14 @@ class AggregateFunction:
     the first one, -1 if it never rises, else 0.
 
     In clauses: ``nodes`` are its names among sqlglot's nodes, ``sql_names`` names that sqlglot does not know.
-    ``of_rows`` gives its value, of values, columns of keys and constant texts. ``running`` makes a function that takes
-    the value and the keys of one more row, and gives the value of the rows so far. Where it does not ``counts_each`` of
-    equal values, DISTINCT makes no difference. ``in_define``: DEFINE may have it.
+    ``of_rows`` gives its value, of values, columns of keys and constant texts. ``running`` takes the texts, if any, and
+    makes a function that takes the value and the keys of one more row, and gives the value of the rows so far. Where it
+    does not ``counts_each`` of equal values, DISTINCT makes no difference. ``in_define``: DEFINE may have it.
     ``as_number``: the aggregate of 0 and 1 that DEFINE computes instead. ``search_code``: its number in the native
     search. ``n_arguments``; ``takes_order``: ORDER BY may stand inside.
 
-    ``expression`` writes it with other aggregates; ``clause_expression`` does so in clauses alone.
+    ``expression`` writes it with other aggregates; ``clause_expression`` does so in clauses alone, of values whose sum
+    is no integer.
     """
 
     name: str
@@ -81,7 +80,7 @@ class AggregateFunction:
     nodes: tuple[str, ...] = ()
     sql_names: tuple[str, ...] = ()
     of_rows: Callable[[list[Any], list[list[Any]], tuple[str, ...]], Any] | None = None
-    running: Callable[[], Running] | None = None
+    running: Callable[..., Running] | None = None
     counts_each: bool = True
     in_define: bool = False
     as_number: str | None = None
@@ -148,20 +147,24 @@ def _deviation(values: list[Any], freedom: int) -> float | None:
 # Values in clauses: of the values of rows, in order, with nulls -----------------------------------
 
 
-def _row_total(values: list[Any]) -> Any:
-    numbers = present_values(values)
-    total = sum(numbers) if numbers else None
-    if isinstance(total, int) and not -INT_LIMIT <= total < INT_LIMIT:
-        raise DataError("a sum of integers does not fit in 64 bits", hint="cast the column to double",
-                        code="data_value")  # fmt: skip
-    return total
+def _row_average(values: list[Any], texts: tuple[str, ...]) -> Any:
+    """Return the exact quotient, rounded once, of the sum of units of 10**-places; ``texts`` has the places."""
+    return _average(present_values(values), int(texts[0]) if texts else 0)
 
 
 def _row_variance(values: list[Any], freedom: int) -> float | None:
     import numpy as np  # a query without such an aggregate is parsed without NumPy
 
     numbers = present_values(values)
-    return None if len(numbers) <= freedom else float(np.var(np.array(numbers, np.float64), ddof=freedom))
+    if len(numbers) <= freedom:
+        return None
+    with np.errstate(invalid="ignore", over="ignore"):
+        return _unless_nan(float(np.var(np.array(numbers, np.float64), ddof=freedom)))
+
+
+def _unless_nan(number: float) -> float | None:
+    """Return a number, or null for NaN, which comes of infinities."""
+    return None if number != number else number
 
 
 def _row_deviation(values: list[Any], freedom: int) -> float | None:
@@ -173,7 +176,8 @@ def _row_median(values: list[Any]) -> float | None:
     import numpy as np
 
     numbers = present_values(values)
-    return float(np.median(numbers)) if numbers else None
+    with np.errstate(invalid="ignore", over="ignore"):
+        return _unless_nan(float(np.median(numbers))) if numbers else None
 
 
 def _value_by_key(values: list[Any], key_columns: list[list[Any]], is_least: bool) -> Any:
@@ -223,6 +227,32 @@ def _value_by_key_so_far(is_least: bool) -> Running:
     return add
 
 
+def _total_so_far() -> Running:
+    total: Any = None
+
+    def add(value: Any, _keys: tuple[Any, ...]) -> Any:
+        nonlocal total
+        if value is not None:
+            total = value if total is None else total + value
+        return None if total is None else _total([total])
+
+    return add
+
+
+def _average_so_far(places: str = "0") -> Running:
+    total: Any = 0
+    n_values = 0
+    unit = 10 ** int(places)
+
+    def add(value: Any, _keys: tuple[Any, ...]) -> float | None:
+        nonlocal total, n_values
+        if value is not None:
+            total, n_values = total + value, n_values + 1
+        return None if n_values == 0 or total != total else total / (n_values * unit)
+
+    return add
+
+
 def _median_so_far() -> Running:
     numbers: list[float] = []  # in order
 
@@ -232,7 +262,9 @@ def _median_so_far() -> Running:
         if not numbers:
             return None
         middle = len(numbers) // 2
-        return float(numbers[middle]) if len(numbers) % 2 else (numbers[middle - 1] + numbers[middle]) / 2
+        if len(numbers) % 2:
+            return float(numbers[middle])
+        return _unless_nan((numbers[middle - 1] + numbers[middle]) / 2)
 
     return add
 
@@ -253,16 +285,16 @@ _ENTRIES = (
         "sum", "number", "argument", "running",
         of_values=lambda values, scale: _total(values), registers=("sum",),
         completion={"integer": ("sum", 0), "float": ("add", 0)},
-        nodes=("Sum",), of_rows=lambda values, keys, texts: _row_total(values), in_define=True, search_code=5,
+        nodes=("Sum",), of_rows=lambda values, keys, texts: _total(present_values(values)), in_define=True,
+        search_code=5, running=_total_so_far,
     ),
     AggregateFunction(
         "avg", "number", "float", "running", ("average", "mean"),
         of_values=_average, registers=("sum", "nonnull"),
         completion={"integer": ("average", SCALE), "float": ("mean", SCALE)},
         nodes=("Avg",), in_define=True, clause_expression=("/", "sum", "count"),
-        of_rows=lambda values, keys, texts: (
-            float(_row_total(values)) / len(present_values(values)) if present_values(values) else None
-        ),
+        of_rows=lambda values, keys, texts: _row_average(values, texts), search_code=11,
+        running=_average_so_far,
     ),
     AggregateFunction(
         "min", "ordered", "argument", "running", scalar="least", counts_each=False,

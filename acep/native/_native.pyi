@@ -66,7 +66,8 @@ def contents(
 # row of label b, then a; 1 a is preferred to b; 2 a; 3 a before the first row of a partition; 4 a after its last row; 5
 # accept. References are (kind, set, offset, shift, column, type), of kind 0 the current row; 1 FIRST, 2 LAST; 3 the
 # number of rows, 4 of those that are not null; 5 sum, 6 least, 7 greatest; 8 the number of the match; 9 and 10 as 1 and
-# 2, of a column with a value for each label. `live`: by state, the references that conditions read from there on.
+# 2, of a column with a value for each label; 11 the average of integers, of `offset` decimal places. `live`: by state,
+# the references that conditions read from there on.
 # `skip`: 0 past the last row, 1 to the next row, 2 to the first and 3 to the last row of a set.
 class OrderedSearch:
     def __init__(
@@ -88,7 +89,7 @@ class OrderedSearch:
         partitions: Words,  # offsets of rows
         texts: Texts,
         times: Words | None,
-        width: int,  # the longest time from the first row of a match to its last
+        width: int,  # the longest time from the first row of a match to its last, from 0 to 2**64 - 1
         starts: Sequence[tuple[int, int, int]] = ...,  # by partition: first start, the one no match has, matches before
         open_label: int | None = ...,  # a match whose last row has it ends the partition, and is not given
     ) -> None: ...

@@ -26,7 +26,8 @@ from acep.plan.schema import Kind, Schema
 if TYPE_CHECKING:
     from acep.functions.scalar_function import ScalarFunction
 
-__all__ = ["RESULT_KINDS", "column", "is_difference_of_ticks", "is_whole_ticks", "resolve"]
+__all__ = ["RESULT_KINDS", "column", "is_difference_of_ticks", "is_whole_ticks", "order_error",
+           "ordered_categories", "resolve"]  # fmt: skip
 
 NUMBERS = ("int", "float", DECIMAL)
 LENGTHS = ("duration", *NUMBERS)
@@ -151,8 +152,8 @@ def _resolve(expr: ex.Expr, schema: Schema) -> Typed:
             return Typed(replace(expr, operand=x.expr, values=tuple(part.expr for part in parts)), "bool")
         case ex.Between(operand=operand, low=lower, high=upper, negated=negated):
             x = _resolve(operand, schema)
-            _check_order((x,), schema)
             low, high = (_comparable(x, _resolve(bound, schema), schema)[1] for bound in (lower, upper))
+            _check_order((x, low, high), schema)
             if not decimals.are_directly_comparable([x, low, high]):
                 return Typed(decimals.is_between(x, low, high, negated, expr.span), "bool")
             return Typed(replace(expr, operand=x.expr, low=low.expr, high=high.expr), "bool")
@@ -235,13 +236,29 @@ def _check_unit(left: Typed, right: Typed, schema: Schema) -> None:
 def _check_order(compared: Iterable[Typed], schema: Schema) -> None:
     """Refuse to compare categories in an order as texts."""
     for x in compared:
-        if isinstance(x.expr, ex.Attribute | ex.Aggregate) and x.expr.name and schema.has_own_order(x.expr.name):
-            raise ex.error_at(
-                f"the categories of `{x.expr.name}` have an order of their own, and would be compared as texts",
-                x.expr,
-                "compare a column of their codes, as pandas' `.cat.codes` gives",
-                code="query_type",
-            )
+        if (column_name := ordered_categories(x.expr, schema)) is not None:
+            raise order_error(column_name, x.expr)
+
+
+def order_error(column_name: str, place: ex.Expr | None) -> QueryError:
+    """Return the error for categories in an order, at a place where texts have another one."""
+    message = f"the categories of `{column_name}` have an order of their own, and would be compared as texts"
+    hint = "compare a column of their codes, as pandas' `.cat.codes` gives"
+    return ex.error_at(message, place, hint, code="query_type")
+
+
+def ordered_categories(expr: ex.Expr, schema: Schema) -> str | None:
+    """Return the column of categories in an order of which an expression may be a value; ``None`` if there is none."""
+    match expr:
+        case ex.Aggregate(function=function) if AGGREGATES[function].gives != "argument":
+            return None
+        case ex.Attribute(name=str(name)) | ex.Aggregate(name=str(name)):
+            return schema.ordered_categories(name)
+        case ex.Call(name=name, args=args) if name in (CASE, "coalesce"):
+            values = (*args[1::2], args[-1]) if name == CASE else args
+            columns = (ordered_categories(value, schema) for value in values)
+            return next((name for name in columns if name is not None), None)
+    return None
 
 
 def _is_length(x: Typed, schema: Schema) -> bool:

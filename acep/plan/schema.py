@@ -107,9 +107,9 @@ class Schema:
         """Return the kind of the values of a column as engines hold them: integers for the time column ``ts``."""
         return self.kind(name) or (Kind.STRING if name == self.type else Kind.INT)
 
-    def has_own_order(self, name: str) -> bool:  # noqa: ARG002 - it is known of tables
-        """Return whether the values of a column have an order that is not that of texts."""
-        return False
+    def ordered_categories(self, name: str) -> str | None:  # noqa: ARG002 - they are known of tables
+        """Return the column of categories in an order of their own that a name means; ``None`` if it means another."""
+        return None
 
     def counts_ticks(self, name: str) -> bool | None:
         """Return whether a column holds durations, in ticks; ``None``: it is not known."""

@@ -285,7 +285,7 @@ class ClauseStream:
             assert times is not None
             is_open = limits.next_starts < sizes
             starts = (opened.extended.partitions[:-1] + limits.next_starts)[is_open]
-            deadlines[is_open] = np.minimum(times[starts], NEVER - max(width, 0)) + width
+            deadlines[is_open] = _later_times(times[starts], width)
         return deadlines
 
     def _mark_covered(
@@ -337,3 +337,14 @@ class ClauseStream:
         self.waiting = KeptRows(self.arrow).add(waiting, np.zeros(waiting.num_rows, np.int64))
         self.partitions = partitions
         self.kept, self.tails = KeptRows(self.arrow).add(rows, codes), KeptRows(self.arrow)
+
+
+def _later_times(times: Ints, width: int) -> Ints:
+    """Return times that are ``width`` ticks later, the last one at most.
+
+    >>> (_later_times(np.array([-(2**63), 5, 2**62]), 2**63) - np.array([0, NEVER, NEVER])).tolist()
+    [0, 0, 0]
+    """
+    ticks = times.astype(np.uint64)
+    later: Ints = (ticks + np.minimum(np.uint64(NEVER) - ticks, np.uint64(width))).astype(np.int64)
+    return later

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.errors import DataError
 from acep.events.batch import Column
 from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
@@ -115,7 +114,8 @@ class NativeTables:
         if reference.column is None:
             return (_COUNT_ROWS, rows, 0, 0, 0, 0)
         kind = _TYPES.get(self.kinds[reference.column], 0)
-        return (_AGGREGATES[reference.function], rows, 0, 0, self.column(reference.column), kind)
+        places = int(reference.texts[0]) if reference.texts else 0  # of an average
+        return (_AGGREGATES[reference.function], rows, places, 0, self.column(reference.column), kind)
 
     def set_of(self, variables: frozenset[str] | None) -> int:
         """Return the number of a set of labels."""
@@ -216,9 +216,6 @@ def search_natively(
             if kind in ("unbound", "first row"):
                 raise skip_error(kind, skip.mode.value) from None
             raise
-        except OverflowError:
-            hint = "cast the column to double"
-            raise DataError("a sum of integers does not fit in 64 bits", hint=hint, code="data_value") from None
         if flat_matches is None:
             if limits is not None:
                 limits.end_at(*search.ends())

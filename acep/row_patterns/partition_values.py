@@ -27,7 +27,7 @@ def partition_values(plan: OrderedPlan, columns: Mapping[str, Column], size: int
         if window.column is None:
             values[window.name] = Column(Kind.INT, (highs - lows)[partition_of_row])
             continue
-        reference = RowAggregate(window.function, window.column, None)
+        reference = RowAggregate(window.function, window.column, None, texts=window.texts)
         ordered = columns[window.column].take(rows.order)
         values[window.name] = aggregate_values(reference, [ordered], lows, highs).take(partition_of_row)
     return values

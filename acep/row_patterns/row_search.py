@@ -28,6 +28,8 @@ __all__ = ["local_bits", "search_rows", "window_of"]
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint8]
 BATCH_ROWS = 1 << 16
+MOST_WIDTH = 2**64 - 1
+"""No two times are farther apart."""
 USE_NATIVE = True
 """Tests turn the native core off."""
 
@@ -86,7 +88,7 @@ def window_of(plan: OrderedPlan, columns: Mapping[str, Column], tick_ns: Fractio
     if column.valid is not None and not column.valid.all():
         raise DataError(f"WITHIN needs a time in every row, and `{name}` has nulls", code="data_null")
     width = window.amount / tick_ns if window.is_interval and tick_ns is not None else window.amount
-    return np.asarray(column.values, np.int64), min(int(width), 2**62)
+    return np.asarray(column.values, np.int64), min(int(width), MOST_WIDTH)
 
 
 def _test_of(plan: OrderedPlan, condition: Condition, evaluator: Evaluator) -> RowTest:

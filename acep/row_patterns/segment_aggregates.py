@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from acep.errors import DataError
 from acep.events.batch import Column, column_of_values
-from acep.functions.aggregates import AGGREGATES, COUNT_DISTINCT, Running, distinct_values
+from acep.functions.aggregates import AGGREGATES, COUNT_DISTINCT, INT_LIMIT, Running, distinct_values
 from acep.plan.ordered.row_references import RowAggregate
 from acep.plan.schema import Kind
 from acep.row_patterns.sorted_rows import order_places, ranks_of
@@ -21,32 +22,35 @@ __all__ = ["aggregate_values"]
 Ints = npt.NDArray[np.int64]
 Valid = npt.NDArray[np.uint8]
 
-_INT_LIMIT = 2.0**62
+_SURE_LIMIT = 2.0**62
 
 
 def aggregate_values(reference: RowAggregate, columns: list[Column], lows: Ints, highs: Ints) -> Column:
     """Return an aggregate of the values of ``columns`` in each segment ``[low, high)``; nulls are left out.
 
-    Segments of one match begin at the same place, and matches follow one another. Raises :class:`DataError` for a sum
-    of integers beyond 64 bits.
+    Segments of one match begin at the same place, and matches follow one another. A sum of integers beyond 64 bits, and
+    one of inf and -inf, is null.
     """
     aggregate = IN_NUMPY.get(reference.function)
     if aggregate is None or reference.is_distinct:
         return _in_python(reference, columns, lows, highs)
     column = columns[0]
     valid = np.ones(len(column), np.uint8) if column.valid is None else column.valid
-    return aggregate(Segments(column, valid, _segment_sums(valid.astype(np.int64), lows, highs), lows, highs))
+    counts = _segment_sums(valid.astype(np.int64), lows, highs)
+    return aggregate(Segments(column, valid, counts, lows, highs, int(reference.texts[0]) if reference.texts else 0))
 
 
 @dataclass(frozen=True)
 class Segments:
-    """The segments ``[low, high)`` of a column, and the ``counts`` of the values in each that are not null."""
+    """The segments ``[low, high)`` of a column, and the ``counts`` of the values in each that are not null. An average is
+    of units of ``10**-places``."""
 
     column: Column
     valid: Valid
     counts: Ints
     lows: Ints
     highs: Ints
+    places: int
 
     @property
     def are_present(self) -> Valid:
@@ -64,13 +68,16 @@ def _count_true(segments: Segments) -> Column:
 
 
 def _total(segments: Segments) -> Column:
-    sums, present = _sums(segments), segments.are_present
-    return Column(segments.column.kind, np.where(present == 0, sums.dtype.type(0), sums), present)
+    if segments.column.kind is Kind.FLOAT:
+        return _column_of_doubles(_float_sums(segments), segments)
+    return _column_of_totals(_totals(segments), segments.column.kind, segments.are_present)
 
 
 def _mean(segments: Segments) -> Column:
-    means, present = _sums(segments).astype(np.float64) / np.maximum(segments.counts, 1), segments.are_present
-    return Column(Kind.FLOAT, np.where(present == 0, 0.0, means), present)
+    if segments.column.kind is Kind.FLOAT:
+        return _column_of_doubles(_float_sums(segments) / np.maximum(segments.counts, 1), segments)
+    means = _quotients(_totals(segments), segments.counts, segments.places)
+    return Column(Kind.FLOAT, means, segments.are_present)
 
 
 def _minimum(segments: Segments) -> Column:
@@ -106,19 +113,45 @@ def _segment_sums(values: Ints, lows: Ints, highs: Ints) -> Ints:
     return totals[highs] - totals[lows]
 
 
-def _sums(segments: Segments) -> Any:
-    column, valid, lows, highs = segments.column, segments.valid, segments.lows, segments.highs
-    values: Any = np.where(valid == 0, column.values.dtype.type(0), column.values)
-    if column.kind is Kind.FLOAT:
-        return _over_segments(values.astype(np.float64), lows, highs, np.add, 0.0)
-    values = values.astype(np.int64)
-    if float(np.abs(values.astype(np.float64)).sum()) >= _INT_LIMIT:
-        exact = [sum(values[low:high].tolist()) for low, high in zip(lows.tolist(), highs.tolist(), strict=True)]
-        if any(not -(2**63) <= total < 2**63 for total in exact):
-            raise DataError("a sum of integers does not fit in 64 bits", hint="cast the column to double",
-                            code="data_value")  # fmt: skip
-        return np.array(exact, np.int64)
-    return _segment_sums(values, lows, highs)
+def _float_sums(segments: Segments) -> npt.NDArray[np.float64]:
+    """Return the sums of doubles over segments; NaN for those of inf and -inf."""
+    values = np.where(segments.valid == 0, 0.0, segments.column.values)
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums: npt.NDArray[np.float64] = _over_segments(values, segments.lows, segments.highs, np.add, 0.0)
+    return sums
+
+
+def _column_of_doubles(results: npt.NDArray[np.float64], segments: Segments) -> Column:
+    """Return results over segments as a column; NaN is null."""
+    present = segments.are_present & ~np.isnan(results)
+    return Column(Kind.FLOAT, np.where(present == 0, 0.0, results), present)
+
+
+def _totals(segments: Segments) -> npt.NDArray[Any]:
+    """Return the exact sums over segments: integers of NumPy, or of Python if they may be beyond 64 bits."""
+    values = np.where(segments.valid == 0, 0, segments.column.values).astype(np.int64)
+    if float(np.abs(values.astype(np.float64)).sum()) < _SURE_LIMIT:
+        return _segment_sums(values, segments.lows, segments.highs)
+    sums_before: npt.NDArray[Any] = np.array([0, *accumulate(values.tolist())], object)
+    totals: npt.NDArray[Any] = sums_before[segments.highs] - sums_before[segments.lows]
+    return totals
+
+
+def _quotients(totals: npt.NDArray[Any], counts: Ints, places: int) -> npt.NDArray[np.float64]:
+    """Return totals of units of 10**-places divided by counts, each rounded once; 0 for a count of 0."""
+    if totals.dtype == np.int64 and not places and np.abs(totals).max(initial=0) <= 2**53:
+        return totals / np.maximum(counts, 1)
+    divisors = [max(count, 1) * 10**places for count in counts.tolist()]
+    quotients = [total / divisor for total, divisor in zip(totals.tolist(), divisors, strict=True)]
+    return np.array(quotients, np.float64)
+
+
+def _column_of_totals(totals: npt.NDArray[Any], kind: Kind, present: Valid) -> Column:
+    """Return sums as a column; those beyond 64 bits are null."""
+    if totals.dtype == np.int64:
+        return Column(kind, totals, present)
+    fits = (totals >= -INT_LIMIT) & (totals < INT_LIMIT)
+    return Column(kind, np.where(fits, totals, 0).astype(np.int64), present & fits.astype(np.uint8))
 
 
 def _extremes(column: Column, valid: Valid, lows: Ints, highs: Ints, is_least: bool) -> Any:
@@ -179,9 +212,11 @@ def _of_each_segment(reference: RowAggregate, columns: list[Column], lows: Ints,
     values = [column.to_list() for column in columns]
     if reference.is_distinct and reference.function == "count":
         entry = AGGREGATES[COUNT_DISTINCT]
-    # The first of equal values decides as all of them do, except of what counts each.
-    if entry.running is not None and (not reference.is_distinct or entry.name in (COUNT_DISTINCT, "any_value")):
-        results = _in_one_pass(entry.running, values, lows, highs)
+    if entry.running is not None and not (reference.is_distinct and len(values) > 1):
+        begin = partial(entry.running, *reference.texts)
+        if reference.is_distinct and entry.name != COUNT_DISTINCT:
+            begin = partial(_of_different, begin)
+        results = _in_one_pass(begin, values, lows, highs)
     else:
         results = []
         for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
@@ -190,6 +225,18 @@ def _of_each_segment(reference: RowAggregate, columns: list[Column], lows: Ints,
                                     segment[1:], reference.texts))  # fmt: skip
     kind = {"integer": Kind.INT, "float": Kind.FLOAT, "text": Kind.STRING}.get(entry.gives, columns[0].kind)
     return column_of_values(results, kind)
+
+
+def _of_different(begin: Callable[[], Running]) -> Running:
+    """Return an aggregate so far that takes each value once."""
+    add, different = begin(), set[Any]()
+
+    def add_different(value: Any, keys: tuple[Any, ...]) -> Any:
+        is_new = value not in different
+        different.add(value)
+        return add(value if is_new else None, keys)
+
+    return add_different
 
 
 def _in_one_pass(begin: Callable[[], Running], columns: list[list[Any]], lows: Ints, highs: Ints) -> list[Any]:

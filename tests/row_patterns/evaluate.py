@@ -116,12 +116,18 @@ def _aggregate(aggregate: x.Aggregate, view: View) -> Value:
     if not values:
         return None
     functions: dict[str, Callable[[list[Any]], Value]] = {
-        "sum": sum,
+        "sum": _sum,
         "min": min,
         "max": max,
         "avg": lambda numbers: sum(numbers) / len(numbers),
     }
     return functions[aggregate.function](values)
+
+
+def _sum(numbers: list[Any]) -> Value:
+    """Return the sum; of integers beyond 64 bits there is none."""
+    total = sum(numbers)
+    return None if isinstance(total, int) and not -(2**63) <= total <= 2**63 - 1 else total
 
 
 def _compute(expression: Expression, value_of: Callable[[Expression], Value]) -> Value:

@@ -56,7 +56,19 @@ def test_an_aggregate_so_far_is_that_of_its_rows(name: str, cases: CaseCounts) -
             assert add(row[0], row[1:]) == of_rows(values, [keys], ()), (seed, rows[:end])
 
 
-@pytest.mark.parametrize("measure", ["count(DISTINCT x)", "median(x)", "any_value(x)", "max_by(x, i)", "min_by(x, i)"])
+@pytest.mark.parametrize(
+    "measure",
+    [
+        "count(DISTINCT x)",
+        "median(x)",
+        "any_value(x)",
+        "max_by(x, i)",
+        "min_by(x, i)",
+        "sum(DISTINCT x)",
+        "avg(DISTINCT x)",
+        "median(DISTINCT x)",
+    ],
+)
 def test_the_time_of_an_aggregate_so_far_grows_as_the_rows(measure: str, monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at = 0
 

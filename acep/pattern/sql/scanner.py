@@ -22,6 +22,7 @@ _TOKEN = re.compile(
 )
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?0*\d{1,3})?")
 
 
@@ -65,11 +66,14 @@ def exact_number(text: str) -> Fraction:
 def scan(text: str) -> list[SqlToken]:
     """Return the tokens of a text, and one of kind ``end`` behind them; comments are left out.
 
-    Raises :class:`QueryError` for a text, a name in quotes or a comment that does not end.
+    Raises :class:`QueryError` for a text, a name in quotes or a comment that does not end, and for half a character.
 
     >>> [(token.kind, token.value) for token in scan('"a b" >= 1 -- why')]
     [('name', 'a b'), ('sign', '>='), ('number', '1'), ('end', '')]
     """
+    if half := _SURROGATE.search(text):
+        message, hint = f"`\\u{ord(half[0]):04x}` is no character", "is the text in another encoding?"
+        raise error_at(message, Span(*half.span()), hint, code="query_syntax")
     tokens: list[SqlToken] = []
     position = 0
     while position < len(text):

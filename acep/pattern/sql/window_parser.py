@@ -1,4 +1,4 @@
-"""Parse WITHIN of a MATCH_RECOGNIZE clause: a number, or an interval of a unit of fixed length."""
+"""Parse WITHIN of a MATCH_RECOGNIZE clause: a number, or an interval of units of fixed length."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.clause_tree import MatchSpan
+from acep.pattern.sql.interval_spans import are_span_units, span_ns
 from acep.pattern.sql.scanner import SqlToken, exact_number
 from acep.pattern.times import UNITS
 
@@ -32,6 +33,8 @@ def parse_window(tokens: Sequence[SqlToken], start: int) -> tuple[MatchSpan, int
         raise error_at(f"a constant is needed behind WITHIN, not `{token.value[:40]}`", token.span,
                        "as in WITHIN INTERVAL '10' MINUTE", code="query_syntax")  # fmt: skip
     index += 1
+    if is_interval and token.kind == "string" and tokens[index].kind == "word" and tokens[index + 1].is_word("TO"):
+        return _span_window(tokens, start)
     amount, unit = _interval(token, is_interval)
     if is_interval and unit is None:
         if tokens[index].kind not in ("word", "name"):
@@ -42,6 +45,23 @@ def parse_window(tokens: Sequence[SqlToken], start: int) -> tuple[MatchSpan, int
     end = tokens[index - 1].end
     factor = Fraction(1) if unit is None else _unit_ns(unit, Span(token.start, end))
     return MatchSpan(amount * factor, is_interval, Span(tokens[start].start, end)), index
+
+
+def _span_window(tokens: Sequence[SqlToken], start: int) -> tuple[MatchSpan, int]:
+    """Parse WITHIN with an interval of several units: WITHIN INTERVAL '1:30' HOUR TO MINUTE."""
+    constant, first, _, last = tokens[start + 2 : start + 6]
+    span = Span(constant.start, last.end)
+    names, hint = (first.value.upper(), last.value.upper()), "as in WITHIN INTERVAL '1:30' HOUR TO MINUTE"
+    if not are_span_units(*names):
+        raise error_at(f"{names[0][:40]} TO {names[1][:40]} are not units of an interval", span, hint,
+                       code="query_syntax")  # fmt: skip
+    amount = span_ns(constant.value[1:-1].strip(), *names)
+    if amount is None:
+        raise error_at(f"`{constant.value[1:-1][:40]}` is not an interval from {names[0]} to {names[1]}", span, hint,
+                       code="query_syntax")  # fmt: skip
+    if amount < 0:
+        raise error_at("WITHIN takes no negative length", constant.span, code="query_invalid")
+    return MatchSpan(Fraction(amount), True, Span(tokens[start].start, last.end)), start + 6
 
 
 def _interval(token: SqlToken, is_interval: bool) -> tuple[Fraction, str | None]:

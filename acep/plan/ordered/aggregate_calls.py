@@ -99,11 +99,14 @@ def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
         values = values[:1]
     if len(values) > AGGREGATES[function].n_arguments:
         raise error_at(f"{function} has too many arguments", span, code="query_syntax")
-    if function == "count" and (value is None or type(value).__name__ == "Star"):
+    is_star = type(value).__name__ == "Star"
+    is_star_of_variable = type(value).__name__ == "Column" and type(value.this).__name__ == "Star"  # type: ignore[union-attr]
+    if (is_star and is_distinct) or (is_star_of_variable and (is_distinct or function != "count")):
+        hint = "count(*) counts rows, and count(DISTINCT x) the values of a column"
+        raise error_at(f"{function} of all columns has no meaning", span, hint, code="query_invalid")
+    if function == "count" and (value is None or is_star):
         return AggregateCall(function, None, rows="")
-    if type(value).__name__ == "Column" and type(value.this).__name__ == "Star":  # type: ignore[union-attr]
-        if function != "count" or is_distinct:
-            raise error_at(f"{function} of all columns has no meaning", span, code="query_invalid")
+    if is_star_of_variable:
         return AggregateCall(function, None, rows=value.args["table"].this)  # type: ignore[union-attr]
     if value is None or len(values) < AGGREGATES[function].n_arguments:
         raise error_at(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from acep.errors import QueryError
 from acep.functions.aggregates import AGGREGATES
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
@@ -17,8 +18,9 @@ from acep.plan.schema import Kind
 
 if TYPE_CHECKING:
     from acep.plan.ordered.clause_leaves import _Leaf
+    from acep.plan.ordered.row_columns import ClauseColumns
 
-__all__ = ["RowArgument", "column_of_argument", "reference_of", "resolve_aggregate"]
+__all__ = ["RowArgument", "column_of_argument", "integer_places", "reference_of", "resolve_aggregate"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class RowArgument:
 
 
 def resolve_aggregate(leaf: _Leaf, node: Any, is_final: bool, span: Span) -> ex.Expr:
-    """Return the expression of an aggregate; an average is a sum divided by a count."""
+    """Return the expression of an aggregate; an average of doubles or durations is a sum divided by a count."""
     if leaf.defined is not None and type(node).__name__ != "Filter":
         call = read_aggregate(node, leaf.source)
         if AGGREGATES[call.function].as_number:
@@ -47,6 +49,9 @@ def resolve_aggregate(leaf: _Leaf, node: Any, is_final: bool, span: Span) -> ex.
             raise error_at("array_agg on its own is not supported in DEFINE", span, hint, code="query_syntax")
     reference = reference_of(leaf, node, is_final)
     entry = AGGREGATES[reference.function]
+    places = None if entry.clause_expression is None else integer_places(leaf.clause.columns, reference.column)
+    if places is not None:
+        return leaf.clause.add(replace(reference, texts=(str(places),)), span)
     composition = entry.clause_expression or entry.expression or reference.function
     return ex.compose(composition, lambda function: leaf.clause.add(replace(reference, function=function), span), span)
 
@@ -93,6 +98,17 @@ def reference_of(leaf: _Leaf, node: Any, is_final: bool) -> RowAggregate:
     order = tuple((bool(key.args.get("desc")), bool(key.args.get("nulls_first"))) for key in call.order)
     arguments = tuple(columns[1:])
     return RowAggregate(function, columns[0], variables, call.is_distinct, is_final, arguments, call.texts, order)
+
+
+def integer_places(columns: ClauseColumns, name: str | None) -> int | None:
+    """Return the decimal places of a column that is summed in integers; ``None`` for another column."""
+    if name is None or name == LABEL:
+        return None
+    try:
+        typed = columns.typed_column(name)
+    except QueryError:  # the sum of it is refused
+        return None
+    return typed.scale if typed.kind in ("int", "decimal") else None
 
 
 def column_of_argument(leaf: _Leaf, argument: RowArgument) -> str:

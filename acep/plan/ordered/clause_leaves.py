@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from acep.errors import suggest
+from acep.errors import QueryError, suggest
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
 from acep.pattern.expressions import Span, error_at, locate_errors
@@ -96,6 +96,14 @@ class ClauseLeaves:
         is_value = isinstance(reference, Navigation) or reference.function in CHOOSING
         return is_value and reference.column in self.columns.dates
 
+    def categories_of(self, reference: RowReference) -> str | None:
+        """Return the column of categories in an order of their own of which a reference is a value; ``None`` if it is
+        none."""
+        if isinstance(reference, MatchNumber | MissingRows) or reference.column is None:
+            return None
+        is_value = isinstance(reference, Navigation) or reference.function in CHOOSING
+        return self.columns.ordered_categories(reference.column) if is_value else None
+
     def add(self, reference: RowReference, span: Span) -> ex.Expr:
         """Return the attribute of a reference, which is added."""
         if reference not in self.references:
@@ -132,6 +140,8 @@ class _Leaf:
             return self.navigation(Navigation(column, variables), span)
         if kind == "Window":
             return resolve_window(self, node, span)
+        if kind == "Alias" and type(node.this).__name__ == "Column" and node.this.name.upper() in ("FINAL", "RUNNING"):
+            raise _prefix_error(node.this.name.upper(), span)  # sqlglot reads a name behind it as another name of it
         if kind in ("IgnoreNulls", "RespectNulls", "Order"):
             words = {"Order": "ORDER BY"}
             raise error_at(f"{words.get(kind, 'IGNORE NULLS')} is not supported in a row pattern", span, None,
@@ -199,9 +209,7 @@ class _Leaf:
             return resolve_aggregate(self, call, is_final, span)
         if name in ("FIRST", "LAST"):
             return self.resolve_navigation(call, name, is_final, span)
-        word = "FINAL" if is_final else "RUNNING"
-        hint = f"as in {word} LAST(A.price)"
-        raise error_at(f"{word} stands before FIRST, LAST or an aggregate", span, hint, code="query_invalid")
+        raise _prefix_error("FINAL" if is_final else "RUNNING", span)
 
     def navigation(self, reference: Navigation, span: Span) -> ex.Expr:
         """Return the attribute of a navigation. In DEFINE the row that is tested is the last one of its variable."""
@@ -338,6 +346,12 @@ class _Leaf:
         if not prefixes and called in _NAVIGATION:
             raise error_at(f"{called} needs a column or CLASSIFIER()", span, code="query_invalid")
         return RowArgument(expr, prefixes[0] if prefixes else None, bool(prefixes))
+
+
+def _prefix_error(word: str, span: Span) -> QueryError:
+    """Return the error for RUNNING or FINAL before something that it does not stand before."""
+    hint = f"as in {word} LAST(A.price)"
+    return error_at(f"{word} stands before FIRST, LAST or an aggregate", span, hint, code="query_invalid")
 
 
 def _call_name(node: Any) -> str | None:

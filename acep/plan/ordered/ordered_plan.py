@@ -17,11 +17,11 @@ from acep.pattern.sql.clause_tree import (
     variables_of,
 )
 from acep.pattern.walk import leaves_of
+from acep.plan.dates import gives_date
 from acep.plan.decimals import Typed
 from acep.plan.kinds import resolve
 from acep.plan.ordered.clause_checks import check_computed, check_labels, checked_window, named_variables
 from acep.plan.ordered.clause_leaves import ClauseLeaves, convert_key, reference_name
-from acep.plan.ordered.dates import gives_date
 from acep.plan.ordered.missing_rows import allow_missing, and_parts, leave_out_missing
 from acep.plan.ordered.pattern_states import PatternStates, compile_pattern
 from acep.plan.ordered.reference_types import type_of_reference
@@ -164,6 +164,9 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
         PlannedKey(convert_key(key.expression, columns), key.is_descending, bool(key.nulls_first))
         for key in clause.order
     )  # fmt: skip
+    for planned, key in zip(order, clause.order, strict=True):
+        with locate_errors(key.expression.span):
+            columns.refuse_own_order(planned.column)
     leaves.time_key = order[0].column if order else None
     sources = (*clause.partition, *(key.expression for key in clause.order))
     for column, source in zip((*partition, *(key.column for key in order)), sources, strict=True):
@@ -184,7 +187,7 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
     for expr in (*(expr for _, expr in converted), *expressions):
         check_computed(expr, leaves.references, types)
         check_labels(expr, leaves.references, clause)
-    slots = _slot_schema(types, schema)
+    slots = _slot_schema(types, leaves)
     conditions = tuple(
         condition for variable, expr in converted for condition in _conditions(variable, expr, leaves.references, slots)
     )
@@ -224,11 +227,25 @@ def _placed_type(reference: RowReference, span: Span, columns: ClauseColumns) ->
         return type_of_reference(reference, columns)
 
 
-def _slot_schema(types: tuple[Typed | None, ...], schema: Schema) -> Schema:
+@dataclass(frozen=True)
+class _SlotSchema(Schema):
+    """The schema of the values of references; ``categories``: those that are categories in an order of their own, with
+    their columns."""
+
+    categories: tuple[tuple[str, str], ...] = ()
+
+    def ordered_categories(self, name: str) -> str | None:
+        """Return the column of categories in an order of their own that a name means; ``None`` if it means another."""
+        return dict(self.categories).get(name)
+
+
+def _slot_schema(types: tuple[Typed | None, ...], leaves: ClauseLeaves) -> Schema:
     """Return the schema of the values of references, as columns."""
-    kinds, scales, durations = [], [], []
-    for number, typed in enumerate(types):
+    kinds, scales, durations, categories = [], [], [], []
+    for number, (typed, reference) in enumerate(zip(types, leaves.references, strict=True)):
         name = reference_name(number)
+        if (column := leaves.categories_of(reference)) is not None:
+            categories.append((name, column))
         if typed is None:
             continue
         if typed.kind == "decimal":
@@ -239,9 +256,9 @@ def _slot_schema(types: tuple[Typed | None, ...], schema: Schema) -> Schema:
             durations.append(name)
         else:
             kinds.append((name, Kind(typed.kind)))
-    return Schema(
-        tuple(kinds), ts=" ", type=None, tick_ns=schema.tick_ns, instants=True, scales=tuple(scales),
-        durations=tuple(durations),
+    return _SlotSchema(
+        tuple(kinds), ts=" ", type=None, tick_ns=leaves.columns.schema.tick_ns, instants=True, scales=tuple(scales),
+        durations=tuple(durations), categories=tuple(categories),
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import permutations
+from math import factorial
 
 from acep.errors import QueryError
 from acep.pattern.sql.clause_tree import (
@@ -29,6 +30,7 @@ from acep.pattern.sql.clause_tree import (
 
 __all__ = ["MOST_STATES", "PatternStates", "StateBuilder", "StateKind", "compile_pattern", "renumber"]
 
+MANY_PERMUTED = 8  # patterns of PERMUTE, whose orders alone may be too many
 MOST_STATES = 200_000
 
 
@@ -106,13 +108,14 @@ class StateBuilder:
     nullable: dict[int, bool] = field(default_factory=dict)
     built: dict[tuple[int, int, int, bool], int] = field(default_factory=dict)
     items: list[RowPattern] = field(default_factory=list)  # keeps the items whose ids are keys above
+    too_many_hint: str = "its quantifiers are too large"
 
     def add(self, kind: int, following: int = 0, other: int = 0) -> int:
         """Add a state and return its number. Raises :class:`QueryError` if there are too many."""
         if len(self.states) >= MOST_STATES:
             raise QueryError(
                 f"the pattern has more than {MOST_STATES} states",
-                hint="its quantifiers are too large",
+                hint=self.too_many_hint,
                 code="query_size",
             )
         self.states.append((int(kind), following, other))
@@ -145,6 +148,9 @@ class StateBuilder:
                 starts = [self.build(alternative, empty, full, is_excluded) for alternative in items]
                 return self._prefer(starts)
             case Permutation(items=items):
+                if len(items) >= MANY_PERMUTED:
+                    orders = f"{factorial(len(items)):,}" if len(items) <= 20 else "too many"
+                    self.too_many_hint = f"PERMUTE of {len(items)} patterns has {orders} orders"
                 return self._build_permutation(items, empty, full, is_excluded)
             case Exclusion(item=inner):
                 return self.build(inner, empty, full, True)

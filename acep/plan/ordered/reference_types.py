@@ -22,6 +22,11 @@ __all__ = ["type_of_reference"]
 
 def type_of_reference(reference: RowReference, columns: ClauseColumns) -> Typed | None:
     """Return the type of the value of a reference; ``None`` for one that is given as it is, but not computed with."""
+    if isinstance(reference, RowAggregate):
+        for name in _computed_columns(reference):
+            columns.typed_column(name)
+        for name in _ordering_columns(reference):
+            columns.refuse_own_order(name)
     if isinstance(reference, MatchNumber | MissingRows):
         return Typed(ex.Literal(0), "int")
     if isinstance(reference, Navigation) or reference.function in CHOOSING:
@@ -45,6 +50,20 @@ def type_of_reference(reference: RowReference, columns: ClauseColumns) -> Typed 
     if entry.gives == "float":
         return Typed(ex.Literal(0.0), "duration" if typed.kind == "duration" else "float")
     return Typed(ex.Literal(0), "int" if typed.kind == "null" else typed.kind, typed.scale)
+
+
+def _computed_columns(reference: RowAggregate) -> tuple[str, ...]:
+    """Return the columns that an aggregate computes with, beside labels; lists have values as they are."""
+    is_list = AGGREGATES[reference.function].gives == "list"
+    names = reference.arguments if is_list or reference.column is None else (reference.column, *reference.arguments)
+    return tuple(name for name in names if name != LABEL)
+
+
+def _ordering_columns(reference: RowAggregate) -> tuple[str, ...]:
+    """Return the columns whose order decides what an aggregate gives."""
+    if reference.column is None or reference.function not in ("min", "max"):
+        return reference.arguments
+    return (reference.column, *reference.arguments)
 
 
 def _column_type(reference: Navigation | RowAggregate, columns: ClauseColumns) -> Typed | None:

@@ -8,9 +8,9 @@ from acep.errors import suggest
 from acep.pattern import expressions as ex
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.spelling import expression_text
+from acep.plan.dates import gives_date
 from acep.plan.decimals import Typed
-from acep.plan.kinds import resolve
-from acep.plan.ordered.dates import gives_date
+from acep.plan.kinds import order_error, ordered_categories, resolve
 from acep.plan.ordered.row_references import LABEL, NUMBER, PartitionValue
 from acep.plan.schema import Kind, Schema
 
@@ -102,6 +102,16 @@ class ClauseColumns:
         """Return the name of the column of an aggregate over partitions, which is added with its type."""
         self.windows[window] = typed
         return window.name
+
+    def ordered_categories(self, name: str) -> str | None:
+        """Return the column of categories in an order of their own of which a column has values; ``None`` for none."""
+        typed = self.computed.get(name) or self.mapped.get(name)
+        return self.schema.ordered_categories(name) if typed is None else ordered_categories(typed.expr, self.schema)
+
+    def refuse_own_order(self, name: str) -> None:
+        """Raise :class:`QueryError` for a column whose values have an order that is not that of texts."""
+        if (categories := self.ordered_categories(name)) is not None:
+            raise order_error(categories, None)
 
     def typed_column(self, name: str) -> Typed:
         """Return a column with its type; it is an attribute of one row."""

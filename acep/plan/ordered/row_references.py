@@ -51,7 +51,8 @@ class RowAggregate:
     """An aggregate over the rows that are mapped to ``variables`` (``None``: over all rows of the match).
 
     ``column`` is ``None`` for a count of rows. ``arguments`` are further columns (``max_by``, or keys to order by) and
-    ``texts`` constants (``string_agg``). ``order``: for each key whether it descends, and whether nulls come first."""
+    ``texts`` constants (the separator of ``string_agg``, the decimal places of ``avg``). ``order``: for each key
+    whether it descends, and whether nulls come first."""
 
     function: str
     column: str | None
@@ -71,11 +72,12 @@ class MatchNumber:
 @dataclass(frozen=True)
 class PartitionValue:
     """The value of an aggregate over all rows of a partition, as a column ``name`` of each row; ``column`` is ``None``
-    for a count of rows."""
+    for a count of rows. ``texts`` are as in :class:`RowAggregate`."""
 
     name: str
     function: str
     column: str | None
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

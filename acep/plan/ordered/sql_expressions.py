@@ -20,7 +20,7 @@ from acep.pattern.scalar_calls import check_fixed, scalar_call
 from acep.pattern.sql.clause_tree import SqlExpression
 from acep.pattern.sql.scanner import exact_number
 from acep.pattern.times import UNITS
-from acep.plan.ordered.dates import gives_date
+from acep.plan.dates import gives_date
 from acep.plan.ordered.sql_casts import CAST_NODES
 from acep.plan.ordered.sql_choices import CHOICE_NODES
 from acep.plan.ordered.sql_numbers import NUMBER_NODES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import datetime
 from fractions import Fraction
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from acep.functions.time_templates import check_template, read_time
 from acep.pattern import expressions as ex
 from acep.pattern.expressions import Span, error_at
+from acep.pattern.sql.interval_spans import are_span_units, span_ns
 from acep.pattern.sql.scanner import exact_number
 from acep.pattern.times import UNITS, ns_of
 
@@ -29,7 +29,6 @@ _ORACLE_UNITS = {
 }  # fmt: skip
 _PARTS = ("year", "quarter", "month", "week", "day", "doy", "isodow", "hour", "minute", "second", "epoch")
 _WHOLE_UNITS = ("second", "minute", "hour", "day")
-_SPAN_UNITS = ("DAY", "HOUR", "MINUTE", "SECOND")
 _DIFFERENCE_HINT = (
     "engines count differently: TIMESTAMPDIFF(HOUR, a, b) is the number of whole hours, and "
     "(date_trunc('hour', b) - date_trunc('hour', a)) / INTERVAL '1' HOUR that of the hours that begin"
@@ -78,20 +77,12 @@ def _duration(converter: SqlConverter, amount: Any, unit: Any, node: Any, span: 
 def _span_ns(converter: SqlConverter, text: str, unit: Any, node: Any) -> int:
     """Return the nanoseconds of an interval of several units, such as '1 02:30' DAY TO MINUTE."""
     first, last = str(unit.this.this).upper(), str(unit.expression.this).upper()
-    if first not in _SPAN_UNITS or last not in _SPAN_UNITS or _SPAN_UNITS.index(first) >= _SPAN_UNITS.index(last):
+    if not are_span_units(first, last):
         raise converter.refuse(node, f"INTERVAL {first} TO {last}", "as in INTERVAL '1:30' HOUR TO MINUTE")
-    units = _SPAN_UNITS[_SPAN_UNITS.index(first) : _SPAN_UNITS.index(last) + 1]
-    fields = re.fullmatch(r"([+-]?)(\d+(?:[ :]\d+)*)(\.\d+)?", text)
-    separators = re.findall(r"[ :]", text)
-    numbers = [] if fields is None else [int(number) for number in re.split("[ :]", fields.group(2))]
-    is_spaced = separators == [" " if name == "DAY" else ":" for name in units[:-1]]
-    limits = {"HOUR": 24, "MINUTE": 60, "SECOND": 60}
-    fits = len(numbers) == len(units) and all(n < limits[u] for n, u in zip(numbers[1:], units[1:], strict=True))
-    if fields is None or not is_spaced or not fits or (fields.group(3) and last != "SECOND"):
+    total = span_ns(text, first, last)
+    if total is None:
         raise converter.refuse(node, f"INTERVAL '{text[:40]}' {first} TO {last}", "as in '1:30' HOUR TO MINUTE")
-    total = sum(n * UNITS[u.lower()] for n, u in zip(numbers, units, strict=True))
-    total += int(exact_number("0" + (fields.group(3) or ".0")) * UNITS["second"])
-    return -total if fields.group(1) == "-" else total
+    return total
 
 
 def add_months_of(converter: SqlConverter, node: Any, span: Span) -> ex.Expr | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from acep.pattern import expressions as ex
-from acep.pattern.expressions import Span, error_at
+from acep.pattern.expressions import Span, error_at, locate_errors
 from acep.plan.ordered.aggregate_calls import is_aggregate, names_in_define, read_aggregate
+from acep.plan.ordered.aggregate_references import integer_places
 from acep.plan.ordered.reference_types import type_of_reference
 from acep.plan.ordered.row_references import Navigation, PartitionValue, RowAggregate
 
@@ -46,13 +47,16 @@ def resolve_window(leaf: _Leaf, node: Any, span: Span) -> ex.Expr:
         column = leaf.clause.columns.add(argument.expr)
     if call.function != "avg":
         return _value(leaf, call.function, column, span)
+    if (places := integer_places(leaf.clause.columns, column)) is not None:
+        return _value(leaf, "avg", column, span, (str(places),))
     parts = [_value(leaf, function, column, span) for function in ("sum", "count")]
     return ex.Binary("/", parts[0], parts[1], span)
 
 
-def _value(leaf: _Leaf, function: str, column: str | None, span: Span) -> ex.Expr:
+def _value(leaf: _Leaf, function: str, column: str | None, span: Span, texts: tuple[str, ...] = ()) -> ex.Expr:
     columns = leaf.clause.columns
-    window = PartitionValue(f"({function}({column or '*'}) of the partition)", function, column)
-    typed = type_of_reference(RowAggregate(function, column, None), columns)
+    window = PartitionValue(f"({function}({column or '*'}) of the partition)", function, column, texts)
+    with locate_errors(span):
+        typed = type_of_reference(RowAggregate(function, column, None), columns)
     assert typed is not None
     return leaf.clause.add(Navigation(columns.add_window(window, typed), None), span)

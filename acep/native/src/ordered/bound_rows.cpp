@@ -85,20 +85,20 @@ void BoundRows::untrack(uint16_t label) {
 }
 
 BoundRows::Total BoundRows::added(const Totals& totals, size_t row) const {
-    Total value = totals.values.empty() ? Total{0, 0, false} : totals.values.back();
+    Total value = totals.values.empty() ? Total{0, 0, 0} : totals.values.back();
     const Column& column = view_->columns[totals.column];
     if (column.null(row)) return value;
     const int64_t word = column.values[row];
-    if (totals.kind == Reference::count_valid) return {value.word + 1, 0, true};
-    if (!value.valid) return {word, word < 0 ? -1 : 0, true};
-    if (totals.kind != Reference::sum) {
+    if (totals.kind == Reference::count_valid) return {0, 0, value.count + 1};
+    if (value.count++ == 0) return {word, word < 0 ? -1 : 0, 1};
+    if (totals.kind == Reference::least || totals.kind == Reference::greatest) {
         const int order = order_of(totals.type, word, value.word, *view_->texts);
         if (totals.kind == Reference::least ? order < 0 : order > 0) value.word = word;
     } else if (totals.type == 1) {
         value.word = std::bit_cast<int64_t>(std::bit_cast<double>(value.word) + std::bit_cast<double>(word));
     } else {
         const uint128 total = wide(value.high, value.word) + static_cast<uint128>(static_cast<int128>(word));
-        value = {static_cast<int64_t>(total), static_cast<int64_t>(total >> 64), true};
+        value = {static_cast<int64_t>(total), static_cast<int64_t>(total >> 64), value.count};
     }
     return value;
 }
@@ -125,13 +125,17 @@ Leaf BoundRows::at_label(const Reference& reference, size_t row) const {
 
 Leaf BoundRows::total(const Reference& reference, const Source& source, Scratch::Cell& cell) const {
     const auto& values = tracks_[source.track].totals[source.totals].values;
-    const Total value = values.empty() ? Total{0, 0, false} : values.back();
-    cell = {value.word, value.valid};
-    if (reference.kind == Reference::count_valid) cell.valid = true;
-    if (reference.kind == Reference::sum && reference.type == 1) {
+    const Total value = values.empty() ? Total{0, 0, 0} : values.back();
+    cell = {value.word, value.count > 0};
+    if (reference.kind == Reference::count_valid) {
+        cell = {value.count, true};
+    } else if (reference.kind == Reference::average && cell.valid) {
+        const auto sum = static_cast<int128>(wide(value.high, value.word));
+        cell.word = std::bit_cast<int64_t>(average(sum, value.count, static_cast<int64_t>(reference.offset)));
+    } else if (reference.kind == Reference::sum && reference.type == 1) {
         cell.valid = cell.valid && !std::isnan(std::bit_cast<double>(cell.word));
-    } else if (reference.kind == Reference::sum && cell.valid && value.high != (value.word < 0 ? -1 : 0)) {
-        throw std::overflow_error("a sum of integers does not fit in 64 bits");
+    } else if (reference.kind == Reference::sum) {
+        cell.valid = cell.valid && value.high == (value.word < 0 ? -1 : 0);
     }
     return leaf_of(cell);
 }
@@ -190,8 +194,9 @@ void BoundRows::append_key(std::span<const uint32_t> references, std::vector<int
             case Reference::count: key.push_back(signed_of(track.rows.size())); break;
             default: {
                 const auto& values = track.totals[sources_[reference].totals].values;
-                const Total value = values.empty() ? Total{0, 0, false} : values.back();
-                key.insert(key.end(), {value.word, value.high, value.valid ? 1 : 0});
+                const Total value = values.empty() ? Total{0, 0, 0} : values.back();
+                const bool counts = it.kind == Reference::count_valid || it.kind == Reference::average;
+                key.insert(key.end(), {value.word, value.high, counts ? value.count : value.count > 0 ? 1 : 0});
             }
         }
     }

@@ -22,7 +22,8 @@ inline constexpr Leaf null_leaf{&null_word, &null_byte, 0};
 // `offset`.
 struct Reference {
     // A reference reads the row itself, the n-th first or last row of the set, an aggregate of the set, the
-    // number of the match, or the label of the n-th first or last row.
+    // number of the match, or the label of the n-th first or last row. An average is one of integers, in units of
+    // 10^-offset.
     enum Kind : uint8_t {
         current,
         first,
@@ -34,7 +35,8 @@ struct Reference {
         greatest,
         match_number,
         first_label,
-        last_label
+        last_label,
+        average
     };
     Kind kind;
     size_t set;
@@ -50,7 +52,7 @@ struct Reference {
     // Return whether it reads the label of a row, through a column with a value for each label.
     bool reads_label() const { return kind == first_label || kind == last_label; }
     // Return whether it is an aggregate of a column.
-    bool aggregates() const { return kind >= count_valid && kind <= greatest; }
+    bool aggregates() const { return (kind >= count_valid && kind <= greatest) || kind == average; }
 };
 
 // A set of labels.
@@ -108,8 +110,8 @@ public:
     size_t next_row() const { return first_ + labels_.size(); }
     // Return the references.
     const std::vector<Reference>& references() const { return references_; }
-    // Return the value of a reference for the row bound last, in `cell` unless it is one of a column. Throws
-    // std::overflow_error for a sum beyond 64 bits.
+    // Return the value of a reference for the row bound last, in `cell` unless it is one of a column. A sum beyond 64
+    // bits is null.
     Leaf value(size_t reference, Scratch::Cell& cell) const;
     // Append to a key what decides all later values of some references.
     void append_key(std::span<const uint32_t> references, std::vector<int64_t>& key) const;
@@ -120,11 +122,11 @@ public:
     size_t bytes() const;
 
 private:
-    // An aggregate of the rows of a set; sums have 128 bits.
+    // An aggregate of the rows of a set, and how many of its values are not null; sums have 128 bits.
     struct Total {
         int64_t word;
         int64_t high;
-        bool valid;
+        int64_t count;
     };
     // An aggregate of a track: after each of its rows.
     struct Totals {
@@ -156,7 +158,7 @@ private:
     Leaf at_row(const Reference& reference, size_t row) const;
     // Return the value of a column for the label of the row some rows from a row; null if that row is not bound.
     Leaf at_label(const Reference& reference, size_t row) const;
-    // Return an aggregate, in `cell`. Throw std::overflow_error for a sum beyond 64 bits.
+    // Return an aggregate, in `cell`; null for a sum beyond 64 bits.
     Leaf total(const Reference& reference, const Source& source, Scratch::Cell& cell) const;
     // Append to a key what a reference to a first row depends on: the number of the row at its offset, or as long as
     // there is none the number of rows.

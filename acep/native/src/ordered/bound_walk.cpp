@@ -96,12 +96,7 @@ bool BoundWalks::walk(int64_t code, const WalkedRows& rows, size_t fresh, size_t
     append(match, rows, fresh, rows.rows - 1);
     match.bound.extend(match.view.rows);
     reachable_.start(rows.local, rows.begin, rows.rows, memory, polling);
-    bool is_open = false;
-    try {
-        is_open = walk_on(match, rows, fresh, polling);
-    } catch (const std::overflow_error&) {  // a search from the start reports the overflow
-        is_open = false;
-    }
+    const bool is_open = walk_on(match, rows, fresh, polling);
     if (!is_open) drop(code);
     return is_open;
 }

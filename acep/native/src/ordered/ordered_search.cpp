@@ -207,13 +207,9 @@ void OrderedSearch::move_window() {
     }
     failures_.clear();
     const int64_t* const times = input_.times + begin_;
-    int64_t last;
-    if (__builtin_add_overflow(times[start_], input_.width, &last)) last = input_.width < 0 ? int64_min : int64_max;
-    if (last < times[start_]) {
-        window_ = start_;
-        return;
-    }
-    while (window_ < rows_ && times[window_] <= last) ++window_;
+    const uint64_t first = static_cast<uint64_t>(times[start_]);
+    const uint64_t latest = first + std::min(input_.width, static_cast<uint64_t>(int64_max) - first);
+    while (window_ < rows_ && times[window_] <= static_cast<int64_t>(latest)) ++window_;
 }
 
 bool OrderedSearch::find(size_t start, Polling& polling) {

@@ -49,7 +49,7 @@ struct OrderedInput {
     std::vector<const uint8_t*> local;  // by label: a byte a row, or nullptr: any row
     std::vector<size_t> offsets;  // of partitions, none of which is empty
     const int64_t* times = nullptr;  // nullptr: matches may be of any duration
-    int64_t width = 0;  // between the times of the first and the last row of a match
+    uint64_t width = 0;  // between the times of the first and the last row of a match
     // By partition, or empty: the position of the first start, the one from which on no match starts, and the matches
     // before the first.
     std::vector<size_t> starts{}, stops{};
@@ -123,7 +123,7 @@ public:
     // Begin with new rows. Throw std::invalid_argument if they do not fit the pattern.
     void start(OrderedInput input);
     // Return the next matches, of about `rows` rows and at least one match, or nothing after the last. Throw SkipError,
-    // std::overflow_error or Interrupted; then only `start` may follow.
+    // or Interrupted; then only `start` may follow.
     std::optional<OrderedMatches> take(size_t rows, Polling& polling);
     // Return what the search has done since it was made.
     Counts counts() const;

@@ -125,7 +125,6 @@ StartPass::Ahead StartPass::ahead(uint32_t from, uint32_t pivot) const {
 bool StartPass::fixed(const Pattern& pattern, const Reference& reference, const Ahead& rows) const {
     if (!reference.reads_set()) return true;
     if (reference.reads_label() && (reference.shift != 0 || !before_.pivots.empty())) return false;
-    if (reference.kind == Reference::sum && reference.type != 1) return false;  // it may be too great for its type
     const LabelSet& set = pattern.sets[reference.set];
     const auto among = [&](const std::vector<uint32_t>& labels) {
         return static_cast<size_t>(std::ranges::count_if(labels, [&](uint32_t label) { return set.contains(label); }));

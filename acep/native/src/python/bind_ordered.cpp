@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/numbers.hpp"
 #include "common/texts.hpp"
 #include "expression/vm.hpp"
 #include "ordered/open_walk.hpp"
@@ -60,9 +61,11 @@ Reference reference_of(const Sextuple& numbers, size_t sets) {
     constexpr size_t most_rows = size_t{1} << 40;
     const auto& [kind, set, offset, shift, column, type] = numbers;
     Reference reference{};
-    reference.kind = static_cast<Reference::Kind>(in_range(kind, Reference::last_label, "references: a kind"));
+    reference.kind = static_cast<Reference::Kind>(in_range(kind, Reference::average, "references: a kind"));
     reference.shift = std::clamp(shift, -farthest, farthest);
     reference.offset = std::min(in_range(offset, size_t{int64_max}, "references: an offset"), most_rows);
+    const bool has_places = reference.offset <= static_cast<size_t>(most_places);
+    if (reference.kind == Reference::average && !has_places) throw std::invalid_argument("references: decimal places");
     if (reference.reads_set()) reference.set = index_of(set, sets, "references: a set");
     if (reference.reads_column()) reference.column = in_range(column, size_t{int64_max}, "references: a column");
     reference.type = static_cast<int64_t>(in_range(type, 2, "references: a type"));
@@ -125,7 +128,7 @@ void read_starts(const std::vector<Triple>& starts, std::optional<int64_t> open_
 }
 
 void start(BoundSearch& self, const nb::sequence& columns, const nb::sequence& local, const Words& partitions,
-           nb::object texts, const std::optional<Words>& times, int64_t width, const std::vector<Triple>& starts,
+           nb::object texts, const std::optional<Words>& times, uint64_t width, const std::vector<Triple>& starts,
            std::optional<int64_t> open_label) {
     check_idle(self);
     std::vector<Words> words;
@@ -179,12 +182,6 @@ void start(BoundSearch& self, const nb::sequence& columns, const nb::sequence& l
     throw nb::python_error();
 }
 
-// Raise OverflowError with a text.
-[[noreturn]] void raise_overflow(const std::overflow_error& error) {
-    PyErr_SetString(PyExc_OverflowError, error.what());
-    throw nb::python_error();
-}
-
 nb::object take(BoundSearch& self, size_t rows) {
     check_idle(self);
     struct Busy {
@@ -202,8 +199,6 @@ nb::object take(BoundSearch& self, size_t rows) {
                               array(std::move(matches->labels)));
     } catch (const SkipError& error) {
         raise_skip(error);
-    } catch (const std::overflow_error& error) {
-        raise_overflow(error);
     } catch (const Interrupted&) {
         throw nb::python_error();
     }
