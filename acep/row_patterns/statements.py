@@ -126,7 +126,9 @@ def _connect() -> Any:
     check_installed("duckdb", "the SQL around MATCH_RECOGNIZE", "sql")
     import duckdb
 
-    return duckdb.connect(config={"enable_external_access": "false"})
+    connection = duckdb.connect(config={"enable_external_access": "false"})
+    connection.execute("SET TimeZone = 'UTC'")  # else the zone of the machine, which would change rows
+    return connection
 
 
 def _run(split: Statement, tables: Mapping[str, Any]) -> pa.Table:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -62,3 +66,37 @@ def test_a_second_statement_is_refused(rest: str) -> None:
     assert acep.sql(statement + " ; -- the end;", a={"t": [1]}) == {"t": [1]}
     with pytest.raises(acep.QueryError, match="one statement"):
         acep.sql(statement + rest, a={"t": [1]})
+
+
+ZONED = """
+import acep, pyarrow as pa
+times = pa.table({"i": [1], "t": pa.array([1750000000], pa.timestamp("s", "UTC"))})
+clause = "t MATCH_RECOGNIZE (ORDER BY i MEASURES last(t) AS lt PATTERN (A))"
+for rest in ("count(*) AS n FROM {} WHERE lt >= TIMESTAMP '2025-06-15 15:00:00'", "CAST(lt AS VARCHAR) AS text FROM {}",
+             "hour(lt) AS hour, lt FROM {}"):
+    result = acep.sql("SELECT " + rest.format(clause), t=times)
+    print(result.schema, result.to_pylist())
+"""
+
+
+def test_the_zone_of_the_machine_changes_no_row_of_a_statement() -> None:
+    outputs = [_run_in_zone(zone, "-c", ZONED) for zone in ("UTC", "America/New_York", "Asia/Kolkata")]
+    assert outputs[0] == outputs[1] == outputs[2]
+    assert "[{'n': 1}]" in outputs[0]
+    assert "timestamp[us, tz=UTC]" in outputs[0]
+
+
+def test_the_zone_of_the_machine_changes_no_row_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("i,t\n1,2025-06-15T15:06:40Z\n")
+    statement = """SELECT CAST(lt AS VARCHAR) AS text, lt FROM t MATCH_RECOGNIZE (
+        ORDER BY i MEASURES last(t) AS lt PATTERN (A)) WHERE lt >= TIMESTAMP '2025-06-15 15:00:00'"""
+    arguments = ("-m", "acep", "sql", statement, f"t={tmp_path / 't.csv'}")
+    outputs = [_run_in_zone(zone, *arguments) for zone in ("UTC", "America/New_York")]
+    assert outputs[0] == outputs[1] == '{"text": "2025-06-15 15:06:40+00", "lt": "2025-06-15T15:06:40Z"}\n'
+
+
+def _run_in_zone(zone: str, *arguments: str) -> str:
+    environment = os.environ | {"TZ": zone}
+    return subprocess.run(
+        [sys.executable, *arguments], env=environment, check=True, capture_output=True, text=True
+    ).stdout
