@@ -19,7 +19,7 @@ from acep.events.arrow_arrays import array_of
 from acep.events.row_dicts import columns_of_dicts, spread, too_many_fields
 from acep.pattern.query_arguments import is_swapped
 
-__all__ = ["is_partial", "to_table", "unread_columns", "unread_error"]
+__all__ = ["is_partial", "to_table", "unread_columns", "unread_error", "with_unread"]
 
 _UNREAD = b"acep.unread"
 _PARTIAL = b"acep.partial"
@@ -62,7 +62,7 @@ def to_table(events: Any, used: Collection[str] | None = None) -> pa.Table:
         events = events.collect()
     if home == "polars" and hasattr(events, "to_arrow") and hasattr(events, "columns"):
         unread = {name: _OBJECTS for name, dtype in events.schema.items() if _has_objects(dtype)}
-        return _with_unread(_read_guarded(events.drop([*unread]).to_arrow), unread)
+        return with_unread(_read_guarded(events.drop([*unread]).to_arrow), unread)
     if home == "pyspark":
         raise DataError(
             "these events are a Spark DataFrame", hint="use acep.spark.match(df, query)", code="option_invalid"
@@ -118,7 +118,8 @@ def unread_error(name: str, reason: str) -> DataError:
     return DataError(f"column `{name}` {reason_text}", hint=hint or None, code="data_type")
 
 
-def _with_unread(table: pa.Table, unread: Mapping[str, str]) -> pa.Table:
+def with_unread(table: pa.Table, unread: Mapping[str, str]) -> pa.Table:
+    """Return a table that says why columns are left out of it, by name (:func:`unread_columns`)."""
     if not unread:
         return table
     return table.replace_schema_metadata((table.schema.metadata or {}) | {_UNREAD: json.dumps(unread)})
@@ -162,7 +163,7 @@ def _from_pandas(frame: Any) -> pa.Table:
     for place, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type) and pa.types.is_null(field.type.value_type):  # no categories at all
             table = table.set_column(place, field.name, pa.nulls(table.num_rows))
-    return _with_unread(table, unread)
+    return with_unread(table, unread)
 
 
 def _from_columns(columns: Mapping[Any, Any]) -> pa.Table:
@@ -177,7 +178,7 @@ def _of_arrays(built: Mapping[str, pa.Array | pa.ChunkedArray | str]) -> pa.Tabl
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"`{name}` {size}" for name, size in sizes.items())
         raise DataError(f"the columns differ in length: {listed}", code="data_type")
-    return _with_unread(pa.Table.from_arrays(list(arrays.values()), names=list(arrays)), unread)
+    return with_unread(pa.Table.from_arrays(list(arrays.values()), names=list(arrays)), unread)
 
 
 def _from_rows(rows: list[Any], used: Collection[str] | None) -> pa.Table:

@@ -12,12 +12,13 @@ import pyarrow as pa
 
 from acep.errors import QueryError, check_installed, suggest
 from acep.events.files.reading import read_events
-from acep.events.frames import to_table
+from acep.events.frames import to_table, unread_error
 from acep.pattern.expressions import error_at
 from acep.pattern.sql.common_tables import common_tables
+from acep.pattern.sql.scanner import scan
 from acep.pattern.sql.statement import ClauseInput, Statement, split_statement, with_rows_in_parentheses
 from acep.plan.ordered.ordered_plan import OrderedPlan
-from acep.row_patterns.duckdb_tables import from_duckdb, to_duckdb
+from acep.row_patterns.duckdb_tables import check_result, from_duckdb, stand_ins, to_duckdb
 from acep.row_patterns.explanation import explain_plan
 from acep.row_patterns.match_rows import convert_like, match_table, plan_clause, select_columns
 from acep.row_patterns.result_table import NO_COLUMNS
@@ -87,6 +88,8 @@ class _Database:
     tables: Mapping[str, Any]
     converted: dict[str, pa.Table] = field(default_factory=dict)
     connection: Any = None
+    unheld: dict[str, str] = field(default_factory=dict)  # why DuckDB does not hold columns, by name
+    held: set[str] = field(default_factory=set)  # folded names of columns that it holds
 
     def name_of(self, name: str) -> str | None:
         alike = [table for table in self.tables if table.casefold() == name.casefold()]
@@ -102,7 +105,14 @@ class _Database:
     def add(self, name: str, table: pa.Table) -> None:
         self.converted[name] = table
         if self.connection is not None:
-            self.connection.register(name, to_duckdb(table))
+            self._register(name, table)
+
+    def _register(self, name: str, table: pa.Table) -> None:
+        registered = to_duckdb(table)
+        reasons = stand_ins(registered.schema)
+        self.unheld |= reasons
+        self.held |= {name.casefold() for name in registered.column_names if name not in reasons}
+        self.connection.register(name, registered)
 
     def query(self, text: str) -> pa.Table:
         """Run a statement without clauses with DuckDB."""
@@ -111,15 +121,25 @@ class _Database:
             for name in self.tables:
                 self.table(name)
             for name, table in self.converted.items():
-                self.connection.register(name, to_duckdb(table))
+                self._register(name, table)
+        self._check_names(text)
         try:
-            return from_duckdb(self.connection.sql(with_rows_in_parentheses(text)).to_arrow_table())
+            return self.connection.sql(with_rows_in_parentheses(text)).to_arrow_table()
         except Exception as error:
             if type(error).__module__.partition(".")[0] not in ("duckdb", "_duckdb"):
                 raise
             message = f"DuckDB refuses what stands around MATCH_RECOGNIZE: {' '.join(str(error).split())}"
             hint = "what stands around the clause is in the SQL of DuckDB"
             raise QueryError(message, hint=hint, code="query_invalid") from None
+
+    def _check_names(self, text: str) -> None:
+        """Raise :class:`DataError` for a column that a statement names and DuckDB holds of no table."""
+        if not self.unheld:
+            return
+        words = {token.value.casefold() for token in scan(text) if token.kind in ("word", "name")}
+        for name, reason in self.unheld.items():
+            if name.casefold() in words - self.held:
+                raise unread_error(name, reason)
 
 
 def _connect() -> Any:
@@ -139,6 +159,8 @@ def _run(split: Statement, tables: Mapping[str, Any]) -> pa.Table:
     if split.columns is not None and database.converted[split.clauses[0].result].column_names != [NO_COLUMNS]:
         return select_columns(database.converted[split.clauses[0].result], split.columns)
     result = database.query(split.text)
+    check_result(result)
+    result = from_duckdb(result)
     repeated = [name for name, count in Counter(result.column_names).items() if count > 1]
     if repeated:
         raise QueryError(f"two columns of the result are called `{repeated[0]}`",
@@ -170,4 +192,4 @@ def _source(split: Statement, clause: ClauseInput, database: _Database) -> pa.Ta
         if "." not in clause.name:
             hint = suggest(clause.name, [*database.tables]) or "name tables by keywords: acep.sql(text, ticks=frame)"
             raise error_at(f"unknown table `{clause.name}`", clause.place, hint, code="query_name")
-    return database.query(f"{common} SELECT * FROM {clause.source}")  # noqa: S608 - it is the user's own
+    return from_duckdb(database.query(f"{common} SELECT * FROM {clause.source}"))  # noqa: S608 - it is the user's own

@@ -1,11 +1,14 @@
 """Statements of SQL around clauses: what DuckDB gives becomes types that acep has, or is refused by name."""
 
+# ruff: noqa: S608 - the statements are those of tests
+
 from __future__ import annotations
 
 import datetime as dt
 import os
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,7 @@ CLAUSE = "MATCH_RECOGNIZE (ORDER BY t MEASURES LAST(t) - FIRST(t) AS lasting PAT
 def test_a_duration_stays_one_in_sql_around_a_clause(form: str) -> None:
     table: Any = pa.table({"t": TIMES})
     rows = table.to_pydict() if form == "dict" else table if form == "arrow" else _frame(form, table)
-    result = acep.sql(f"SELECT * FROM ticks {CLAUSE} ORDER BY 1", ticks=rows)  # noqa: S608 - the statement of a test
+    result = acep.sql(f"SELECT * FROM ticks {CLAUSE} ORDER BY 1", ticks=rows)
     durations = [*result["lasting"]] if form != "arrow" else result["lasting"].to_pylist()
     assert durations == [dt.timedelta(hours=2)]
 
@@ -38,7 +41,7 @@ def _frame(form: str, table: pa.Table) -> Any:
 
 def test_a_clause_reads_a_duration_of_another_one() -> None:
     statement = f"""SELECT * FROM (SELECT * FROM ticks {CLAUSE}) MATCH_RECOGNIZE (
-        ORDER BY lasting MEASURES FIRST(lasting) AS first PATTERN (a+) DEFINE a AS lasting > INTERVAL '1' HOUR)"""  # noqa: S608 - the statement of a test
+        ORDER BY lasting MEASURES FIRST(lasting) AS first PATTERN (a+) DEFINE a AS lasting > INTERVAL '1' HOUR)"""
     assert acep.sql(statement, ticks={"t": TIMES}) == {"first": [dt.timedelta(hours=2)]}
 
 
@@ -100,3 +103,40 @@ def _run_in_zone(zone: str, *arguments: str) -> str:
     return subprocess.run(
         [sys.executable, *arguments], env=environment, check=True, capture_output=True, text=True
     ).stdout
+
+
+COUNTS = "MATCH_RECOGNIZE (ORDER BY i MEASURES count(*) AS n, LAST(i) AS i PATTERN (A))"
+NO_TYPE_OF_DUCKDB = {
+    "decimal": pa.array([Decimal(10) ** 50, Decimal(1)], pa.decimal256(60, 2)),
+    "places": pa.array([Decimal("1.5"), Decimal(1)], pa.decimal256(76, 50)),
+    "union": pa.UnionArray.from_dense(pa.array([0, 0], pa.int8()), pa.array([0, 1], pa.int32()), [pa.array([1, 2])]),
+}
+
+
+@pytest.mark.parametrize("name", [*NO_TYPE_OF_DUCKDB])
+def test_a_column_that_duckdb_does_not_hold_matters_where_it_is_used(name: str) -> None:
+    table = pa.table({"i": [1, 2], "X": NO_TYPE_OF_DUCKDB[name]})
+    rest = f"t {COUNTS} AS m JOIN t USING (i) WHERE n > 0"
+    for statement in (f"SELECT n FROM {rest}", f"SELECT n FROM (SELECT DISTINCT * FROM t) {COUNTS} WHERE i < 3"):
+        assert acep.sql(statement, t=table).to_pydict() == {"n": [1, 1]}
+    other = f"SELECT u.x FROM t {COUNTS} AS m JOIN t USING (i) JOIN u ON u.y = m.i"
+    assert acep.sql(other, t=table, u=pa.table({"y": [1, 2], "x": [5, 6]})).to_pydict() == {"x": [5, 6]}
+    for used in (f"SELECT * FROM {rest}", f"SELECT x FROM {rest}", f"SELECT n FROM {rest} AND x > 1"):
+        with pytest.raises(acep.DataError, match=r"column `X` is .*, which DuckDB does not have") as error:
+            acep.sql(used, t=table)
+        assert error.value.hint is not None
+    of_clause = "SELECT * FROM (SELECT * FROM t) MATCH_RECOGNIZE (ORDER BY i MEASURES LAST(X) AS y PATTERN (A))"
+    with pytest.raises(acep.AcepError, match=r"column `X` is .*, which DuckDB does not have"):
+        acep.sql(of_clause, t=table)
+
+
+def test_types_that_duckdb_does_not_have_become_wider_or_narrower_without_loss() -> None:
+    columns = {
+        "h": pa.array([1.5, None], pa.float16()),
+        "hs": pa.array([[1.5], None], pa.list_(pa.float16())),
+        "d": pa.array([Decimal("1.50"), None], pa.decimal256(60, 2)),
+    }
+    statement = f"SELECT h, hs, d FROM t {COUNTS} AS m JOIN t USING (i) WHERE d IS NULL OR h + d > 2 ORDER BY i"
+    result = acep.sql(statement, t=pa.table({"i": [1, 2], **columns}))
+    assert result.schema.types == [pa.float32(), pa.list_(pa.field("l", pa.float32())), pa.decimal128(38, 2)]
+    assert result.to_pydict() == {name: column.to_pylist() for name, column in columns.items()}
