@@ -61,8 +61,7 @@ def to_table(events: Any, used: Collection[str] | None = None) -> pa.Table:
     if home == "polars" and hasattr(events, "collect"):
         events = events.collect()
     if home == "polars" and hasattr(events, "to_arrow") and hasattr(events, "columns"):
-        unread = {name: _OBJECTS for name, dtype in events.schema.items() if _has_objects(dtype)}
-        return with_unread(_read_guarded(events.drop([*unread]).to_arrow), unread)
+        return _from_polars(events)
     if home == "pyspark":
         raise DataError(
             "these events are a Spark DataFrame", hint="use acep.spark.match(df, query)", code="option_invalid"
@@ -88,6 +87,15 @@ def to_table(events: Any, used: Collection[str] | None = None) -> pa.Table:
         hint="give a pandas, polars or pyarrow table, a list of dicts, or a dict of columns",
         code="option_invalid",
     )
+
+
+def _from_polars(frame: Any) -> pa.Table:
+    unread = {name: _OBJECTS for name, dtype in frame.schema.items() if _has_objects(dtype)}
+    try:
+        return with_unread(frame.drop([*unread]).to_arrow(), unread)
+    except (pa.ArrowException, TypeError, ValueError):  # integers of 128 bits
+        unread |= {name: why for name in frame.columns if isinstance(why := _array(name, frame[name]), str)}
+    return with_unread(_read_guarded(frame.drop([*unread]).to_arrow), unread)
 
 
 def _read_guarded(read: Callable[[], pa.Table]) -> pa.Table:
@@ -258,6 +266,8 @@ def _why_not(values: Any, bad: BaseException) -> str:
 
 
 def _remedy(dtype: Any) -> str:
+    if "Int128" in str(dtype):
+        return "cast it to Int64, or to text"
     if not isinstance(dtype, np.dtype):
         return "make it dense: to_dense()" if str(dtype).startswith("Sparse") else "cast it to text or numbers"
     if dtype.kind in "mM":
