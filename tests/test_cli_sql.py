@@ -141,3 +141,32 @@ def test_lists_are_json_lists(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*arguments, "--output", "out.csv"]) == 0
     (row,) = csv.DictReader(Path("out.csv").read_text().splitlines())
     assert {name: json.loads(text) for name, text in row.items()} == lists
+
+
+@pytest.mark.parametrize("name", ["ticks.csv", "./ticks.csv", "link.csv", "hard.csv"])
+def test_no_input_is_overwritten(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("link.csv").symlink_to("ticks.csv")
+    Path("hard.csv").hardlink_to("ticks.csv")
+    text = Path("ticks.csv").read_text()
+    query = "PATTERN SEQ(any a, any b) WITHIN 5"
+    tables = ["ticks=ticks.csv", "o=ticks.jsonl"]
+    commands = [
+        ["sql", STATEMENT, *tables, "--output", name],
+        ["match", query, "ticks.csv", "--ts", "day", "--output", name],
+        ["match", query, "tick*.csv", "--ts", "day", "--output", name],
+        ["replay", query, "ticks.csv", "--ts", "day", "--output", name],
+    ]
+    for command in commands:
+        assert main(command) == 2
+        error = capsys.readouterr().err
+        assert f"`{name}` is read as events, and would be overwritten" in error
+        assert Path("ticks.csv").read_text() == text
+
+
+def test_no_file_of_a_folder_of_events_is_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("events").mkdir()
+    Path("events/a.csv").write_text(Path("ticks.csv").read_text())
+    query = "PATTERN SEQ(any a, any b) WITHIN 5"
+    assert main(["match", query, "events", "--ts", "day", "--output", "events/a.csv"]) == 2
+    assert "is read as events, and would be overwritten" in capsys.readouterr().err
+    assert main(["match", query, "events", "--ts", "day", "--output", "events/b.jsonl"]) == 0

@@ -20,6 +20,7 @@ def run(args: argparse.Namespace) -> None:
     """Read the tables, run the statement, and write its rows."""
     text = _statement(args.statement)
     paths = paths_by_name(args.tables)
+    from acep.events.files.finding import check_output
     from acep.events.files.reading import read_events
     from acep.output.formulas import check_quoting
     from acep.output.writing import output_format, write_rows
@@ -30,6 +31,8 @@ def run(args: argparse.Namespace) -> None:
                          code="option_invalid")  # fmt: skip
     form = "jsonl" if args.output is None else output_format(args.output)
     check_quoting(args.quote_formulas, form)
+    if args.output is not None:
+        check_output(args.output, [*paths.values()], args.format)
     options = {**file_options(args), "cast": casts_of(args)}
     tables: dict[str, pa.Table] = {}
     for name, path in paths.items():
