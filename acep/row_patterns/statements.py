@@ -16,7 +16,7 @@ from acep.events.frames import to_table, unread_error
 from acep.pattern.expressions import error_at
 from acep.pattern.sql.common_tables import common_tables
 from acep.pattern.sql.scanner import scan
-from acep.pattern.sql.statement import ClauseInput, Statement, split_statement, with_rows_in_parentheses
+from acep.pattern.sql.statement import ClauseInput, Statement, check_query, split_statement, with_rows_in_parentheses
 from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.row_patterns.duckdb_tables import check_result, from_duckdb, stand_ins, to_duckdb
 from acep.row_patterns.explanation import explain_plan
@@ -44,6 +44,7 @@ def sql(statement: str, /, **tables: Any) -> Any:
     """
     split = split_statement(statement)
     try:
+        check_query(statement)
         result = _run(split, tables)
     except QueryError as error:
         error.located(statement)
@@ -61,6 +62,7 @@ def explain_statement(statement: str, /, **tables: Any) -> str:
     split = split_statement(statement)
     lines: list[str] = []
     try:
+        check_query(statement)
         for clause, plan, source in planned_clauses(split, tables):
             name = clause.name or " ".join(clause.source.split())
             lines += [f"MATCH_RECOGNIZE over {name}", explain_plan(plan, source.schema)]

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import acep
+from acep.row_patterns.statements import explain_statement
 
 pytest.importorskip("duckdb")
 
@@ -140,3 +141,38 @@ def test_types_that_duckdb_does_not_have_become_wider_or_narrower_without_loss()
     result = acep.sql(statement, t=pa.table({"i": [1, 2], **columns}))
     assert result.schema.types == [pa.float32(), pa.list_(pa.field("l", pa.float32())), pa.decimal128(38, 2)]
     assert result.to_pydict() == {name: column.to_pylist() for name, column in columns.items()}
+
+
+COUNT = "MATCH_RECOGNIZE (ORDER BY i MEASURES LAST(i) AS i PATTERN (A))"
+
+
+@pytest.mark.parametrize(
+    ("statement", "word"),
+    [
+        ("CREATE TABLE z AS SELECT * FROM t {}", "CREATE"),
+        ("/* new */ insert INTO t SELECT * FROM t {}", "insert"),
+        ("COPY (SELECT * FROM t {}) TO 'z.csv'", "COPY"),
+        ("DELETE FROM t USING t {} AS m WHERE t.i = m.i", "DELETE"),
+        ("WITH m AS (SELECT * FROM t {}) INSERT INTO t SELECT * FROM m", "INSERT"),
+        ("WITH m AS (SELECT * FROM t {}), n AS (SELECT 1) DELETE FROM t USING m WHERE t.i = m.i", "DELETE"),
+    ],
+)
+def test_a_statement_that_is_no_query_is_refused(statement: str, word: str) -> None:
+    text = statement.format(COUNT)
+    for run in (acep.sql, explain_statement):
+        with pytest.raises(acep.QueryError, match=f"`{word}` is no query") as error:
+            run(text, t={"i": [1, 2]})
+        assert (error.value.text, error.value.start) == (text, text.index(word))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "(SELECT i FROM t {})",
+        "FROM t {} WHERE i > 0",
+        "WITH m AS (SELECT * FROM t {}), insert AS (SELECT 1 AS delete) SELECT i FROM m, insert",
+        "TABLE t UNION ALL SELECT * FROM t {} WHERE i > 5",
+    ],
+)
+def test_queries_of_each_form_run(statement: str) -> None:
+    assert acep.sql(statement.format(COUNT), t={"i": [1, 2]}) == {"i": [1, 2]}

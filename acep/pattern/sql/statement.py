@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +10,14 @@ from acep.errors import QueryError
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.scanner import SqlToken, closing_place, scan
 
-__all__ = ["ClauseInput", "Statement", "split_statement", "with_rows_in_parentheses"]
+__all__ = ["ClauseInput", "Statement", "check_query", "split_statement", "with_rows_in_parentheses"]
 
 MOST_TEXT = 1_000_000
 _BEFORE_TABLE = ("FROM", "JOIN", "USING")
 _SET_WORDS = (*_BEFORE_TABLE, "ON", "WHERE", "SELECT", "AS", "LATERAL", "INNER", "CROSS", "LEFT", "RIGHT", "FULL")
+_CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "COPY")
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE", "EXPLAIN")
+"""The words with which queries begin, in the SQL of DuckDB."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +207,25 @@ def _split_at_commas(tokens: list[Any]) -> list[list[Any]]:
         else:
             items[-1].append(token)
     return items
+
+
+def check_query(text: str) -> None:
+    """Raise :class:`QueryError` for a statement that is no query, such as INSERT, also behind common tables (WITH).
+
+    >>> check_query("WITH a AS (SELECT 1) SELECT * FROM a")
+    """
+    tokens = scan(text)
+    main = tokens[0]
+    if main.is_word("WITH"):
+        depth = 0
+        for token, following in itertools.pairwise(tokens):
+            depth += token.is_sign("(") - token.is_sign(")")
+            if depth == 0 and token.is_sign(")") and following.is_word(*_CHANGES):
+                main = following
+                break
+    if not main.is_word(*_QUERIES) and not main.is_sign("("):
+        raise error_at(f"`{main.value}` is no query", main.span,
+                       "begin with SELECT or WITH; the result may then be stored", code="query_invalid")  # fmt: skip
 
 
 def with_rows_in_parentheses(text: str) -> str:
