@@ -37,7 +37,7 @@ def to_duckdb(table: pa.Table) -> pa.Table:
                 raise DataError(f"`{field.name}` has durations finer than microseconds, which DuckDB does not have",
                                 hint="round them, or give them to acep.match_recognize", code="data_value")  # fmt: skip
         elif _is_foreign(field.type):
-            column = _converted(table.column(index))
+            column = _column_for_duckdb(table.column(index))
             table = table.set_column(index, pa.field(field.name, column.type), column)
     return table
 
@@ -88,7 +88,7 @@ def _nearest_type(data_type: pa.DataType) -> pa.DataType:
     return data_type
 
 
-def _converted(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _column_for_duckdb(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column of a type that DuckDB has: with the same values, or a stand-in."""
     if pa.types.is_run_end_encoded(column.type):
         column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], column.type.value_type)

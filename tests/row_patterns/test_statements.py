@@ -117,12 +117,12 @@ NO_TYPE_OF_DUCKDB = {
 @pytest.mark.parametrize("name", [*NO_TYPE_OF_DUCKDB])
 def test_a_column_that_duckdb_does_not_hold_matters_where_it_is_used(name: str) -> None:
     table = pa.table({"i": [1, 2], "X": NO_TYPE_OF_DUCKDB[name]})
-    rest = f"t {COUNTS} AS m JOIN t USING (i) WHERE n > 0"
-    for statement in (f"SELECT n FROM {rest}", f"SELECT n FROM (SELECT DISTINCT * FROM t) {COUNTS} WHERE i < 3"):
+    source = f"t {COUNTS} AS m JOIN t USING (i) WHERE n > 0"
+    for statement in (f"SELECT n FROM {source}", f"SELECT n FROM (SELECT DISTINCT * FROM t) {COUNTS} WHERE i < 3"):
         assert acep.sql(statement, t=table).to_pydict() == {"n": [1, 1]}
     other = f"SELECT u.x FROM t {COUNTS} AS m JOIN t USING (i) JOIN u ON u.y = m.i"
     assert acep.sql(other, t=table, u=pa.table({"y": [1, 2], "x": [5, 6]})).to_pydict() == {"x": [5, 6]}
-    for used in (f"SELECT * FROM {rest}", f"SELECT x FROM {rest}", f"SELECT n FROM {rest} AND x > 1"):
+    for used in (f"SELECT * FROM {source}", f"SELECT x FROM {source}", f"SELECT n FROM {source} AND x > 1"):
         with pytest.raises(acep.DataError, match=r"column `X` is .*, which DuckDB does not have") as error:
             acep.sql(used, t=table)
         assert error.value.hint is not None
@@ -176,3 +176,58 @@ def test_a_statement_that_is_no_query_is_refused(statement: str, word: str) -> N
 )
 def test_queries_of_each_form_run(statement: str) -> None:
     assert acep.sql(statement.format(COUNT), t={"i": [1, 2]}) == {"i": [1, 2]}
+
+
+def _refusal(statement: str, **tables: Any) -> str:
+    with pytest.raises(acep.QueryError) as error:
+        acep.sql(statement, **tables)
+    return str(error.value)
+
+
+PLACES = [
+    # A parenthesis too many ends the clause.
+    ("SELECT * FROM t MATCH_RECOGNIZE (ORDER BY i PATTERN (A) DEFINE A AS i > (1)) AND i < 5)", "AND", "syntax error"),
+    ("SELECT 'é' AS é FROM t {}\n  WHERE i IN (1,, 2)", ", 2", "syntax error"),
+    ("SELECT i FROM t {} AS m WHERE m.j > 1", "j", "`t MATCH_RECOGNIZE (...)`|`?m`?"),
+    ("SELECT jj FROM t {}", "jj", "jj"),
+    ("SELECT floot(i) FROM t {}", "floot", "floot"),
+    ("SELECT * FROM t {} AS m JOIN\n ticks ON ticks.i = m.i", "ticks", "unknown table `ticks`"),
+    ("WITH a AS (SELECT * FROM tick) SELECT * FROM a {}", "tick", "unknown table `tick`"),
+    ("WITH a AS (SELECT (1 + ) AS x FROM t) SELECT * FROM a {}", ") AS x", "syntax error"),
+    ("SELECT * FROM (SELECT * FROM t {} WHERE kk > 1) {}", "kk", "kk"),
+    ("SELECT * FROM (SELECT * FROM t {} WHERE > 1) {}", "> 1", "syntax error"),
+    ("SELECT * FROM (SELECT * FROM t {}) {} WHERE > 1", "> 1", "syntax error"),
+    ("SELECT * FROM (SELECT * FROM t {}) AS m JOIN x {} ON true", "x MATCH", "unknown table `x`"),
+    ("SELECT CAST('a' AS INTEGER) FROM t {} WHERE i > 0", "CAST", "Could not convert"),
+]
+
+
+@pytest.mark.parametrize(("form", "word", "message"), PLACES)
+def test_an_error_of_duckdb_has_its_place_in_the_statement(form: str, word: str, message: str) -> None:
+    text = form.replace("{}", COUNT)
+    with pytest.raises(acep.QueryError, match=message) as error:
+        acep.sql(text, t={"i": [1, 2]})
+    assert "acep match" not in str(error.value)
+    assert error.value.text == text
+    assert error.value.start == text.index(word)
+
+
+def test_an_error_of_duckdb_says_what_is_known() -> None:
+    text = f"SELECT prise FROM (SELECT i AS price FROM ticks {COUNT})"
+    assert _refusal(text, ticks={"i": [1]}).splitlines()[-1] == "hint: did you mean `price`?"
+    text = f"SELECT * FROM tickz AS t JOIN ticks {COUNT} AS m ON true"
+    assert _refusal(text, ticks={"i": [1]}).splitlines() == [
+        "unknown table `tickz` [query_name] (line 1, column 15)",
+        "  " + text,
+        "                " + "^^^^^",
+        "hint: did you mean `ticks`?",
+    ]
+
+
+@pytest.mark.parametrize("alias", ["", " AS m", " m"])
+def test_a_clause_directly_behind_another_one_is_refused(alias: str) -> None:
+    text = f"SELECT * FROM ticks {COUNT}{alias} {COUNT}"
+    lines = _refusal(text, ticks={"i": [1]}).splitlines()
+    column = text.rindex("MATCH_RECOGNIZE") + 1
+    assert lines[0] == f"MATCH_RECOGNIZE cannot follow another one directly [query_syntax] (line 1, column {column})"
+    assert lines[-1].startswith("hint: put the first one in a subquery")
