@@ -51,13 +51,18 @@ def run(args: argparse.Namespace) -> None:
 
 def _statement(text: str) -> str:
     """Return the statement: the text itself, or what the file of that name holds."""
-    if any(sign.isspace() for sign in text):
-        return text
-    try:
-        return Path(text).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DataError(f"`{text}` cannot be read: {reason}", code="file_read") from None
+    statement = text
+    if text and not any(sign.isspace() for sign in text):
+        try:
+            statement = Path(text).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise DataError(f"`{text}` cannot be read: {reason}", code="file_read") from None
+    if not statement.strip():
+        raise QueryError("the statement is empty",
+                         hint="as in acep sql 'SELECT * FROM ticks MATCH_RECOGNIZE (...)' ticks=ticks.csv",
+                         code="query_syntax")  # fmt: skip
+    return statement
 
 
 def paths_by_name(tables: list[str]) -> dict[str, str]:
