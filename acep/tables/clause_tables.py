@@ -22,7 +22,7 @@ from acep.matches.report import Report
 from acep.row_patterns.clause_stream import ClauseStream
 from acep.row_patterns.clause_text import read_clause
 from acep.row_patterns.match_rows import convert_to, no_columns_error
-from acep.row_patterns.revised_clause import RevisedClause
+from acep.row_patterns.revised_clause import OP, RevisedClause
 from acep.row_patterns.stream_time import check_time_option, time_column
 from acep.runtime.options import StreamOptions
 from acep.storage.snapshot import seal, unseal
@@ -173,6 +173,17 @@ class ClauseTables:
         """End the stream; return the rows of the result that waited for its end."""
         was_finished, self.finished = self.finished, True
         return self._no_changes() if self.revised is None or was_finished else self.revised.finish()
+
+    def untyped_result(self, arrow: pa.Schema) -> pa.Table | None:
+        """Return the columns of the result, without rows and types, for columns that have no types yet; ``None`` if
+        these are not those of the clause."""
+        columns = pa.schema([field for field in arrow.remove_metadata() if field.name != self.options.op])
+        try:
+            names = self.clause.make_plan(columns).output_names
+            result = self.clause.select(pa.table({name: pa.nulls(0) for name in names}))
+        except (QueryError, DataError):
+            return None
+        return result if self.options.speculation == 0 else result.append_column(OP, pa.nulls(0))
 
     def give(self, result: pa.Table) -> Any:
         """Return a result in the form in which the last rows came."""

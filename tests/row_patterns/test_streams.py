@@ -394,10 +394,33 @@ UP = "ORDER BY ts MEASURES FIRST(ts) AS a, LAST(ts) AS z PATTERN (A B+) DEFINE B
 
 def test_a_batch_without_rows_settles_no_types() -> None:
     matcher = acep.Matcher(UP)
-    assert matcher.push({"ts": [], "x": []}) == {}
+    assert matcher.push({"ts": [], "x": []}) == {"a": [], "z": []}
     assert matcher.push({"ts": [1, 2], "x": [1, 2]}) == {"a": [], "z": []}
     assert matcher.push({"ts": [], "x": []}) == {"a": [], "z": []}
     assert matcher.finish() == {"a": [1], "z": [2]}
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "names"),
+    [
+        (UP, {}, ["a", "z"]),
+        (UP, {"lateness": 3, "speculation": 1}, ["a", "z", "op"]),
+        (f"SELECT z AS stop FROM t MATCH_RECOGNIZE ({UP})", {}, ["stop"]),  # noqa: S608 - the statement of a test
+        ("PARTITION BY x ORDER BY ts ALL ROWS PER MATCH PATTERN (A)", {}, ["x", "ts"]),
+    ],
+)
+def test_a_result_without_rows_has_the_columns_of_the_clause(
+    text: str, options: dict[str, object], names: list[str]
+) -> None:
+    pd = pytest.importorskip("pandas")
+    rows = {"ts": [], "x": []}
+    for batch in (rows, pa.table(rows), pd.DataFrame(rows, dtype=object)):
+        matcher = acep.Matcher(text, **options)  # type: ignore[arg-type]
+        for result in (matcher.push(batch), matcher.push(batch), matcher.finish()):
+            assert list(result.column_names if isinstance(result, pa.Table) else result) == names
+    matcher = acep.Matcher(text, **options)  # type: ignore[arg-type]
+    assert matcher.push({"other": []}) == {}  # the columns are not known yet
+    assert [*matcher.push({"ts": [1, 2], "x": [1, 2]})] == names
 
 
 def push_all(text: str, *batches: object, **options: object) -> None:
