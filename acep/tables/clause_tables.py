@@ -19,6 +19,7 @@ from acep.events.files.casts import casts_of
 from acep.events.tables import InputSchema, schema_of, ticks_to_input
 from acep.matches.records import Counts
 from acep.matches.report import Report
+from acep.pattern.sql.scanner import scan
 from acep.row_patterns.clause_stream import ClauseStream
 from acep.row_patterns.clause_text import read_clause
 from acep.row_patterns.match_rows import convert_to, no_columns_error
@@ -216,10 +217,15 @@ class ClauseTables:
 
     @property
     def fingerprint(self) -> str:
-        """Return the fingerprint that a snapshot must have."""
+        """Return the fingerprint that a snapshot has: blanks and comments of the clause do not matter."""
+        tokens = [self.text[token.start : token.end] for token in scan(self.text)]
+        return self._fingerprint_of(" ".join(tokens))
+
+    def _fingerprint_of(self, text: str) -> str:
+        """Return the fingerprint of a stream of a clause with this text."""
         names = ("seq", "id", "unit", "lateness", "op", "speculation", "seq_gaps", "duplicates")
         casts = {name: cast.text for name, cast in sorted(self.casts.items())}
-        return f"{self._budget_text}{self.text}{[(name, getattr(self.options, name)) for name in names]}{casts}"
+        return f"{self._budget_text}{text}{[(name, getattr(self.options, name)) for name in names]}{casts}"
 
     @property
     def _budget_text(self) -> str:
@@ -246,7 +252,13 @@ class ClauseTables:
 
     def restore(self, data: bytes) -> ClauseTables:
         """Return a stream with the state of :meth:`snapshot`. Raises :class:`SnapshotError` for other bytes."""
-        payload = unseal(data, self.fingerprint, self._describe_difference)
+        try:
+            payload = unseal(data, self.fingerprint)
+        except SnapshotError as error:
+            if error.code != "state_other":
+                raise
+            # Snapshots of earlier versions have the fingerprint of the text as it is.
+            payload = unseal(data, self._fingerprint_of(self.text), self._describe_difference)
         other = ClauseTables(self.text, self.options)
         other.form = self.form
         try:

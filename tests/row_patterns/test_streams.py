@@ -20,6 +20,7 @@ from acep.row_patterns.clause_stream import ClauseStream
 from acep.row_patterns.kept_rows import KeptRows
 from acep.row_patterns.match_rows import match_table
 from acep.row_patterns.stream_time import time_column
+from acep.tables.clause_tables import ClauseTables
 from tests.case_counts import CaseCounts
 from tests.each_case import by_file
 from tests.row_patterns.corpus.cases import Case
@@ -536,11 +537,32 @@ def test_a_first_batch_that_is_refused_settles_no_columns() -> None:
     assert matcher.finish() == {"a": [1], "z": [2]}
 
 
+def test_blanks_and_comments_of_a_clause_do_not_matter_to_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    spaced = UP.replace(" ", "\n  ").replace("PATTERN", "/* the rise */ PATTERN") + " -- to its end\n"
+    matchers = acep.Matcher(UP), acep.Matcher(spaced)
+    for matcher in matchers:
+        matcher.push({"ts": [1, 2], "x": [1, 2]})
+    snapshots = [matcher.snapshot() for matcher in matchers]
+    with monkeypatch.context() as earlier_version:
+        of_text = property(lambda tables: tables._fingerprint_of(tables.text))
+        earlier_version.setattr(ClauseTables, "fingerprint", of_text)
+        snapshots.append(matchers[1].snapshot())
+    for data in snapshots:
+        restored = acep.Matcher(spaced)
+        restored.restore(data)
+        assert restored.finish() == pa.table({"a": [1], "z": [2]})
+
+
 def test_snapshots_are_of_one_clause_and_its_options() -> None:
     matcher = acep.Matcher(UP)
     matcher.push({"ts": [1, 2], "x": [1, 2]})
     data = matcher.snapshot()
-    for text, options in ((UP + " ", {}), (UP, {"lateness": 3}), (UP, {"cast": {"x": "int"}})):
+    for text, options in (
+        (UP.replace("A B+", "A  B*"), {}),
+        (UP.replace("> P", "> - P"), {}),
+        (UP, {"lateness": 3}),
+        (UP, {"cast": {"x": "int"}}),
+    ):
         with pytest.raises(SnapshotError, match="another query"):
             acep.Matcher(text, **options).restore(data)  # type: ignore[arg-type]
     rng = Random(4)
