@@ -627,3 +627,16 @@ def test_texts_of_earlier_rows_are_forgotten() -> None:
         rows = pa.table({"ts": range(n, n + 1_000), "k": [f"{-m}" for m in range(n, n + 1_000)]})
         stream.push(rows, n + 999)
         assert codes is None or len(codes) < 2 * 30_000 + 20_000
+
+
+@pytest.mark.parametrize("seen_early", [True, False])
+def test_rows_of_the_newest_time_wait_under_a_speculation_where_there_are_more_keys(seen_early: bool) -> None:
+    keys = "ts" if seen_early else "ts, n"
+    clause = f"PARTITION BY k ORDER BY {keys} MEASURES LAST(n) AS n PATTERN (A)"
+    matcher = acep.Matcher(clause, lateness=10, speculation="inf")
+    counts = [
+        len(matcher.push({"k": ["a", "b", "b"], "ts": [1, 2, 2], "n": [1, 2, 3]})["n"]),
+        len(matcher.push({"k": ["a"], "ts": [3], "n": [4]})["n"]),
+        len(matcher.finish()["n"]),
+    ]
+    assert counts == ([3, 1, 0] if seen_early else [1, 2, 1])
