@@ -22,6 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("ticks.csv").write_text("day,price\n1,10\n2,8\n3,9\n4,7\n")
     Path("ticks.jsonl").write_text('{"day": 1, "price": 3}\n{"day": 2, "price": 2}\n')
     Path("statement.sql").write_text(STATEMENT)
+    Path("empty.sql").write_text("")
 
 
 def test_a_statement_in_a_file_and_as_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,6 +62,10 @@ def test_what_becomes_of_a_clause(capsys: pytest.CaptureFixture[str]) -> None:
         (["statement.sql", "tick=ticks.csv"], "unknown table `ticks`"),
         (["statement.sql", "ticks=tick.csv"], "there is no file `tick.csv`"),
         (["other.sql", "ticks=ticks.csv"], "`other.sql` cannot be read"),
+        (["", "ticks=ticks.csv"], "the statement is empty"),
+        ([" \n", "ticks=ticks.csv"], "the statement is empty"),
+        (["empty.sql", "ticks=ticks.csv"], "the statement is empty"),
+        ([".", "ticks=ticks.csv"], "`.` cannot be read: Is a directory"),
         (["statement.sql", "ticks=ticks.csv", "--explain", "--limit", "3"], "--explain gives no rows"),
         (["SELECT 1 FROM ticks", "ticks=ticks.csv"], "no MATCH_RECOGNIZE"),
         (["statement.sql", "ticks=ticks.csv", "--cast", "price=string", "--output", "out.xml"], "no format of output"),
@@ -72,6 +77,15 @@ def test_a_mistake_is_one_message(arguments: list[str], complaint: str, capsys: 
     assert output.out == ""
     assert output.err.startswith("acep: ")
     assert complaint in output.err
+
+
+@pytest.mark.parametrize(
+    "command", [["sql", "statement.sql", "ticks=ticks.csv"], ["match", "PATTERN SEQ(a x)", "ticks.csv"]]
+)
+def test_a_negative_limit_is_called_so(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*command, "--limit=-1"])
+    assert "'-1' is below 0" in capsys.readouterr().err
 
 
 def test_lint_of_a_statement(capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,3 +155,32 @@ def test_lists_are_json_lists(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*arguments, "--output", "out.csv"]) == 0
     (row,) = csv.DictReader(Path("out.csv").read_text().splitlines())
     assert {name: json.loads(text) for name, text in row.items()} == lists
+
+
+@pytest.mark.parametrize("name", ["ticks.csv", "./ticks.csv", "link.csv", "hard.csv"])
+def test_no_input_is_overwritten(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("link.csv").symlink_to("ticks.csv")
+    Path("hard.csv").hardlink_to("ticks.csv")
+    text = Path("ticks.csv").read_text()
+    query = "PATTERN SEQ(any a, any b) WITHIN 5"
+    tables = ["ticks=ticks.csv", "o=ticks.jsonl"]
+    commands = [
+        ["sql", STATEMENT, *tables, "--output", name],
+        ["match", query, "ticks.csv", "--ts", "day", "--output", name],
+        ["match", query, "tick*.csv", "--ts", "day", "--output", name],
+        ["replay", query, "ticks.csv", "--ts", "day", "--output", name],
+    ]
+    for command in commands:
+        assert main(command) == 2
+        error = capsys.readouterr().err
+        assert f"`{name}` is read as events, and would be overwritten" in error
+        assert Path("ticks.csv").read_text() == text
+
+
+def test_no_file_of_a_folder_of_events_is_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("events").mkdir()
+    Path("events/a.csv").write_text(Path("ticks.csv").read_text())
+    query = "PATTERN SEQ(any a, any b) WITHIN 5"
+    assert main(["match", query, "events", "--ts", "day", "--output", "events/a.csv"]) == 2
+    assert "is read as events, and would be overwritten" in capsys.readouterr().err
+    assert main(["match", query, "events", "--ts", "day", "--output", "events/b.jsonl"]) == 0

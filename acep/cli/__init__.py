@@ -489,7 +489,8 @@ def _share_of_lines(text: str) -> float:
 
 def _number(text: str) -> int:
     if not (text.isdecimal() and text.isascii()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+        is_negative = text.startswith("-") and text[1:].isdecimal() and text.isascii()
+        raise argparse.ArgumentTypeError(f"{text!r} is below 0" if is_negative else f"{text!r} is not a number")
     return int(text)
 
 

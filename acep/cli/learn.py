@@ -15,9 +15,11 @@ def run(args: argparse.Namespace) -> None:
     if Path(args.output).is_dir():  # report the error before the work
         raise DataError(f"`{args.output}` is a directory, not a file", code="file_write")
     query = load_query(args)
+    from acep.events.files.finding import check_output
     from acep.output.writing import open_output
     from acep.training.learn import learn
 
+    check_output(args.output, args.events, args.format)
     with progress(args, f"reading {files_text(args.events)}"):
         table = load_events(args.events, query, args)
     with progress(args, f"learning from {table.num_rows:,} events"):

@@ -47,8 +47,12 @@ def run(args: argparse.Namespace) -> int:
     options = reading_options(args, queries, args.plot_value, every=args.page is not None)
     who = budget_options(args)
     options = dataclasses.replace(options, drop_duplicates=args.duplicates == "drop", in_threads=args.threads != 1)
+    from acep.events.files.finding import check_output
     from acep.events.files.stream import ROW
 
+    for output in (args.output, args.plot, args.page):
+        if output is not None:
+            check_output(output, args.events, args.format)
     with contextlib.ExitStack() as stack:
         with progress(args, f"reading {files_text(args.events)}"):
             events = _open(stack, args, queries, options)

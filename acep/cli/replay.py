@@ -32,12 +32,14 @@ if TYPE_CHECKING:
 def run(args: argparse.Namespace) -> None:
     """Replay, write the matches as ``acep match`` does, and print a summary on stderr."""
     query, options = load_query(args), budget_options(args, is_paced=not args.spark)
+    from acep.events.files.finding import check_output
     from acep.matches.flat import check_flat
     from acep.output.formulas import check_quoting
     from acep.output.writing import output_format, write_table
 
     if args.output is not None:
         output_format(args.output)  # report a wrong name before the work
+        check_output(args.output, args.events, args.format)
     if args.count and (args.output is not None or args.limit is not None or args.flat):
         raise DataError("--count prints a number", hint="leave --output, --limit and --flat out", code="option_invalid")
     check_quoting(args.quote_formulas, None if args.output is None else output_format(args.output))

@@ -20,6 +20,7 @@ def run(args: argparse.Namespace) -> None:
     """Read the tables, run the statement, and write its rows."""
     text = _statement(args.statement)
     paths = paths_by_name(args.tables)
+    from acep.events.files.finding import check_output
     from acep.events.files.reading import read_events
     from acep.output.formulas import check_quoting
     from acep.output.writing import output_format, write_rows
@@ -30,6 +31,8 @@ def run(args: argparse.Namespace) -> None:
                          code="option_invalid")  # fmt: skip
     form = "jsonl" if args.output is None else output_format(args.output)
     check_quoting(args.quote_formulas, form)
+    if args.output is not None:
+        check_output(args.output, [*paths.values()], args.format)
     options = {**file_options(args), "cast": casts_of(args)}
     tables: dict[str, pa.Table] = {}
     for name, path in paths.items():
@@ -48,13 +51,18 @@ def run(args: argparse.Namespace) -> None:
 
 def _statement(text: str) -> str:
     """Return the statement: the text itself, or what the file of that name holds."""
-    if any(sign.isspace() for sign in text):
-        return text
-    try:
-        return Path(text).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DataError(f"`{text}` cannot be read: {reason}", code="file_read") from None
+    statement = text
+    if text and not any(sign.isspace() for sign in text):
+        try:
+            statement = Path(text).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise DataError(f"`{text}` cannot be read: {reason}", code="file_read") from None
+    if not statement.strip():
+        raise QueryError("the statement is empty",
+                         hint="as in acep sql 'SELECT * FROM ticks MATCH_RECOGNIZE (...)' ticks=ticks.csv",
+                         code="query_syntax")  # fmt: skip
+    return statement
 
 
 def paths_by_name(tables: list[str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from acep.events.arrow_arrays import array_of
 from acep.events.row_dicts import columns_of_dicts, spread, too_many_fields
 from acep.pattern.query_arguments import is_swapped
 
-__all__ = ["is_partial", "to_table", "unread_columns", "unread_error"]
+__all__ = ["is_partial", "to_table", "unread_columns", "unread_error", "with_unread"]
 
 _UNREAD = b"acep.unread"
 _PARTIAL = b"acep.partial"
@@ -61,8 +61,7 @@ def to_table(events: Any, used: Collection[str] | None = None) -> pa.Table:
     if home == "polars" and hasattr(events, "collect"):
         events = events.collect()
     if home == "polars" and hasattr(events, "to_arrow") and hasattr(events, "columns"):
-        unread = {name: _OBJECTS for name, dtype in events.schema.items() if _has_objects(dtype)}
-        return _with_unread(_read_guarded(events.drop([*unread]).to_arrow), unread)
+        return _from_polars(events)
     if home == "pyspark":
         raise DataError(
             "these events are a Spark DataFrame", hint="use acep.spark.match(df, query)", code="option_invalid"
@@ -88,6 +87,15 @@ def to_table(events: Any, used: Collection[str] | None = None) -> pa.Table:
         hint="give a pandas, polars or pyarrow table, a list of dicts, or a dict of columns",
         code="option_invalid",
     )
+
+
+def _from_polars(frame: Any) -> pa.Table:
+    unread = {name: _OBJECTS for name, dtype in frame.schema.items() if _has_objects(dtype)}
+    try:
+        return with_unread(frame.drop([*unread]).to_arrow(), unread)
+    except (pa.ArrowException, TypeError, ValueError):  # integers of 128 bits
+        unread |= {name: why for name in frame.columns if isinstance(why := _array(name, frame[name]), str)}
+    return with_unread(_read_guarded(frame.drop([*unread]).to_arrow), unread)
 
 
 def _read_guarded(read: Callable[[], pa.Table]) -> pa.Table:
@@ -118,7 +126,8 @@ def unread_error(name: str, reason: str) -> DataError:
     return DataError(f"column `{name}` {reason_text}", hint=hint or None, code="data_type")
 
 
-def _with_unread(table: pa.Table, unread: Mapping[str, str]) -> pa.Table:
+def with_unread(table: pa.Table, unread: Mapping[str, str]) -> pa.Table:
+    """Return a table that says why columns are left out of it, by name (:func:`unread_columns`)."""
     if not unread:
         return table
     return table.replace_schema_metadata((table.schema.metadata or {}) | {_UNREAD: json.dumps(unread)})
@@ -162,7 +171,7 @@ def _from_pandas(frame: Any) -> pa.Table:
     for place, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type) and pa.types.is_null(field.type.value_type):  # no categories at all
             table = table.set_column(place, field.name, pa.nulls(table.num_rows))
-    return _with_unread(table, unread)
+    return with_unread(table, unread)
 
 
 def _from_columns(columns: Mapping[Any, Any]) -> pa.Table:
@@ -177,7 +186,7 @@ def _of_arrays(built: Mapping[str, pa.Array | pa.ChunkedArray | str]) -> pa.Tabl
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"`{name}` {size}" for name, size in sizes.items())
         raise DataError(f"the columns differ in length: {listed}", code="data_type")
-    return _with_unread(pa.Table.from_arrays(list(arrays.values()), names=list(arrays)), unread)
+    return with_unread(pa.Table.from_arrays(list(arrays.values()), names=list(arrays)), unread)
 
 
 def _from_rows(rows: list[Any], used: Collection[str] | None) -> pa.Table:
@@ -257,6 +266,8 @@ def _why_not(values: Any, bad: BaseException) -> str:
 
 
 def _remedy(dtype: Any) -> str:
+    if "Int128" in str(dtype):
+        return "cast it to Int64, or to text"
     if not isinstance(dtype, np.dtype):
         return "make it dense: to_dense()" if str(dtype).startswith("Sparse") else "cast it to text or numbers"
     if dtype.kind in "mM":

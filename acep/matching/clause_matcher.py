@@ -29,6 +29,7 @@ class ClauseMatcher:
     def __init__(self, query: str, **options: Unpack[MatcherKeywords]) -> None:
         self._clause = ClauseTables(query, StreamOptions.from_keywords("Matcher.__init__", options, MatcherKeywords))
         self.query = query
+        self._untyped: pa.Table | None = None  # the columns of the result, before those of the rows have types
 
     @property
     def report(self) -> Report:
@@ -42,11 +43,15 @@ class ClauseMatcher:
         columns do not fit those of the first batch.
         """
         table = with_casts(to_table(batch), self._clause.casts)
-        return self._clause.give(self._clause.push(table, form_of(batch)))
+        result = self._clause.push(table, form_of(batch))
+        if self._clause.revised is None:
+            untyped = self._clause.untyped_result(table.schema)
+            self._untyped = self._untyped if untyped is None else untyped
+        return self._give(result)
 
     def advance(self, ts: Any, key: Mapping[str, Any] | None = None, type: str | Iterable[str] | None = None) -> Any:
         """Declare that no row at or before the time ``ts`` will come; return the rows that are decided now."""
-        return self._clause.give(self._clause.advance(ts, key, type))
+        return self._give(self._clause.advance(ts, key, type))
 
     def blocks(self, batch: Any) -> Iterator[Any]:
         """Yield what :meth:`push` returns."""
@@ -58,7 +63,12 @@ class ClauseMatcher:
 
     def finish(self) -> Any:
         """End the stream; return the rows of the result that waited for its end."""
-        return self._clause.give(self._clause.end())
+        return self._give(self._clause.end())
+
+    def _give(self, result: pa.Table) -> Any:
+        """Return a result in the form in which the last rows came, with the columns that are known."""
+        is_untyped = self._clause.revised is None and self._untyped is not None
+        return self._clause.give(self._untyped if is_untyped else result)
 
     @property
     def final(self) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +13,15 @@ import pyarrow as pa
 
 from acep.errors import QueryError, check_installed, suggest
 from acep.events.files.reading import read_events
-from acep.events.frames import to_table
+from acep.events.frames import to_table, unread_error
 from acep.pattern.expressions import error_at
-from acep.pattern.sql.common_tables import common_tables
-from acep.pattern.sql.statement import ClauseInput, Statement, split_statement, with_rows_in_parentheses
+from acep.pattern.sql.common_tables import common_tables_with_places
+from acep.pattern.sql.scanner import scan
+from acep.pattern.sql.statement import ClauseInput, Statement, check_query, split_statement, with_rows_in_parentheses
+from acep.pattern.sql.text_places import TextPlaces
 from acep.plan.ordered.ordered_plan import OrderedPlan
-from acep.row_patterns.duckdb_tables import from_duckdb, to_duckdb
+from acep.row_patterns.duckdb_errors import is_of_duckdb, refusal_of
+from acep.row_patterns.duckdb_tables import check_result, from_duckdb, stand_ins, to_duckdb
 from acep.row_patterns.explanation import explain_plan
 from acep.row_patterns.match_rows import convert_like, match_table, plan_clause, select_columns
 from acep.row_patterns.partition_filters import partition_filters
@@ -44,6 +48,7 @@ def sql(statement: str, /, **tables: Any) -> Any:
     """
     split = split_statement(statement)
     try:
+        check_query(statement)
         result = _run(split, tables)
     except QueryError as error:
         error.located(statement)
@@ -61,6 +66,7 @@ def explain_statement(statement: str, /, **tables: Any) -> str:
     split = split_statement(statement)
     lines: list[str] = []
     try:
+        check_query(statement)
         for clause, plan, source in planned_clauses(split, tables):
             name = clause.name or " ".join(clause.source.split())
             lines += [f"MATCH_RECOGNIZE over {name}", explain_plan(plan, source.schema)]
@@ -90,6 +96,8 @@ class _Database:
     tables: Mapping[str, Any]
     converted: dict[str, pa.Table] = field(default_factory=dict)
     connection: Any = None
+    refused_columns: dict[str, str] = field(default_factory=dict)  # why DuckDB does not hold columns, by name
+    columns_of_duckdb: set[str] = field(default_factory=set)  # folded names of columns that it holds
 
     def name_of(self, name: str) -> str | None:
         alike = [table for table in self.tables if table.casefold() == name.casefold()]
@@ -105,41 +113,70 @@ class _Database:
     def add(self, name: str, table: pa.Table) -> None:
         self.converted[name] = table
         if self.connection is not None:
-            self.connection.register(name, to_duckdb(table))
+            self._register(name, table)
 
-    def filtered(self, table: pa.Table, filters: Sequence[str]) -> pa.Table:
-        """Return the rows of a table for which conditions hold, in their order."""
+    def filtered(self, table: pa.Table, columns: Sequence[str], filters: Sequence[str]) -> pa.Table:
+        """Return the rows of a table for which conditions on columns hold, in their order."""
         if not filters:
             return table
-        self.query("SELECT 1")  # opens the connection
-        self.connection.register("acep rows", to_duckdb(table))
-        kept = self.query(f'SELECT coalesce({" AND ".join(filters)}, false) AS kept FROM "acep rows"')  # noqa: S608 - ours
-        self.connection.unregister("acep rows")
+        connection = self._open()
+        connection.register("acep rows", table.select(columns))
+        condition = f"coalesce({' AND '.join(filters)}, false)"
+        kept = connection.sql(f'SELECT {condition} AS kept FROM "acep rows"').to_arrow_table()  # noqa: S608 - ours
+        connection.unregister("acep rows")
         return table.filter(kept["kept"])
 
-    def query(self, text: str) -> pa.Table:
-        """Run a statement without clauses with DuckDB."""
+    def _register(self, name: str, table: pa.Table) -> None:
+        registered = to_duckdb(table)
+        reasons = stand_ins(registered.schema)
+        self.refused_columns |= reasons
+        self.columns_of_duckdb |= {name.casefold() for name in registered.column_names if name not in reasons}
+        self.connection.register(name, registered)
+
+    def _open(self) -> Any:
+        """Return the connection, which has all tables."""
         if self.connection is None:
             self.connection = _connect()
             for name in self.tables:
                 self.table(name)
             for name, table in self.converted.items():
-                self.connection.register(name, to_duckdb(table))
+                self._register(name, table)
+        return self.connection
+
+    def query(self, text: str, places: TextPlaces) -> pa.Table:
+        """Run a statement without clauses with DuckDB. ``places``: where it stands in the text of the user."""
+        connection = self._open()
+        self._check_names(text)
+        executed_text = with_rows_in_parentheses(text)
         try:
-            return from_duckdb(self.connection.sql(with_rows_in_parentheses(text)).to_arrow_table())
+            return connection.sql(executed_text).to_arrow_table()
         except Exception as error:
-            if type(error).__module__.partition(".")[0] not in ("duckdb", "_duckdb"):
+            if not is_of_duckdb(error):
                 raise
-            message = f"DuckDB refuses what stands around MATCH_RECOGNIZE: {' '.join(str(error).split())}"
-            hint = "what stands around the clause is in the SQL of DuckDB"
-            raise QueryError(message, hint=hint, code="query_invalid") from None
+            refusal = refusal_of(error, text, executed_text, [*self.tables])
+        if refusal.start is not None:
+            span = places.span(refusal.start, refusal.end or refusal.start + 1)
+            refusal.start, refusal.end = (None, None) if span is None else (span.start, span.end)
+        raise refusal
+
+    def _check_names(self, text: str) -> None:
+        """Raise :class:`DataError` for a column that a statement names and DuckDB holds of no table."""
+        if not self.refused_columns:
+            return
+        words = {token.value.casefold() for token in scan(text) if token.kind in ("word", "name")}
+        for name, reason in self.refused_columns.items():
+            if name.casefold() in words - self.columns_of_duckdb:
+                raise unread_error(name, reason)
 
 
 def _connect() -> Any:
     check_installed("duckdb", "the SQL around MATCH_RECOGNIZE", "sql")
     import duckdb
 
-    return duckdb.connect(config={"enable_external_access": "false"})
+    connection = duckdb.connect(config={"enable_external_access": "false"})
+    connection.execute("SET errors_as_json = true")  # they have their places there
+    connection.execute("SET TimeZone = 'UTC'")  # else the zone of the machine, which would change rows
+    return connection
 
 
 def _run(split: Statement, tables: Mapping[str, Any]) -> pa.Table:
@@ -148,10 +185,16 @@ def _run(split: Statement, tables: Mapping[str, Any]) -> pa.Table:
         source = _source(split, clause, database)
         plan = _clause_plan(clause, source)
         filters = filters_of(split, clause, plan, source.schema)
-        database.add(clause.result, match_table(plan, database.filtered(source, filters)))
+        database.add(clause.result, match_table(plan, database.filtered(source, plan.partition, filters)))
     if split.columns is not None and database.converted[split.clauses[0].result].column_names != [NO_COLUMNS]:
         return select_columns(database.converted[split.clauses[0].result], split.columns)
-    result = database.query(split.text)
+    try:
+        result = database.query(split.text, split.places)
+    except QueryError as error:
+        _name_results(error, split)
+        raise
+    check_result(result)
+    result = from_duckdb(result)
     repeated = [name for name, count in Counter(result.column_names).items() if count > 1]
     if repeated:
         raise QueryError(f"two columns of the result are called `{repeated[0]}`",
@@ -187,7 +230,7 @@ def _clause_plan(clause: ClauseInput, source: pa.Table) -> OrderedPlan:
 
 def _source(split: Statement, clause: ClauseInput, database: _Database) -> pa.Table:
     """Return the table that a clause reads."""
-    common = common_tables(split.text, clause.result)
+    common, places = common_tables_with_places(split.text, clause.result, split.places)
     if clause.name is not None and not common:
         name = database.name_of(clause.name)
         if name is not None:
@@ -195,4 +238,18 @@ def _source(split: Statement, clause: ClauseInput, database: _Database) -> pa.Ta
         if "." not in clause.name:
             hint = suggest(clause.name, [*database.tables]) or "name tables by keywords: acep.sql(text, ticks=frame)"
             raise error_at(f"unknown table `{clause.name}`", clause.place, hint, code="query_name")
-    return database.query(f"{common} SELECT * FROM {clause.source}")  # noqa: S608 - it is the user's own
+    selected = " SELECT * FROM "
+    places = places + TextPlaces.unknown(len(selected)) + clause.source_places
+    try:
+        return from_duckdb(database.query(common + selected + clause.source, places))
+    except QueryError as error:
+        _name_results(error, split)
+        raise
+
+
+def _name_results(error: QueryError, split: Statement) -> None:
+    """Put what the user knows in place of the names that stand for the results of clauses."""
+    for clause in reversed(split.clauses):
+        name = f"{clause.name} MATCH_RECOGNIZE (...)" if clause.name is not None else "MATCH_RECOGNIZE (...)"
+        error.message = re.sub(f'"*{re.escape(clause.result)}"*', f"`{name}`".replace("\\", r"\\"), error.message)
+        error.args = (error.message,)

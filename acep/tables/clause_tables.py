@@ -19,10 +19,11 @@ from acep.events.files.casts import casts_of
 from acep.events.tables import InputSchema, schema_of, ticks_to_input
 from acep.matches.records import Counts
 from acep.matches.report import Report
+from acep.pattern.sql.scanner import scan
 from acep.row_patterns.clause_stream import ClauseStream
 from acep.row_patterns.clause_text import read_clause
 from acep.row_patterns.match_rows import convert_to, no_columns_error
-from acep.row_patterns.revised_clause import RevisedClause
+from acep.row_patterns.revised_clause import OP, RevisedClause
 from acep.row_patterns.stream_time import check_time_option, time_column
 from acep.runtime.options import StreamOptions
 from acep.storage.snapshot import seal, unseal
@@ -174,6 +175,17 @@ class ClauseTables:
         was_finished, self.finished = self.finished, True
         return self._no_changes() if self.revised is None or was_finished else self.revised.finish()
 
+    def untyped_result(self, arrow: pa.Schema) -> pa.Table | None:
+        """Return the columns of the result, without rows and types, for columns that have no types yet; ``None`` if
+        these are not those of the clause."""
+        columns = pa.schema([field for field in arrow.remove_metadata() if field.name != self.options.op])
+        try:
+            names = self.clause.make_plan(columns).output_names
+            result = self.clause.select(pa.table({name: pa.nulls(0) for name in names}))
+        except (QueryError, DataError):
+            return None
+        return result if self.options.speculation == 0 else result.append_column(OP, pa.nulls(0))
+
     def give(self, result: pa.Table) -> Any:
         """Return a result in the form in which the last rows came."""
         return convert_to(self.form, result)
@@ -205,10 +217,15 @@ class ClauseTables:
 
     @property
     def fingerprint(self) -> str:
-        """Return the fingerprint that a snapshot must have."""
+        """Return the fingerprint that a snapshot has: blanks and comments of the clause do not matter."""
+        tokens = [self.text[token.start : token.end] for token in scan(self.text)]
+        return self._fingerprint_of(" ".join(tokens))
+
+    def _fingerprint_of(self, text: str) -> str:
+        """Return the fingerprint of a stream of a clause with this text."""
         names = ("seq", "id", "unit", "lateness", "op", "speculation", "seq_gaps", "duplicates")
         casts = {name: cast.text for name, cast in sorted(self.casts.items())}
-        return f"{self._budget_text}{self.text}{[(name, getattr(self.options, name)) for name in names]}{casts}"
+        return f"{self._budget_text}{text}{[(name, getattr(self.options, name)) for name in names]}{casts}"
 
     @property
     def _budget_text(self) -> str:
@@ -235,7 +252,13 @@ class ClauseTables:
 
     def restore(self, data: bytes) -> ClauseTables:
         """Return a stream with the state of :meth:`snapshot`. Raises :class:`SnapshotError` for other bytes."""
-        payload = unseal(data, self.fingerprint, self._describe_difference)
+        try:
+            payload = unseal(data, self.fingerprint)
+        except SnapshotError as error:
+            if error.code != "state_other":
+                raise
+            # Snapshots of earlier versions have the fingerprint of the text as it is.
+            payload = unseal(data, self._fingerprint_of(self.text), self._describe_difference)
         other = ClauseTables(self.text, self.options)
         other.form = self.form
         try:

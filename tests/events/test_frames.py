@@ -357,3 +357,24 @@ def test_a_sparse_column_of_pandas_is_refused_with_the_remedy() -> None:
     with pytest.raises(DataError, match=r"column `ts` is Sparse\[int64, 0\], which Arrow does not have") as wrong:
         acep.match({"ts": pd.arrays.SparseArray([1]), "type": ["a"]}, "PATTERN SEQ(a x, b y) WITHIN 1")
     assert wrong.value.hint == "make it dense: to_dense()"
+
+
+@pytest.mark.parametrize("name", ["Int128", "UInt128"])
+def test_a_column_of_128_bits_of_polars_matters_where_it_is_used(name: str) -> None:
+    pl = pytest.importorskip("polars")
+    if not hasattr(pl, name):
+        pytest.skip("this polars has no such type")
+    wide = getattr(pl, name)
+    series = pl.Series("z", [1, 2], dtype=wide)
+    lists = pl.Series("zs", [[1], None], dtype=pl.List(wide))
+    frame = pl.DataFrame({"i": [1, 2], "ts": [1, 2], "z": series, "zs": lists})
+    for rows in (frame, frame.lazy(), {"i": [1, 2], "ts": [1, 2], "z": series}):
+        result = acep.match_recognize(rows, "ORDER BY i MEASURES LAST(i) AS n PATTERN (A B)")
+        assert [*result["n"]] == [2]
+        assert len(acep.match(rows, "PATTERN SEQ(any a, any b) WITHIN 5")) == 1
+        reason = f"column `z` is {name}, which Arrow does not have"
+        with pytest.raises(acep.AcepError, match=reason) as error:
+            acep.match_recognize(rows, "ORDER BY i MEASURES LAST(z) AS n PATTERN (A)")
+        assert error.value.hint == "cast it to Int64, or to text"
+        with pytest.raises(acep.AcepError, match=reason):
+            acep.match(rows, "PATTERN SEQ(any a) WHERE a.z > 1 WITHIN 5")

@@ -176,7 +176,7 @@ def test_a_snapshot_of_another_budget_is_refused(options: dict[str, object]) -> 
         with pytest.raises(SnapshotError, match="another budget, policy or seed"):
             goes_on.restore(data)
     with pytest.raises(SnapshotError, match="belongs to another query"):
-        matcher.restore(acep.Matcher(DIPS + " ", budget=acep.Budget(work=3)).snapshot())
+        matcher.restore(acep.Matcher(DIPS.replace("U+", "U"), budget=acep.Budget(work=3)).snapshot())
 
 
 def test_intervals_cover_the_recall(cases: CaseCounts) -> None:

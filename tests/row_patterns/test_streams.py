@@ -20,6 +20,7 @@ from acep.row_patterns.clause_stream import ClauseStream
 from acep.row_patterns.kept_rows import KeptRows
 from acep.row_patterns.match_rows import match_table
 from acep.row_patterns.stream_time import time_column
+from acep.tables.clause_tables import ClauseTables
 from tests.case_counts import CaseCounts
 from tests.each_case import by_file
 from tests.row_patterns.corpus.cases import Case
@@ -394,10 +395,33 @@ UP = "ORDER BY ts MEASURES FIRST(ts) AS a, LAST(ts) AS z PATTERN (A B+) DEFINE B
 
 def test_a_batch_without_rows_settles_no_types() -> None:
     matcher = acep.Matcher(UP)
-    assert matcher.push({"ts": [], "x": []}) == {}
+    assert matcher.push({"ts": [], "x": []}) == {"a": [], "z": []}
     assert matcher.push({"ts": [1, 2], "x": [1, 2]}) == {"a": [], "z": []}
     assert matcher.push({"ts": [], "x": []}) == {"a": [], "z": []}
     assert matcher.finish() == {"a": [1], "z": [2]}
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "names"),
+    [
+        (UP, {}, ["a", "z"]),
+        (UP, {"lateness": 3, "speculation": 1}, ["a", "z", "op"]),
+        (f"SELECT z AS stop FROM t MATCH_RECOGNIZE ({UP})", {}, ["stop"]),  # noqa: S608 - the statement of a test
+        ("PARTITION BY x ORDER BY ts ALL ROWS PER MATCH PATTERN (A)", {}, ["x", "ts"]),
+    ],
+)
+def test_a_result_without_rows_has_the_columns_of_the_clause(
+    text: str, options: dict[str, object], names: list[str]
+) -> None:
+    pd = pytest.importorskip("pandas")
+    rows = {"ts": [], "x": []}
+    for batch in (rows, pa.table(rows), pd.DataFrame(rows, dtype=object)):
+        matcher = acep.Matcher(text, **options)  # type: ignore[arg-type]
+        for result in (matcher.push(batch), matcher.push(batch), matcher.finish()):
+            assert list(result.column_names if isinstance(result, pa.Table) else result) == names
+    matcher = acep.Matcher(text, **options)  # type: ignore[arg-type]
+    assert matcher.push({"other": []}) == {}  # the columns are not known yet
+    assert [*matcher.push({"ts": [1, 2], "x": [1, 2]})] == names
 
 
 def push_all(text: str, *batches: object, **options: object) -> None:
@@ -513,11 +537,32 @@ def test_a_first_batch_that_is_refused_settles_no_columns() -> None:
     assert matcher.finish() == {"a": [1], "z": [2]}
 
 
+def test_blanks_and_comments_of_a_clause_do_not_matter_to_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    spaced = UP.replace(" ", "\n  ").replace("PATTERN", "/* the rise */ PATTERN") + " -- to its end\n"
+    matchers = acep.Matcher(UP), acep.Matcher(spaced)
+    for matcher in matchers:
+        matcher.push({"ts": [1, 2], "x": [1, 2]})
+    snapshots = [matcher.snapshot() for matcher in matchers]
+    with monkeypatch.context() as earlier_version:
+        of_text = property(lambda tables: tables._fingerprint_of(tables.text))
+        earlier_version.setattr(ClauseTables, "fingerprint", of_text)
+        snapshots.append(matchers[1].snapshot())
+    for data in snapshots:
+        restored = acep.Matcher(spaced)
+        restored.restore(data)
+        assert restored.finish() == pa.table({"a": [1], "z": [2]})
+
+
 def test_snapshots_are_of_one_clause_and_its_options() -> None:
     matcher = acep.Matcher(UP)
     matcher.push({"ts": [1, 2], "x": [1, 2]})
     data = matcher.snapshot()
-    for text, options in ((UP + " ", {}), (UP, {"lateness": 3}), (UP, {"cast": {"x": "int"}})):
+    for text, options in (
+        (UP.replace("A B+", "A  B*"), {}),
+        (UP.replace("> P", "> - P"), {}),
+        (UP, {"lateness": 3}),
+        (UP, {"cast": {"x": "int"}}),
+    ):
         with pytest.raises(SnapshotError, match="another query"):
             acep.Matcher(text, **options).restore(data)  # type: ignore[arg-type]
     rng = Random(4)
@@ -582,3 +627,16 @@ def test_texts_of_earlier_rows_are_forgotten() -> None:
         rows = pa.table({"ts": range(n, n + 1_000), "k": [f"{-m}" for m in range(n, n + 1_000)]})
         stream.push(rows, n + 999)
         assert codes is None or len(codes) < 2 * 30_000 + 20_000
+
+
+@pytest.mark.parametrize("seen_early", [True, False])
+def test_rows_of_the_newest_time_wait_under_a_speculation_where_there_are_more_keys(seen_early: bool) -> None:
+    keys = "ts" if seen_early else "ts, n"
+    clause = f"PARTITION BY k ORDER BY {keys} MEASURES LAST(n) AS n PATTERN (A)"
+    matcher = acep.Matcher(clause, lateness=10, speculation="inf")
+    counts = [
+        len(matcher.push({"k": ["a", "b", "b"], "ts": [1, 2, 2], "n": [1, 2, 3]})["n"]),
+        len(matcher.push({"k": ["a"], "ts": [3], "n": [4]})["n"]),
+        len(matcher.finish()["n"]),
+    ]
+    assert counts == ([3, 1, 0] if seen_early else [1, 2, 1])

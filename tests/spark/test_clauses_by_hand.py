@@ -177,3 +177,17 @@ def test_rows_are_spread_by_keys_that_are_computed(keys: str) -> None:
     for key, code in zip(keys_of_rows, codes, strict=True):
         codes_of_key.setdefault(key, set()).add(code)
     assert all(len(some) == 1 for some in codes_of_key.values())
+
+
+@pytest.mark.parametrize(("order", "n_early"), [("ts", 5), ("ts, n", 3)])
+def test_rows_of_the_newest_time_of_a_bucket_wait_under_a_speculation_where_there_are_more_keys(
+    order: str, n_early: int
+) -> None:
+    rows = pa.table({"k": ["a", "a", "b", "a", "b"], "ts": [1, 2, 2, 3, 3], "n": [1, 2, 3, 4, 5]})
+    job = job_of(f"PARTITION BY k ORDER BY {order} MEASURES LAST(n) AS n PATTERN (A)", rows, speculation="inf")
+    current_rows: list[str] = []
+    counts = []
+    for result in bucket_results(job, [rows, rows.slice(0, 0)], 10):
+        collect(current_rows, result)
+        counts.append(len(current_rows))
+    assert (counts[0], counts[-1]) == (n_early, 5)

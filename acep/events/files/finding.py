@@ -18,7 +18,7 @@ from acep.events.files.formats import format_of, open_bytes, reason_of, split_fo
 from acep.events.files.options import Options
 from acep.events.files.spooling import spool
 
-__all__ = ["STDIN", "EventFile", "regular_files", "sources_of", "warn_of_others", "warn_of_refused"]
+__all__ = ["STDIN", "EventFile", "check_output", "regular_files", "sources_of", "warn_of_others", "warn_of_refused"]
 
 STDIN = "-"
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -140,6 +140,21 @@ def regular_files(paths: Paths) -> list[Path] | None:
     except (OSError, ValueError):
         return None
     return files if can_reread else None
+
+
+def check_output(output: str | os.PathLike[str], paths: Sequence[str], form: str | None = None) -> None:
+    """Raise :class:`DataError` if a file that is to be written is one of those that the paths mean, under any name."""
+    try:
+        target = Path(output).stat()
+    except (OSError, ValueError):
+        return
+    if not stat.S_ISREG(target.st_mode):
+        return
+    for text in paths:
+        for path in _resolve_text(text, form)[0] if text != STDIN else ():
+            if path.is_file() and os.path.samestat(target, path.stat()):
+                raise DataError(f"`{os.fspath(output)}` is read as events, and would be overwritten",
+                                hint="give the output another name", code="file_write")  # fmt: skip
 
 
 def _files_of_paths(paths: list[Path], where: str, options: Options, folder: Path, number: int) -> list[EventFile]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from acep.pattern.expressions import Span
 from acep.pattern.sql.scanner import SqlToken, closing_place, scan
+from acep.pattern.sql.text_places import TextPlaces
 
-__all__ = ["common_tables"]
+__all__ = ["common_tables", "common_tables_with_places"]
 
 
 def common_tables(text: str, name: str) -> str:
@@ -13,11 +15,17 @@ def common_tables(text: str, name: str) -> str:
     >>> common_tables('WITH a AS (SELECT 1), b AS (SELECT * FROM "here"), c AS (SELECT 2) SELECT 3', "here")
     'WITH a AS (SELECT 1)'
     """
+    return common_tables_with_places(text, name, TextPlaces.of_text(len(text)))[0]
+
+
+def common_tables_with_places(text: str, name: str, places: TextPlaces) -> tuple[str, TextPlaces]:
+    """Return the WITH clause of :func:`common_tables`, and where it stands in the text of the user; ``places`` are
+    those of ``text``."""
     tokens = scan(text)
     target = next((i for i, token in enumerate(tokens) if token.kind == "name" and token.value == name), None)
     if target is None:
-        return ""
-    definitions: dict[str, str] = {}
+        return "", TextPlaces.unknown(0)
+    definitions: dict[str, Span] = {}
     is_recursive = False
     index, end = 0, len(tokens) - 1
     while index < end:
@@ -30,7 +38,7 @@ def common_tables(text: str, name: str) -> str:
                     index, end = opening + 1, closing
                     break
                 definitions.pop(tokens[index].value.casefold(), None)
-                definitions[tokens[index].value.casefold()] = text[tokens[index].start : tokens[closing].end]
+                definitions[tokens[index].value.casefold()] = Span(tokens[index].start, tokens[closing].end)
                 index = closing + 1
                 if not tokens[index].is_sign(","):
                     break
@@ -43,9 +51,13 @@ def common_tables(text: str, name: str) -> str:
                 index = closing + 1
         else:
             index += 1
-    if not definitions:
-        return ""
-    return ("WITH RECURSIVE " if is_recursive else "WITH ") + ", ".join(definitions.values())
+    separator = "WITH RECURSIVE " if is_recursive else "WITH "
+    common, common_places = "", TextPlaces.unknown(0)
+    for span in definitions.values():
+        common += separator + text[span.start : span.end]
+        common_places = common_places + TextPlaces.unknown(len(separator)) + places.part(span.start, span.end)
+        separator = ", "
+    return common, common_places
 
 
 def _first_name(tokens: list[SqlToken], index: int) -> int:

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, field
 from typing import Any
 
 from acep.errors import QueryError
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.scanner import SqlToken, closing_place, scan
+from acep.pattern.sql.text_places import TextPlaces
 
-__all__ = ["ClauseInput", "Statement", "split_statement", "with_rows_in_parentheses"]
+__all__ = ["ClauseInput", "Statement", "check_query", "split_statement", "with_rows_in_parentheses"]
 
 MOST_TEXT = 1_000_000
 _BEFORE_TABLE = ("FROM", "JOIN", "USING")
 _SET_WORDS = (*_BEFORE_TABLE, "ON", "WHERE", "SELECT", "AS", "LATERAL", "INNER", "CROSS", "LEFT", "RIGHT", "FULL")
+_CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "COPY")
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE", "EXPLAIN")
+"""The words with which queries begin, in the SQL of DuckDB."""
 
 
 @dataclass(frozen=True)
 class ClauseInput:
     """A clause of a statement. ``result``: the name that stands for its result; ``source``: the text of its input, a
     name (``name``) or another table expression, at ``place`` of the statement; ``clause``: its own text, which begins
-    at ``start``; ``input_name``: what its input is called in the clause, an alias or a name."""
+    at ``start``; ``input_name``: what its input is called in the clause, an alias or a name; ``source_places``: where
+    ``source`` stands in the statement."""
 
     result: str
     source: str
@@ -29,16 +35,19 @@ class ClauseInput:
     clause: str
     start: int
     input_name: str = ""
+    source_places: TextPlaces = field(default_factory=lambda: TextPlaces.unknown(0), repr=False, compare=False)
 
 
 @dataclass(frozen=True)
 class Statement:
     """A statement. ``text`` has names in place of the ``clauses``; ``columns``: what it selects of the only clause
-    where nothing else stands around it, as (column or ``*``, name, place), else ``None``."""
+    where nothing else stands around it, as (column or ``*``, name, place), else ``None``; ``places``: where ``text``
+    stands in the statement as it was."""
 
     text: str
     clauses: tuple[ClauseInput, ...]
     columns: tuple[tuple[str, str, Span], ...] | None
+    places: TextPlaces = field(default_factory=lambda: TextPlaces.unknown(0), repr=False, compare=False)
 
 
 def split_statement(text: str, quote: str = '"') -> Statement:
@@ -63,29 +72,59 @@ def split_statement(text: str, quote: str = '"') -> Statement:
 
 def _split(text: str, quote: str) -> Statement:
     clauses: list[ClauseInput] = []
-    removed = 0  # how many characters of the text as it was are gone before the next clause
-    original = text
+    places = TextPlaces.of_text(len(text))
     _check_single(scan(text))
-    while (index := _next_clause(tokens := scan(text))) is not None:
-        closing = closing_place(tokens, index + 1)
-        first, last = _input_tokens(tokens, index)
-        result = f"acep match {len(clauses) + 1}"
-        source = text[tokens[first].start : tokens[last].end]
-        path = [t.value for t in tokens[first : last + 1] if not t.is_sign(".")]
-        is_name = all(t.kind in ("word", "name") or t.is_sign(".") for t in tokens[first : last + 1])
-        start = tokens[index + 1].start
-        name = ".".join(path) if is_name else None
-        place_of_source = Span(tokens[first].start + removed, tokens[last].end + removed)
-        clause = text[start : tokens[closing].end]
-        input_name = _name_of_input(tokens, last, index)
-        clauses.append(ClauseInput(result, source, name, place_of_source, clause, start + removed, input_name))
-        inserted = f"{quote}{result}{quote}"
-        text = text[: tokens[first].start] + inserted + text[tokens[closing].end :]
-        removed = len(original) - len(text)
+    try:
+        while (index := _next_clause(tokens := scan(text))) is not None:
+            clause = _clause_at(text, tokens, index, places, [clause.result for clause in clauses])
+            clauses.append(clause)
+            start, end = tokens[_input_tokens(tokens, index)[0]].start, tokens[closing_place(tokens, index + 1)].end
+            inserted = f"{quote}{clause.result}{quote}"
+            text = text[:start] + inserted + text[end:]
+            places.replace(start, end, len(inserted))
+    except QueryError as error:
+        _move_error(error, places)
+        raise
     if not clauses:
         hint = "as in SELECT * FROM ticks MATCH_RECOGNIZE (ORDER BY ts PATTERN (A B+))"
         raise error_at("there is no MATCH_RECOGNIZE in this statement", Span(0, len(text)), hint, code="query_syntax")
-    return Statement(text, tuple(clauses), _plain_columns(tokens, clauses))
+    return Statement(text, tuple(clauses), _plain_columns(tokens, clauses), places)
+
+
+def _clause_at(text: str, tokens: list[SqlToken], index: int, places: TextPlaces, results: list[str]) -> ClauseInput:
+    """Return the clause at a token. ``results``: the names that stand for those before.
+
+    Raises :class:`QueryError` if it follows another one directly."""
+    closing = closing_place(tokens, index + 1)
+    first, last = _input_tokens(tokens, index)
+    path = [t.value for t in tokens[first : last + 1] if not t.is_sign(".")]
+    if len(path) == 1 and path[0] in results:
+        raise error_at("MATCH_RECOGNIZE cannot follow another one directly", tokens[index].span,
+                       "put the first one in a subquery: FROM (SELECT * FROM ticks MATCH_RECOGNIZE (...)) "
+                       "MATCH_RECOGNIZE (...)", code="query_syntax")  # fmt: skip
+    is_name = all(t.kind in ("word", "name") or t.is_sign(".") for t in tokens[first : last + 1])
+    source_start, source_end = tokens[first].start, tokens[last].end
+    start = tokens[index + 1].start
+    place, own_place = places.span(source_start, source_end), places.span(start, start + 1)
+    assert place is not None  # the user wrote all of it
+    assert own_place is not None
+    return ClauseInput(
+        f"acep match {len(results) + 1}",
+        text[source_start:source_end],
+        ".".join(path) if is_name else None,
+        place,
+        text[start : tokens[closing].end],
+        own_place.start,
+        _name_of_input(tokens, last, index),
+        places.part(source_start, source_end),
+    )
+
+
+def _move_error(error: QueryError, places: TextPlaces) -> None:
+    """Give an error its place in the text of the user."""
+    if error.start is not None:
+        span = places.span(error.start, error.end or error.start + 1)
+        error.start, error.end = (span.start, span.end) if span is not None else (None, None)
 
 
 def _check_single(tokens: list[SqlToken]) -> None:
@@ -203,6 +242,25 @@ def _split_at_commas(tokens: list[Any]) -> list[list[Any]]:
         else:
             items[-1].append(token)
     return items
+
+
+def check_query(text: str) -> None:
+    """Raise :class:`QueryError` for a statement that is no query, such as INSERT, also behind common tables (WITH).
+
+    >>> check_query("WITH a AS (SELECT 1) SELECT * FROM a")
+    """
+    tokens = scan(text)
+    main = tokens[0]
+    if main.is_word("WITH"):
+        depth = 0
+        for token, following in itertools.pairwise(tokens):
+            depth += token.is_sign("(") - token.is_sign(")")
+            if depth == 0 and token.is_sign(")") and following.is_word(*_CHANGES):
+                main = following
+                break
+    if not main.is_word(*_QUERIES) and not main.is_sign("("):
+        raise error_at(f"`{main.value}` is no query", main.span,
+                       "begin with SELECT or WITH; the result may then be stored", code="query_invalid")  # fmt: skip
 
 
 def with_rows_in_parentheses(text: str) -> str:
