@@ -167,7 +167,12 @@ def _resolve(expr: ex.Expr, schema: Schema) -> Typed:
 
 def _need(x: Typed, kinds: tuple[str, ...], what: str) -> None:
     if x.kind != "null" and x.kind not in kinds:
-        raise ex.error_at(f"{what} needs {_list_kinds(kinds)}, not {x.named}", x.expr, code="query_type")
+        raise ex.error_at(
+            f"{what} needs {_list_kinds(kinds)}, not {x.named}",
+            x.expr,
+            "CAST(x AS type) gives another type",
+            code="query_type",
+        )
 
 
 def _list_kinds(kinds: tuple[str, ...]) -> str:
@@ -186,10 +191,18 @@ def _aggregate(expr: ex.Aggregate, schema: Schema) -> Typed:
     if entry.gives == "integer":
         return Typed(x.expr, "int")
     if entry.takes == "number" and x.kind not in (*LENGTHS, "null"):
-        raise ex.error_at(f"{expr.function} needs a number, and `{expr.name}` is {x.named}", expr, code="query_type")
+        raise ex.error_at(
+            f"{expr.function} needs a number, and `{expr.name}` is {x.named}",
+            expr,
+            "CAST(x AS double) makes a number of a text",
+            code="query_type",
+        )
     if entry.takes == "ordered" and x.kind == "bool":
         raise ex.error_at(
-            f"{expr.function} needs a number, text or a timestamp, and `{expr.name}` is a bool", expr, code="query_type"
+            f"{expr.function} needs a number, text or a timestamp, and `{expr.name}` is a bool",
+            expr,
+            "count_if(x) counts the rows in which a condition holds",
+            code="query_type",
         )
     if entry.takes == "ordered":
         _check_order((x,), schema)
@@ -298,7 +311,12 @@ def _binary(expr: ex.Binary, schema: Schema) -> Typed:
     kind = ARITHMETIC.get((op, _sort(x.kind), _sort(y.kind)))
     if kind is None:
         signs = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "take the remainder of"}
-        raise ex.error_at(f"cannot {signs[op]} {x.named} and {y.named}", y.expr.span or x.expr.span, code="query_type")
+        raise ex.error_at(
+            f"cannot {signs[op]} {x.named} and {y.named}",
+            y.expr.span or x.expr.span,
+            "CAST(x AS type) gives another type",
+            code="query_type",
+        )
     if DECIMAL in (x.kind, y.kind):
         if x.kind in NUMBERS and y.kind in NUMBERS:
             return decimals.arithmetic(op, x, y, expr.span)
@@ -481,7 +499,12 @@ def _to_decimal(expr: ex.Call, schema: Schema) -> Typed:
     _need(x, NUMBERS, "CAST to a decimal")
     places = int(str(scale.value))
     if x.scale > places:
-        raise ex.error_at(f"{x.named} cannot be cast to fewer places", x.expr.span or expr.span, code="query_type")
+        raise ex.error_at(
+            f"{x.named} cannot be cast to fewer places",
+            x.expr.span or expr.span,
+            "round(x, n) rounds it",
+            code="query_type",
+        )
     units: ex.Expr = ex.Binary("*", x.expr, ex.Literal(10 ** (places - x.scale)), expr.span)
     if x.kind == "float":
         units = _cast(ex.Call("cast integer", (units,)), "integer", Typed(ex.Call("round", (units,)), "float")).expr

@@ -77,7 +77,12 @@ def read_clause(text: str) -> StreamClause:
             return StreamClause(text, text, 0, None)
         last = closing_place(tokens, 1)
         if tokens[last + 1].kind != "end":
-            raise error_at("the clause ends before", tokens[last + 1].span, code="query_syntax")
+            raise error_at(
+                "the clause ends before",
+                tokens[last + 1].span,
+                "is a parenthesis missing at its end?",
+                code="query_syntax",
+            )
     except QueryError as error:
         error.located(text)
         raise

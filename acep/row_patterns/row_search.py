@@ -86,7 +86,11 @@ def window_of(plan: OrderedPlan, columns: Mapping[str, Column], tick_ns: Fractio
     name = plan.order[0].column
     column = columns[name]
     if column.valid is not None and not column.valid.all():
-        raise DataError(f"WITHIN needs a time in every row, and `{name}` has nulls", code="data_null")
+        raise DataError(
+            f"WITHIN needs a time in every row, and `{name}` has nulls",
+            hint="leave the rows without a time out before",
+            code="data_null",
+        )
     width = window.amount / tick_ns if window.is_interval and tick_ns is not None else window.amount
     return np.asarray(column.values, np.int64), min(int(width), MOST_WIDTH)
 

@@ -42,8 +42,8 @@ def aggregate_values(reference: RowAggregate, columns: list[Column], lows: Ints,
 
 @dataclass(frozen=True)
 class Segments:
-    """The segments ``[low, high)`` of a column, and the ``counts`` of the values in each that are not null. An average is
-    of units of ``10**-places``."""
+    """The segments ``[low, high)`` of a column, and the ``counts`` of the values in each that are not null. An average
+    is of units of ``10**-places``."""
 
     column: Column
     valid: Valid

@@ -115,12 +115,12 @@ class _Database:
         if self.connection is not None:
             self._register(name, table)
 
-    def filtered(self, table: pa.Table, columns: Sequence[str], filters: Sequence[str]) -> pa.Table:
-        """Return the rows of a table for which conditions on columns hold, in their order."""
+    def filtered(self, table: pa.Table, filters: Sequence[str]) -> pa.Table:
+        """Return the rows of a table for which conditions hold, in their order."""
         if not filters:
             return table
         connection = self._open()
-        connection.register("acep rows", table.select(columns))
+        connection.register("acep rows", to_duckdb(table))
         condition = f"coalesce({' AND '.join(filters)}, false)"
         kept = connection.sql(f'SELECT {condition} AS kept FROM "acep rows"').to_arrow_table()  # noqa: S608 - ours
         connection.unregister("acep rows")
@@ -185,7 +185,7 @@ def _run(split: Statement, tables: Mapping[str, Any]) -> pa.Table:
         source = _source(split, clause, database)
         plan = _clause_plan(clause, source)
         filters = filters_of(split, clause, plan, source.schema)
-        database.add(clause.result, match_table(plan, database.filtered(source, plan.partition, filters)))
+        database.add(clause.result, match_table(plan, database.filtered(source, filters)))
     if split.columns is not None and database.converted[split.clauses[0].result].column_names != [NO_COLUMNS]:
         return select_columns(database.converted[split.clauses[0].result], split.columns)
     try:

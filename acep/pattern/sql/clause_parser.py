@@ -52,9 +52,17 @@ def parse_clause(text: str) -> Clause:
     ('x', 'PAST LAST ROW', 'ONE ROW PER MATCH')
     """
     if not isinstance(text, str):
-        raise QueryError(f"a clause is a text, not {type(text).__name__}", code="option_invalid")
+        raise QueryError(
+            f"a clause is a text, not {type(text).__name__}",
+            hint='as in acep.match_recognize(rows, "ORDER BY ts MEASURES ... PATTERN (A B+) DEFINE ...")',
+            code="option_invalid",
+        )
     if len(text) > MOST_TEXT:
-        raise QueryError(f"a clause has at most {MOST_TEXT} characters", code="query_size")
+        raise QueryError(
+            f"a clause has at most {MOST_TEXT} characters",
+            hint="split it, or prepare columns before",
+            code="query_size",
+        )
     try:
         return _ClauseParser(text, scan(text)).parse()
     except QueryError as error:
@@ -236,7 +244,12 @@ class _ClauseParser:
         self.need("ERRORS")
         token = self.token
         if token.kind != "number" or not token.value.isdigit() or int(token.value) > MOST_ERRORS:
-            raise error_at(f"ERRORS takes a number from 0 to {MOST_ERRORS}", token.span, code="query_syntax")
+            raise error_at(
+                f"ERRORS takes a number from 0 to {MOST_ERRORS}",
+                token.span,
+                "as in PATTERN (A B C) ERRORS 1",
+                code="query_syntax",
+            )
         self.index += 1
         return int(token.value)
 

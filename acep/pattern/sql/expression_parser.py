@@ -27,7 +27,9 @@ def parse_expression(text: str, span: Span) -> SqlExpression:
     """
     part = text[span.start : span.end]
     if not part.strip():
-        raise error_at("an expression is missing", span, code="query_syntax")
+        raise error_at(
+            "an expression is missing", span, "write one, or leave out the comma before", code="query_syntax"
+        )
     _check_depth(part, span)
     check_installed("sqlglot", "MATCH_RECOGNIZE", "sql")
     from sqlglot.errors import SqlglotError
@@ -39,7 +41,9 @@ def parse_expression(text: str, span: Span) -> SqlExpression:
     except SqlglotError as error:
         raise _locate_error(error, part, span) from None
     except RecursionError:
-        raise error_at("this expression is nested too deep", span, code="query_size") from None
+        raise error_at(
+            "this expression is nested too deep", span, "compute parts of it as columns before", code="query_size"
+        ) from None
     if len(trees) != 1 or trees[0] is None:
         raise error_at("this is not one expression", span, "is an operator or a comma missing?", code="query_syntax")
     return SqlExpression(trees[0], span, part)
@@ -63,12 +67,22 @@ def _with_apart_exponents(part: str) -> str:
 def _check_depth(part: str, span: Span) -> None:
     """Refuse an expression that a parser by recursion could not take."""
     if len(part) > MOST_SIGNS:
-        raise error_at(f"an expression has at most {MOST_SIGNS} characters", span, code="query_size")
+        raise error_at(
+            f"an expression has at most {MOST_SIGNS} characters",
+            span,
+            "compute parts of it as columns before",
+            code="query_size",
+        )
     depth = 0
     for sign in part:
         depth += (sign in "([{") - (sign in ")]}")
         if depth > MOST_DEPTH:
-            raise error_at(f"parentheses are nested deeper than {MOST_DEPTH}", span, code="query_size")
+            raise error_at(
+                f"parentheses are nested deeper than {MOST_DEPTH}",
+                span,
+                "leave out those that change nothing",
+                code="query_size",
+            )
 
 
 def _locate_error(error: Any, part: str, span: Span) -> QueryError:

@@ -89,7 +89,12 @@ def parse_pattern(tokens: Sequence[SqlToken], start: int) -> tuple[RowPattern, i
             raise _misplaced_token(token, group)
         index += 1
         if len(groups) > MOST_DEPTH:
-            raise error_at(f"groups are nested deeper than {MOST_DEPTH}", token.span, code="query_size")
+            raise error_at(
+                f"groups are nested deeper than {MOST_DEPTH}",
+                token.span,
+                "leave out parentheses that change nothing",
+                code="query_size",
+            )
         if token.is_sign("(") and tokens[index].is_sign(")"):
             index = _quantify(Empty(), tokens, index + 1, group)
         elif token.is_sign("("):
@@ -190,7 +195,12 @@ def _bounds(tokens: Sequence[SqlToken], index: int) -> tuple[int, int | None, in
         token = tokens[index]
         if token.kind == "number" and token.value.isdecimal() and bounds[-1] is None:
             if int(token.value) > MOST_TIMES:
-                raise error_at(f"a quantifier is at most {MOST_TIMES}", token.span, code="query_size")
+                raise error_at(
+                    f"a quantifier is at most {MOST_TIMES}",
+                    token.span,
+                    "leave out the bound, as in A{2,}",
+                    code="query_size",
+                )
             bounds[-1] = int(token.value)
         elif token.is_sign(",") and len(bounds) == 1:
             bounds.append(None)

@@ -60,9 +60,15 @@ def split_statement(text: str, quote: str = '"') -> Statement:
     ('SELECT * FROM "acep match 1" AS m WHERE n > 1', 't', None)
     """
     if not isinstance(text, str):
-        raise QueryError(f"a statement is a text, not {type(text).__name__}", code="option_invalid")
+        raise QueryError(
+            f"a statement is a text, not {type(text).__name__}",
+            hint='as in acep.sql("SELECT * FROM t MATCH_RECOGNIZE (...)", t=rows)',
+            code="option_invalid",
+        )
     if len(text) > MOST_TEXT:
-        raise QueryError(f"a statement has at most {MOST_TEXT} characters", code="query_size")
+        raise QueryError(
+            f"a statement has at most {MOST_TEXT} characters", hint="prepare tables before", code="query_size"
+        )
     try:
         return _split(text, quote)
     except QueryError as error:
@@ -149,14 +155,24 @@ def _opening(tokens: list[SqlToken], closing: int) -> int:
         depth += tokens[index].is_sign(")") - tokens[index].is_sign("(")
         if depth == 0:
             return index
-    raise error_at("this parenthesis has no beginning", tokens[closing].span, code="query_syntax")
+    raise error_at(
+        "this parenthesis has no beginning",
+        tokens[closing].span,
+        "is one `)` too many, or a `(` missing before it?",
+        code="query_syntax",
+    )
 
 
 def _input_tokens(tokens: list[SqlToken], index: int) -> tuple[int, int]:
     """Return the first and the last token of the input of the clause at ``index``, without an alias."""
     last = index - 1
     if last < 0:
-        raise error_at("MATCH_RECOGNIZE needs a table before it", tokens[index].span, code="query_syntax")
+        raise error_at(
+            "MATCH_RECOGNIZE needs a table before it",
+            tokens[index].span,
+            "as in FROM ticks MATCH_RECOGNIZE (...)",
+            code="query_syntax",
+        )
     if _is_name(tokens[last]) and last and (tokens[last - 1].is_word("AS") or _ends_table(tokens[last - 1])):
         last -= 2 if tokens[last - 1].is_word("AS") else 1
     token = tokens[last]
@@ -173,7 +189,12 @@ def _input_tokens(tokens: list[SqlToken], index: int) -> tuple[int, int]:
             first = _path_start(tokens, first - 1)  # a table function
         return first, last
     if not _is_name(token):
-        raise error_at("MATCH_RECOGNIZE needs a table before it", tokens[index].span, code="query_syntax")
+        raise error_at(
+            "MATCH_RECOGNIZE needs a table before it",
+            tokens[index].span,
+            "as in FROM ticks MATCH_RECOGNIZE (...)",
+            code="query_syntax",
+        )
     return _path_start(tokens, last), last
 
 

@@ -60,7 +60,12 @@ def _span_window(tokens: Sequence[SqlToken], start: int) -> tuple[MatchSpan, int
         raise error_at(f"`{constant.value[1:-1][:40]}` is not an interval from {names[0]} to {names[1]}", span, hint,
                        code="query_syntax")  # fmt: skip
     if amount < 0:
-        raise error_at("WITHIN takes no negative length", constant.span, code="query_invalid")
+        raise error_at(
+            "WITHIN takes no negative length",
+            constant.span,
+            "write the greatest time from the first row to the last one, as in WITHIN INTERVAL '1' HOUR",
+            code="query_invalid",
+        )
     return MatchSpan(Fraction(amount), True, Span(tokens[start].start, last.end)), start + 6
 
 
@@ -78,7 +83,12 @@ def _interval(token: SqlToken, is_interval: bool) -> tuple[Fraction, str | None]
             f"`{text[:40]}` is not a number of a unit", token.span, "as in INTERVAL '10' MINUTE", code="query_syntax"
         ) from None
     if amount < 0:
-        raise error_at("WITHIN takes no negative length", token.span, code="query_invalid")
+        raise error_at(
+            "WITHIN takes no negative length",
+            token.span,
+            "write the greatest time from the first row to the last one, as in WITHIN INTERVAL '1' HOUR",
+            code="query_invalid",
+        )
     return amount, unit.strip() or None
 
 

@@ -92,13 +92,23 @@ def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
             )
         value, is_distinct = parts[0], AGGREGATES[function].counts_each
     if any(type(part).__name__ in ("Order", "Limit", "HavingMax", "IgnoreNulls") for part in (value, *values)):
-        raise error_at(f"ORDER BY and the like inside {function} are not supported", span, code="query_syntax")
+        raise error_at(
+            f"ORDER BY and the like inside {function} are not supported",
+            span,
+            "array_agg and string_agg take ORDER BY",
+            code="query_syntax",
+        )
     texts: tuple[str, ...] = ()
     if function == "string_agg":
         texts = (_constant_text(values[1], source) if len(values) > 1 else ",",)
         values = values[:1]
     if len(values) > AGGREGATES[function].n_arguments:
-        raise error_at(f"{function} has too many arguments", span, code="query_syntax")
+        raise error_at(
+            f"{function} has too many arguments",
+            span,
+            "it takes those that docs/reference/sql.md shows",
+            code="query_syntax",
+        )
     is_star = type(value).__name__ == "Star"
     is_star_of_variable = type(value).__name__ == "Column" and type(value.this).__name__ == "Star"  # type: ignore[union-attr]
     if (is_star and is_distinct) or (is_star_of_variable and (is_distinct or function != "count")):
@@ -124,8 +134,12 @@ def _within_group(node: Any, source: SqlExpression) -> AggregateCall:
     refuse_other_parts(node, ("this", "expression"), source)
     call, order = read_aggregate(node.this, source), node.expression
     if not AGGREGATES[call.function].takes_order or call.order or call.is_distinct or type(order).__name__ != "Order":
-        raise error_at(f"WITHIN GROUP of this {call.function} is not supported", place_of(node, source), None,
-                       code="query_syntax")  # fmt: skip
+        raise error_at(
+            f"WITHIN GROUP of this {call.function} is not supported",
+            place_of(node, source),
+            "array_agg(x) and string_agg(x, ',') take WITHIN GROUP (ORDER BY y), without DISTINCT",
+            code="query_syntax",
+        )
     refuse_other_parts(order, ("expressions",), source)
     return replace(call, order=tuple(order.expressions))
 
@@ -147,5 +161,7 @@ def _arguments(node: Any, function: str, source: SqlExpression) -> list[Any]:
 
 def _constant_text(node: Any, source: SqlExpression) -> str:
     if type(node).__name__ != "Literal" or not node.args.get("is_string"):
-        raise error_at("the separator is a constant text", place_of(node, source), code="query_syntax")
+        raise error_at(
+            "the separator is a constant text", place_of(node, source), "as in string_agg(x, ', ')", code="query_syntax"
+        )
     return str(node.this)

@@ -139,7 +139,12 @@ def _comparison(leaf: _Leaf, node: Any, span: Span) -> ex.Expr | None:
     if array is None:
         return None
     if len(written.expressions) > MOST_ELEMENTS:
-        raise error_at(f"an array has at most {MOST_ELEMENTS} elements here", span, code="query_size")
+        raise error_at(
+            f"an array has at most {MOST_ELEMENTS} elements here",
+            span,
+            "compare with fewer elements, or use IN",
+            code="query_size",
+        )
     argument = _argument(leaf, array, span)
     rows = _rows_of(leaf, argument, array.is_final, span)
     is_equal: ex.Expr = ex.Binary("=", rows, ex.Literal(len(written.expressions)), span)
@@ -165,7 +170,7 @@ def _joined_texts(leaf: _Leaf, node: Any, span: Span) -> ex.Expr | None:
     if array is None:
         return None
     if type(separator).__name__ != "Literal" or not separator.args.get("is_string"):
-        raise error_at("the separator is a constant text", span, code="query_syntax")
+        raise error_at("the separator is a constant text", span, "as in string_agg(x, ', ')", code="query_syntax")
     reference = reference_of(leaf, array.node, array.is_final)
     text = leaf.clause.add(replace(reference, function="string_agg", texts=(str(separator.this),)), span)
     joined = ex.Call("coalesce", (text, ex.Literal("")), span)

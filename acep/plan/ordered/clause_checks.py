@@ -110,7 +110,12 @@ def checked_window(clause: Clause, key: str | None, columns: ClauseColumns) -> M
     if window is None:
         return None
     if key is None or clause.order[0].is_descending:
-        raise error_at("WITHIN needs ORDER BY with a first key that ascends", window.span, code="query_invalid")
+        raise error_at(
+            "WITHIN needs ORDER BY with a first key that ascends",
+            window.span,
+            "as in ORDER BY ts",
+            code="query_invalid",
+        )
     kind = columns.typed_column(key).kind
     if window.is_interval != (kind == "timestamp") or kind not in ("timestamp", "int"):
         hint = "a number for a column of integers, an INTERVAL for times"

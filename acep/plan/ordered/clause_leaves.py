@@ -144,8 +144,12 @@ class _Leaf:
             raise _prefix_error(node.this.name.upper(), span)  # sqlglot reads a name behind it as another name of it
         if kind in ("IgnoreNulls", "RespectNulls", "Order"):
             words = {"Order": "ORDER BY"}
-            raise error_at(f"{words.get(kind, 'IGNORE NULLS')} is not supported in a row pattern", span, None,
-                           code="query_syntax")  # fmt: skip
+            raise error_at(
+                f"{words.get(kind, 'IGNORE NULLS')} is not supported in a row pattern",
+                span,
+                "leave it out; coalesce(x, y) replaces nulls",
+                code="query_syntax",
+            )
         if (array_value := resolve_array_call(self, node, span)) is not None:
             return array_value
         if is_aggregate(node):
@@ -161,8 +165,12 @@ class _Leaf:
         if name == "MISSING_ROWS":
             self.need_no_arguments(node, name)
             if self.defined is not None:
-                raise error_at("MISSING_ROWS is not possible in DEFINE: the match is not complete there", span, None,
-                               code="query_invalid")  # fmt: skip
+                raise error_at(
+                    "MISSING_ROWS is not possible in DEFINE: the match is not complete there",
+                    span,
+                    "use it in MEASURES, and filter around the clause",
+                    code="query_invalid",
+                )
             return self.clause.add(MissingRows(), span)
         if name == "MATCH_SEQUENCE_NUMBER":
             self.need_no_arguments(node, name)
@@ -175,7 +183,12 @@ class _Leaf:
 
     def need_no_arguments(self, node: Any, name: str) -> None:
         if node.expressions:
-            raise error_at(f"{name} takes no arguments", place_of(node, self.source), code="query_syntax")
+            raise error_at(
+                f"{name} takes no arguments",
+                place_of(node, self.source),
+                "write it with empty parentheses",
+                code="query_syntax",
+            )
 
     def resolve_rowtime(self, node: Any, span: Span) -> ex.Expr:
         """Return MATCH_ROWTIME of Flink: the first key of ORDER BY in the last row of the match."""
@@ -184,10 +197,20 @@ class _Leaf:
             raise error_at(message, span, "name a column", code="query_invalid")
         arguments = node.expressions
         if len(arguments) > 1 or any(type(argument).__name__ != "Column" for argument in arguments):
-            raise error_at("MATCH_ROWTIME takes at most a column", span, code="query_syntax")
+            raise error_at(
+                "MATCH_ROWTIME takes at most a column",
+                span,
+                "as in MATCH_ROWTIME() or MATCH_ROWTIME(ts)",
+                code="query_syntax",
+            )
         column = self.column(arguments[0])[0] if arguments else self.clause.time_key
         if column is None:
-            raise error_at("MATCH_ROWTIME needs ORDER BY", span, code="query_invalid")
+            raise error_at(
+                "MATCH_ROWTIME needs ORDER BY",
+                span,
+                "as in ORDER BY ts, whose value in the last row it gives",
+                code="query_invalid",
+            )
         return self.clause.add(Navigation(column, None, is_final=True), span)
 
     def earlier_measure(self, node: Any) -> ex.Expr | None:
@@ -260,7 +283,12 @@ class _Leaf:
                                code="query_invalid")  # fmt: skip
             inner = inner.expressions[0]
             if _call_name(inner) not in ("FIRST", "LAST"):
-                raise error_at(f"{name} takes FIRST, LAST or an expression", span, code="query_invalid")
+                raise error_at(
+                    f"{name} takes FIRST, LAST or an expression",
+                    span,
+                    "as in PREV(LAST(A.price), 2)",
+                    code="query_invalid",
+                )
         inner_name = _call_name(inner)
         if inner_name in ("FIRST", "LAST"):
             argument, navigation = self.step(inner, inner_name, inner_final)
@@ -298,7 +326,12 @@ class _Leaf:
             raise error_at(f"the offset of {name} is a whole number that is written there, from 0",
                            place_of(node, self.source), f"as in {name}(x, 2)", code="query_invalid")  # fmt: skip
         if len(text) > 40 or int(text) >= 2**63:
-            raise error_at(f"the offset of {name} is at most {2**63 - 1}", self.source.span, code="query_size")
+            raise error_at(
+                f"the offset of {name} is at most {2**63 - 1}",
+                self.source.span,
+                "an offset beyond all rows gives null: leave the call out",
+                code="query_size",
+            )
         return min(int(text), MOST_OFFSET)  # no partition has more rows
 
     def classifier_variables(self, node: Any) -> frozenset[str] | None:
@@ -308,7 +341,9 @@ class _Leaf:
         if not arguments:
             return None
         if len(arguments) > 1 or type(arguments[0]).__name__ != "Column":
-            raise error_at("CLASSIFIER takes at most a variable", span, code="query_syntax")
+            raise error_at(
+                "CLASSIFIER takes at most a variable", span, "as in CLASSIFIER() or CLASSIFIER(A)", code="query_syntax"
+            )
         name = ".".join(_column_parts(arguments[0], self.source))
         return self.clause.variable_set(name, place_of(arguments[0], self.source))
 
@@ -344,7 +379,9 @@ class _Leaf:
                 code="query_invalid",
             )
         if not prefixes and called in _NAVIGATION:
-            raise error_at(f"{called} needs a column or CLASSIFIER()", span, code="query_invalid")
+            raise error_at(
+                f"{called} needs a column or CLASSIFIER()", span, "as in LAST(A.price)", code="query_invalid"
+            )
         return RowArgument(expr, prefixes[0] if prefixes else None, bool(prefixes))
 
 
@@ -373,5 +410,10 @@ def _column_parts(node: Any, source: SqlExpression) -> list[str]:
     parts = [node.args.get(part) for part in ("catalog", "db", "table", "this")]
     names = [part.this for part in parts if part is not None]
     if not all(isinstance(name, str) for name in names):
-        raise error_at("this is not the name of a column", place_of(node, source), code="query_syntax")
+        raise error_at(
+            "this is not the name of a column",
+            place_of(node, source),
+            "write a column, as in A.price, or an expression of columns",
+            code="query_syntax",
+        )
     return names

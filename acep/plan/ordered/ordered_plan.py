@@ -152,7 +152,9 @@ def make_plan(
         error.located(clause.text)
         raise
     except RecursionError:
-        raise QueryError("the clause is nested too deep", code="query_size") from None
+        raise QueryError(
+            "the clause is nested too deep", hint="leave out parentheses that change nothing", code="query_size"
+        ) from None
 
 
 def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:

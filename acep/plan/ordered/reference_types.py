@@ -75,18 +75,29 @@ def _column_type(reference: Navigation | RowAggregate, columns: ClauseColumns) -
             return None  # of a type that is not computed with
         raise
     if isinstance(reference, RowAggregate) and reference.function in ("min", "max") and typed.kind == "bool":
-        raise QueryError(f"{reference.function} needs values with an order, not truth values", code="query_type")
+        raise QueryError(
+            f"{reference.function} needs values with an order, not truth values",
+            hint="bool_or and bool_and are of truth values",
+            code="query_type",
+        )
     return typed
 
 
 def _need_kind(reference: RowAggregate, columns: ClauseColumns, kinds: tuple[str, ...]) -> Typed:
     assert reference.column is not None
     if reference.column == LABEL:
-        raise QueryError(f"{reference.function} of CLASSIFIER has no meaning", code="query_type")
+        raise QueryError(
+            f"{reference.function} of CLASSIFIER has no meaning",
+            hint="min, max, first, last and count of labels have one",
+            code="query_type",
+        )
     typed = columns.typed_column(reference.column)
     if typed.kind not in kinds:
         words = {"bool": "a condition", "string": "text"}
         needed = words.get(kinds[0], "a number")
-        raise QueryError(f"{reference.function} needs {needed}, and `{reference.column}` is {typed.named}",
-                         code="query_type")  # fmt: skip
+        raise QueryError(
+            f"{reference.function} needs {needed}, and `{reference.column}` is {typed.named}",
+            hint="CAST(x AS type) gives another type",
+            code="query_type",
+        )
     return typed

@@ -63,7 +63,12 @@ class SqlConverter:
         node = self.source.tree if node is None else node
         self.nodes += 1
         if self.nodes > MOST_NODES:
-            raise error_at(f"an expression has at most {MOST_NODES} parts", self.source.span, code="query_size")
+            raise error_at(
+                f"an expression has at most {MOST_NODES} parts",
+                self.source.span,
+                "compute parts of it as columns before",
+                code="query_size",
+            )
         reference = self.leaf(node)
         return self._operation(node) if reference is None else reference
 
@@ -165,10 +170,20 @@ class SqlConverter:
         try:
             number = exact_number(text)
         except ValueError:
-            raise error_at(f"{text[:40]} is no number that fits in a double", span, code="query_size") from None
+            raise error_at(
+                f"{text[:40]} is no number that fits in a double",
+                span,
+                "write a number below 1.8e308",
+                code="query_size",
+            ) from None
         if text.isdecimal():
             if number >= 2**63:
-                raise error_at(f"{text[:40]} does not fit in 64 bits", span, code="query_size")
+                raise error_at(
+                    f"{text[:40]} does not fit in 64 bits",
+                    span,
+                    "write it with a point, as a double",
+                    code="query_size",
+                )
             return ex.Literal(int(text), span)
         value = float(text)
         return ex.Literal(value, span, None if Fraction(value) == number else number)

@@ -255,8 +255,12 @@ def _time_reader(as_date: bool) -> Callable[[SqlConverter, Any, list[Any], Span]
             try:
                 moment = ns_of(read_time(template, text))
             except ValueError:
-                raise error_at(f"`{text[:40]}` does not fit '{template[:40]}'", converter.span(node),
-                               code="query_type") from None  # fmt: skip
+                raise error_at(
+                    f"`{text[:40]}` does not fit '{template[:40]}'",
+                    converter.span(node),
+                    "the format has to be that of the text, as in TO_TIMESTAMP('2024-05-01', 'YYYY-MM-DD')",
+                    code="query_type",
+                ) from None
         constant = ex.Timestamp(moment, span)
         return ex.Call("sql date", (constant,), span) if as_date else constant
 

@@ -43,7 +43,12 @@ def resolve_window(leaf: _Leaf, node: Any, span: Span) -> ex.Expr:
     if call.value is not None:
         argument = leaf.argument(call.value, call.function)
         if argument.variables is not None or argument.reads_match:
-            raise error_at("a window reads rows, not variables", span, code="query_invalid")
+            raise error_at(
+                "a window reads rows, not variables",
+                span,
+                "leave out the variable, as in avg(x) OVER (...)",
+                code="query_invalid",
+            )
         column = leaf.clause.columns.add(argument.expr)
     if call.function != "avg":
         return _value(leaf, call.function, column, span)
