@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from acep.pattern.user_functions import Function, function
     from acep.row_patterns.explanation import explain_clause
     from acep.row_patterns.match_rows import match_recognize
-    from acep.row_patterns.statements import sql
     from acep.serving.live_page import LivePage
     from acep.serving.metrics import Metrics
+    from acep.statements.statements import sql
     from acep.training.learn import learn
     from acep.tuning.result import Tuning
     from acep.tuning.tune import tune
@@ -131,7 +131,7 @@ _NAMES = {
     "acep.pattern.tree": "Query",
     "acep.row_patterns.explanation": "explain_clause",
     "acep.row_patterns.match_rows": "match_recognize",
-    "acep.row_patterns.statements": "sql",
+    "acep.statements.statements": "sql",
     "acep.following.follow_result": "Followed",
     "acep.following.follow": "follow",
     "acep.following.replay": "Replayed replay",

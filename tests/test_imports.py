@@ -23,9 +23,9 @@ FOLDERS = {"acep": ROOT / "acep", "acep.learning": ROOT / "learning", "acep.sket
 ORDER = (
     "errors", "address_space", "logs", "checkout", "display", "regular_expressions", "storage", "sketches",
     "learning", "functions", "pattern", "automaton", "plan", "events", "arrivals", "matches", "output", "budget",
-    "reference", "shedding", "native", "row_patterns", "ordered", "runtime", "revision", "tables", "changing",
-    "matching", "sigma_rules", "alerting", "training", "explain", "linting", "tuning", "bucket_state", "streaming",
-    "overload", "restarting", "plots", "pages", "serving", "growing", "following", "spark",
+    "reference", "shedding", "native", "row_patterns", "statements", "ordered", "runtime", "revision", "tables",
+    "changing", "matching", "sigma_rules", "alerting", "training", "explain", "linting", "tuning", "bucket_state",
+    "streaming", "overload", "restarting", "plots", "pages", "serving", "growing", "following", "spark",
 )  # fmt: skip
 # The folders of the C++ sources in the order of includes.
 SOURCES = (

@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> None:
     from acep.events.files.reading import read_events
     from acep.output.formulas import check_quoting
     from acep.output.writing import output_format, write_rows
-    from acep.row_patterns.statements import explain_statement, sql
+    from acep.statements.statements import explain_statement, sql
 
     if args.explain and (args.output is not None or args.limit is not None or args.quote_formulas):
         raise QueryError("--explain gives no rows", hint="leave out --output, --limit and --quote-formulas",

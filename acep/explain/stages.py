@@ -135,7 +135,7 @@ def _ordered_engine(plan: Plan) -> Iterator[str]:
     """Yield whether the ordered engine finds the matches that a query chooses."""
     if not plan.query.output.is_sequential:
         return
-    from acep.plan.ordered.query_order import order_of_query  # few queries choose among their matches
+    from acep.plan.chosen.query_order import order_of_query  # few queries choose among their matches
 
     order = order_of_query(plan)
     yield f"engine of chosen matches: {'ordered' if order.is_ordered else 'the same, and not ordered'}: {order.why}"

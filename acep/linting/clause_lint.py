@@ -15,7 +15,7 @@ from acep.pattern.expressions import Span
 from acep.pattern.sql.clause_parser import parse_clause
 from acep.pattern.sql.statement import split_statement
 from acep.row_patterns.match_rows import plan_clause
-from acep.row_patterns.statements import planned_clauses
+from acep.statements.statements import planned_clauses
 
 __all__ = ["CLAUSE_RULES", "lint_clause", "lint_statement"]
 

@@ -10,8 +10,8 @@ from acep.ordered.interval_matches import ChosenIntervals
 from acep.ordered.partition_rows import RowsByPartition, ids_rise
 from acep.ordered.run_rows import RunRows, rows_of_runs
 from acep.pattern.tree import Output, SkipTarget
+from acep.plan.chosen.query_runs import RunsPlan
 from acep.plan.compile import Plan
-from acep.plan.ordered.query_runs import RunsPlan
 from acep.row_patterns.row_values import Evaluator
 
 __all__ = ["choose_runs", "find_runs"]

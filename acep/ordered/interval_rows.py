@@ -15,9 +15,9 @@ from acep.ordered.partition_rows import RowsByPartition, batch_column, has_type,
 from acep.pattern import expressions as ex
 from acep.pattern.tree import SKIP_PLACES
 from acep.pattern.walk import leaves_of
+from acep.plan.chosen.interval_automaton import OF_FIRST, IntervalsPlan, RowCondition, RowFilter
 from acep.plan.compile import Plan
 from acep.plan.lower.bytecode import CannotLower, lower_expression
-from acep.plan.ordered.interval_automaton import OF_FIRST, IntervalsPlan, RowCondition, RowFilter
 from acep.row_patterns.row_values import Evaluator
 
 __all__ = ["IntervalBits", "bits_of_intervals", "find_intervals", "matters", "places_of", "span_of"]

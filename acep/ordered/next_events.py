@@ -14,9 +14,9 @@ from acep.ordered.interval_matches import ChosenIntervals
 from acep.ordered.partition_rows import RowsByPartition
 from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of
+from acep.plan.chosen.run_conditions import can_only_fail
 from acep.plan.compile import Plan
 from acep.plan.decimals import Typed
-from acep.plan.ordered.run_conditions import can_only_fail
 from acep.plan.schema import Kind
 from acep.row_patterns.row_values import Evaluator, truth_bits
 

@@ -13,8 +13,8 @@ from acep.ordered.interval_matches import ChosenIntervals
 from acep.ordered.interval_rows import IntervalBits, bits_of_intervals, matters, places_of, span_of
 from acep.ordered.next_events import NEVER, NextEvents, TimeCondition, indexes_inside, is_past, rises_later, with_room
 from acep.ordered.partition_rows import RowsByPartition, rows_by_partition
+from acep.plan.chosen.interval_automaton import IntervalsPlan, RowCondition
 from acep.plan.compile import Plan
-from acep.plan.ordered.interval_automaton import IntervalsPlan, RowCondition
 from acep.row_patterns.row_values import Evaluator
 
 __all__ = ["OpenIntervals"]

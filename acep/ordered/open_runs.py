@@ -13,9 +13,9 @@ from acep.ordered.next_events import NEVER, NextEvents, TimeCondition, indexes_i
 from acep.ordered.partition_rows import RowsByPartition
 from acep.ordered.run_ends import RunEnds
 from acep.ordered.run_rows import RunColumns
+from acep.plan.chosen.query_runs import RunsPlan
+from acep.plan.chosen.run_conditions import earlier
 from acep.plan.compile import Plan
-from acep.plan.ordered.query_runs import RunsPlan
-from acep.plan.ordered.run_conditions import earlier
 from acep.row_patterns.row_values import Evaluator
 
 __all__ = ["OpenRuns"]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from acep.events.batch import Batch
 from acep.native import compiled
+from acep.plan.chosen.query_intervals import intervals_of
+from acep.plan.chosen.query_runs import runs_of
 from acep.plan.compile import Plan
-from acep.plan.ordered.query_intervals import intervals_of
-from acep.plan.ordered.query_runs import runs_of
 from acep.row_patterns.row_values import Evaluator
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from acep.events.batch import Column
 from acep.ordered.next_events import with_room
 from acep.ordered.run_rows import RunColumns
-from acep.plan.ordered.query_runs import RunsPlan
-from acep.plan.ordered.run_conditions import LatestStart, StartKind, earlier
+from acep.plan.chosen.query_runs import RunsPlan
+from acep.plan.chosen.run_conditions import LatestStart, StartKind, earlier
 from acep.plan.schema import Kind
 
 __all__ = ["RunEnds"]

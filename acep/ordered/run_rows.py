@@ -15,9 +15,9 @@ from acep.events.batch import Batch, Column
 from acep.ordered.partition_rows import RowsByPartition, batch_column, has_type, rows_by_partition
 from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of
+from acep.plan.chosen.query_runs import RunsPlan
+from acep.plan.chosen.run_conditions import LatestStart, StartKind, earlier
 from acep.plan.compile import Plan
-from acep.plan.ordered.query_runs import RunsPlan
-from acep.plan.ordered.run_conditions import LatestStart, StartKind, earlier
 from acep.plan.schema import Kind
 from acep.row_patterns.row_values import Evaluator
 

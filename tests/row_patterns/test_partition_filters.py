@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.row_patterns import statements
+from acep.statements import statements
 from tests.case_counts import CaseCounts
 
 pytest.importorskip("duckdb")
@@ -86,7 +86,7 @@ def test_a_condition_on_the_partition_is_tested_before_the_clause(monkeypatch: p
     text = f"SELECT k, n FROM t {CLAUSE.format(rows='')} WHERE k = 3 AND n > 1"  # noqa: S608
     n_of_three = table["k"].to_pylist().count(3)
     assert read_rows(monkeypatch, text, table, filters=True)[1] == n_of_three
-    assert acep.row_patterns.statements.explain_statement(text, t=table).endswith(
+    assert acep.statements.statements.explain_statement(text, t=table).endswith(
         'rows: those of partitions with "k" = 3'
     )
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.row_patterns.statements import explain_statement
+from acep.statements.statements import explain_statement
 
 pytest.importorskip("duckdb")
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import acep
 from acep.errors import QueryError
 from acep.plan.assume import assumed_plan
-from acep.plan.ordered.query_order import order_of_query
+from acep.plan.chosen.query_order import order_of_query
 from tests.runtime.random_intervals import random_interval_events, random_interval_query
 from tests.runtime.random_runs import random_events, random_query
 

@@ -16,8 +16,8 @@ import acep
 from acep.errors import QueryError
 from acep.explain.stages import explain
 from acep.plan.assume import assumed_plan
-from acep.plan.ordered.query_intervals import intervals_of, reason_against_intervals
-from acep.plan.ordered.query_runs import reason_against_runs, runs_of
+from acep.plan.chosen.query_intervals import intervals_of, reason_against_intervals
+from acep.plan.chosen.query_runs import reason_against_runs, runs_of
 from tests.case_counts import CaseCounts
 from tests.runtime.random_intervals import random_interval_events, random_interval_query
 from tests.runtime.random_runs import random_events, random_query

@@ -11,9 +11,9 @@ from math import prod
 from acep.pattern.printing import expression_text, letters_text, output_text, pattern_text
 from acep.pattern.tree import Component, EventSet, Node, Output, Repeat, Strategy, Within
 from acep.pattern.walk import components, nodes
+from acep.plan.chosen.query_order import order_of_query
 from acep.plan.lint.changes import with_bound, with_infinite_weights
 from acep.plan.lint.finding import ANOTHER, EACH_ANOTHER, ChangedQuery, QueryView, Remark
-from acep.plan.ordered.query_order import order_of_query
 
 __all__ = [
     "any_match_repetition",

@@ -56,16 +56,7 @@ def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
     """Read a call. Raises :class:`QueryError` for parts that are not supported."""
     span = place_of(node, source)
     if type(node).__name__ == "Filter":
-        refuse_other_parts(node, ("this", "expression"), source)
-        call = read_aggregate(node.this, source)
-        if call.function == "array_agg":
-            raise error_at(
-                "FILTER of array_agg is not supported",
-                span,
-                "its rows are those of a variable, as in array_agg(A.x)",
-                code="query_syntax",
-            )
-        return replace(call, condition=node.expression.this)
+        return _with_filter(node, source)
     if type(node).__name__ == "WithinGroup":
         return _within_group(node, source)
     function = _function_of(node)
@@ -79,18 +70,8 @@ def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
         values = [value, *values[1:]]
     is_distinct = type(value).__name__ == "Distinct"
     if is_distinct:
-        refuse_other_parts(value, ("expressions",), source)
-        parts = value.expressions  # type: ignore[union-attr]
-        if function == "string_agg" and len(parts) == 2 and len(values) == 1:  # the separator stands behind DISTINCT
-            values, parts = [value, parts[1]], parts[:1]
-        if order or len(parts) != 1 or function == "count_if":
-            raise error_at(
-                f"DISTINCT is not supported in this {function}",
-                span,
-                "it takes one expression, and no ORDER BY; count_if(x) counts rows, count(DISTINCT x) values",
-                code="query_syntax",
-            )
-        value, is_distinct = parts[0], AGGREGATES[function].counts_each
+        values = _different_values(function, values, has_order=bool(order), source=source, node=node)
+        value, is_distinct = values[0], AGGREGATES[function].counts_each
     if any(type(part).__name__ in ("Order", "Limit", "HavingMax", "IgnoreNulls") for part in (value, *values)):
         raise error_at(
             f"ORDER BY and the like inside {function} are not supported",
@@ -127,6 +108,38 @@ def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
         )
     key = values[1] if len(values) > 1 else None
     return AggregateCall(function, value, key, None, is_distinct, None, texts, order)
+
+
+def _with_filter(node: Any, source: SqlExpression) -> AggregateCall:
+    """Read a call with FILTER (WHERE ...)."""
+    refuse_other_parts(node, ("this", "expression"), source)
+    call = read_aggregate(node.this, source)
+    if call.function == "array_agg":
+        raise error_at(
+            "FILTER of array_agg is not supported",
+            place_of(node, source),
+            "its rows are those of a variable, as in array_agg(A.x)",
+            code="query_syntax",
+        )
+    return replace(call, condition=node.expression.this)
+
+
+def _different_values(
+    function: str, values: list[Any], *, has_order: bool, source: SqlExpression, node: Any
+) -> list[Any]:
+    """Return the arguments of a call whose first one is DISTINCT, without it."""
+    refuse_other_parts(values[0], ("expressions",), source)
+    parts = values[0].expressions
+    if function == "string_agg" and len(parts) == 2 and len(values) == 1:  # the separator stands behind DISTINCT
+        values, parts = [values[0], parts[1]], parts[:1]
+    if has_order or len(parts) != 1 or function == "count_if":
+        raise error_at(
+            f"DISTINCT is not supported in this {function}",
+            place_of(node, source),
+            "it takes one expression, and no ORDER BY; count_if(x) counts rows, count(DISTINCT x) values",
+            code="query_syntax",
+        )
+    return [parts[0], *values[1:]]
 
 
 def _within_group(node: Any, source: SqlExpression) -> AggregateCall:

@@ -10,10 +10,10 @@ from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.common_tables import common_tables
 from acep.pattern.sql.scanner import scan
 from acep.pattern.sql.statement import ClauseInput, Statement, split_statement
-from acep.row_patterns.partition_filters import partition_filters
 from acep.runtime.options import ClauseKeywords
 from acep.spark.clauses.row_patterns import plan_for_spark, run_clause
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
+from acep.statements.partition_filters import partition_filters
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,12 +20,12 @@ from acep.pattern.sql.scanner import scan
 from acep.pattern.sql.statement import ClauseInput, Statement, check_query, split_statement, with_rows_in_parentheses
 from acep.pattern.sql.text_places import TextPlaces
 from acep.plan.ordered.ordered_plan import OrderedPlan
-from acep.row_patterns.duckdb_errors import is_of_duckdb, refusal_of
-from acep.row_patterns.duckdb_tables import check_result, from_duckdb, stand_ins, to_duckdb
 from acep.row_patterns.explanation import explain_plan
 from acep.row_patterns.match_rows import convert_like, match_table, plan_clause, select_columns
-from acep.row_patterns.partition_filters import partition_filters
 from acep.row_patterns.result_table import NO_COLUMNS
+from acep.statements.duckdb_errors import is_of_duckdb, refusal_of
+from acep.statements.duckdb_tables import check_result, from_duckdb, stand_ins, to_duckdb
+from acep.statements.partition_filters import partition_filters
 
 __all__ = ["explain_statement", "planned_clauses", "sql"]
 
@@ -115,16 +115,16 @@ class _Database:
         if self.connection is not None:
             self._register(name, table)
 
-    def filtered(self, table: pa.Table, filters: Sequence[str]) -> pa.Table:
+    def filter_rows(self, table: pa.Table, filters: Sequence[str]) -> pa.Table:
         """Return the rows of a table for which conditions hold, in their order."""
         if not filters:
             return table
         connection = self._open()
         connection.register("acep rows", to_duckdb(table))
         condition = f"coalesce({' AND '.join(filters)}, false)"
-        kept = connection.sql(f'SELECT {condition} AS kept FROM "acep rows"').to_arrow_table()  # noqa: S608 - ours
+        filtered = connection.sql(f'SELECT {condition} AS passes FROM "acep rows"').to_arrow_table()  # noqa: S608 - ours
         connection.unregister("acep rows")
-        return table.filter(kept["kept"])
+        return table.filter(filtered["passes"])
 
     def _register(self, name: str, table: pa.Table) -> None:
         registered = to_duckdb(table)
@@ -185,7 +185,7 @@ def _run(split: Statement, tables: Mapping[str, Any]) -> pa.Table:
         source = _source(split, clause, database)
         plan = _clause_plan(clause, source)
         filters = filters_of(split, clause, plan, source.schema)
-        database.add(clause.result, match_table(plan, database.filtered(source, filters)))
+        database.add(clause.result, match_table(plan, database.filter_rows(source, filters)))
     if split.columns is not None and database.converted[split.clauses[0].result].column_names != [NO_COLUMNS]:
         return select_columns(database.converted[split.clauses[0].result], split.columns)
     try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from acep.pattern.walk import components
+from acep.plan.chosen.query_intervals import intervals_of, reason_against_intervals
+from acep.plan.chosen.query_runs import reason_against_runs, runs_of
 from acep.plan.compile import Plan
-from acep.plan.ordered.query_intervals import intervals_of, reason_against_intervals
-from acep.plan.ordered.query_runs import reason_against_runs, runs_of
 
 __all__ = ["QueryOrder", "order_of_query"]
 

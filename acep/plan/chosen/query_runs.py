@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from acep.pattern import expressions as ex
 from acep.pattern.tree import Component, Output, Repeat, Sequence, SkipTarget, Strategy
 from acep.pattern.walk import leaves_of, steps_back
-from acep.plan.compile import Plan
-from acep.plan.ordered.run_conditions import (
+from acep.plan.chosen.run_conditions import (
     AT_FIRST,
     AT_LAST,
     LatestStart,
@@ -25,6 +24,7 @@ from acep.plan.ordered.run_conditions import (
     latest_start,
     parts_of_and,
 )
+from acep.plan.compile import Plan
 
 __all__ = ["RunsPlan", "reason_against_runs", "runs_of"]
 

@@ -14,8 +14,8 @@ from acep.automaton.registers import Check, Register, Step, ValueSource
 from acep.pattern import expressions as ex
 from acep.pattern.tree import Output, Strategy
 from acep.pattern.walk import children, with_children
+from acep.plan.chosen.interval_automaton import OF_FIRST, Copies, IntervalsPlan, IntervalStep, RowCondition, RowFilter
 from acep.plan.compile import Plan
-from acep.plan.ordered.interval_automaton import OF_FIRST, Copies, IntervalsPlan, IntervalStep, RowCondition, RowFilter
 
 __all__ = ["intervals_of", "reason_against_intervals"]
 

@@ -1,0 +1,1 @@
+"""Plan SASE+ queries whose chosen matches are found in their order."""

@@ -1,0 +1,1 @@
+"""Run statements of SQL with MATCH_RECOGNIZE over tables."""
