@@ -113,7 +113,7 @@ def run_burst(size: int, *, restarts: bool) -> tuple[list[tuple[Any, ...]], list
     for first in range(0, 72_000, size):
         matches += map(ids, matcher.push({name: column[first : first + size] for name, column in events.items()}))
         assert session(matcher).bytes <= 8 * MB
-        if session(matcher).budget._rests != rests:
+        if session(matcher).budget._is_shedding_idle != rests:
             rests = not rests
             changes.append((first, rests))
         if restarts and first % 8_100 == 0:

@@ -68,7 +68,7 @@ int64_t MemoryGuard::least_bound() const {
     return fixed;
 }
 
-void MemoryGuard::set_bound(int64_t bytes) {
+void MemoryGuard::set_bound(int64_t bytes, int64_t clock) {
     bound_ = bytes;
     distant_bound_ = -1;
     recount();
@@ -77,7 +77,7 @@ void MemoryGuard::set_bound(int64_t bytes) {
     most_matches_ = bytes / 2;
     pool_ = pool_of(bytes);
     if (give_up_above_ == 0 || give_up_above_ > pool_) give_up_above_ = pool_ - pool_ / 8;
-    if (charged() > pool_) give_up(store_.clock());
+    if (charged() > pool_) give_up(clock);
 }
 
 int64_t MemoryGuard::pool_of(int64_t bytes) const { return std::max<int64_t>(0, bytes - bytes / 4 - least_bound()); }
@@ -118,21 +118,25 @@ int64_t MemoryGuard::first_nodes_bytes() const {
     return most;
 }
 
-bool MemoryGuard::is_near(int64_t clock, int64_t number, int64_t nodes, int64_t nodes_of_event) {
+bool MemoryGuard::is_near(int64_t clock, int64_t number, int64_t nodes, int64_t bytes_of_event) {
+    const bool was_near = next_weighing_ == 0 && weighed_nodes_ > 0;
     weighed_partitions_ = static_cast<int64_t>(store_.partitions().size());
     weighed_nodes_ = nodes;
     next_weighing_ = number + std::max(often, lists() / looks_a_step);
     // When it is weighed next must not depend on what has not expired yet, as that depends on batches.
     weighed_room_ = std::max(pool_ / cautious, std::max(rarely, lists() / looks_a_step) * node_charge_);
-    const int64_t most = resting_pool(pool_) - weighed_room_ - partition_charge_ -
-                         std::max<int64_t>(0, nodes_of_event * (node_charge_ + new_charge_) - pool_ / 16);
+    const int64_t most =
+        resting_pool(pool_) - weighed_room_ - partition_charge_ - std::max<int64_t>(0, bytes_of_event - pool_ / 16);
     recount();
     if (charged() > most) {
         free_expired(clock);
         recount();
     }
     note_bytes(charged() + least_bound());
-    return charged() > most;
+    if (charged() <= most) return false;
+    // Partitions that are done with are forgotten before the next event. If that does not help, the bound is near.
+    if (!was_near) weigh_at_once();
+    return was_near;
 }
 
 void MemoryGuard::begin_stretch(int64_t number) {
@@ -141,11 +145,10 @@ void MemoryGuard::begin_stretch(int64_t number) {
     matches_bytes_ = 0;
 }
 
-void MemoryGuard::free_for_event(int64_t clock, int64_t number) {
+void MemoryGuard::free_for_event(int64_t clock) {
     if (tables_.timed()) store_.free_by_age(clock);
     if (charged() < pool_ - pool_ / 4) give_up_above_ = pool_ - pool_ / 8;
     if (charged() > give_up_above_) give_up(clock);
-    begin_stretch(number);
     coming_ = 0;
     const int64_t copies = shedding_.active()->sample.any() ? 2 : 1;
     for (uint32_t s = 0; s < tables_.states.size(); ++s) {

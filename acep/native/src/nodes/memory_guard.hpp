@@ -51,32 +51,36 @@ public:
     // Return whether there is a bound. Then decisions depend on the bytes that the content may take, not on the
     // capacity that happens to be reserved.
     bool is_bounded() const { return bound_ >= 0; }
+    // Return whether there is a bound, distant or not.
+    bool is_set() const { return is_bounded() || distant_bound_ >= 0; }
     // Return whether so many reserved bytes are more than three quarters of the distant bound, and more than the content
     // is charged with, as emptied containers keep their room.
     bool is_loose(int64_t reserved) const {
         return reserved > distant_bound_ - distant_bound_ / 4 && reserved > charged() + least_bound();
     }
-    // Bound the bytes from now on, including the partitions, and give up nodes for it. Nodes are shed already.
-    void set_bound(int64_t bytes);
+    // Bound the bytes from `clock` on, including the partitions, and give up nodes for it. Nodes are shed already.
+    void set_bound(int64_t bytes, int64_t clock);
     // Set a bound that is distant. There is none that holds yet.
     void set_distant_bound(int64_t bytes);
     // Return the bound that is distant; -1: there is none.
     int64_t distant_bound() const { return distant_bound_; }
+    // Return the most bytes of nodes of which so many are made and so many of these stored.
+    int64_t most_bytes(int64_t stored, int64_t made) const { return stored * node_charge_ + made * new_charge_; }
     // Return whether event number `number` may come near the bound, or it is time to weigh what is held; `nodes` have
-    // been made before it, and it makes at most `nodes_of_event`.
-    bool may_be_near(int64_t number, int64_t nodes, int64_t nodes_of_event) const {
+    // been made before it, and its own take at most `bytes_of_event`.
+    bool may_be_near(int64_t number, int64_t nodes, int64_t bytes_of_event) const {
         if (number >= next_weighing_) return true;
         // In doubles, as the numbers of a state may be any; a negative sum makes no sense.
         const auto partitions = static_cast<int64_t>(store_.partitions().size()) - weighed_partitions_;
         const auto charge = static_cast<double>(node_charge_), room = static_cast<double>(weighed_room_);
         const double more = static_cast<double>(nodes - weighed_nodes_) * charge +
                             static_cast<double>(partitions) * static_cast<double>(partition_charge_);
-        const double of_event = static_cast<double>(nodes_of_event) * (charge + static_cast<double>(new_charge_));
+        const auto of_event = static_cast<double>(bytes_of_event);
         return more < 0 || more > room || more + of_event > room + static_cast<double>(pool_ / 16);
     }
     // Before event number `number` at `clock`, free what has expired and weigh what is left. Return whether the event
-    // may come near the bound; `nodes` have been made before it, and it makes at most `nodes_of_event`.
-    bool is_near(int64_t clock, int64_t number, int64_t nodes, int64_t nodes_of_event);
+    // may come near the bound; `nodes` have been made before it, and its own take at most `bytes_of_event`.
+    bool is_near(int64_t clock, int64_t number, int64_t nodes, int64_t bytes_of_event);
     // Return whether some bytes exceed the bound, and so all must be shrunk.
     bool exceeds(int64_t bytes) const { return bytes > bound_; }
     // Note that so many bytes are held, to know the most.
@@ -108,17 +112,17 @@ public:
     void remove(const PartitionNodes& part) { stored_ = stored_ - bytes_of(part); }
 
     // Return whether event number `number` is the first one of so many that it is seen whether the bound is far away
-    // again. Call it before `free_for_event`.
+    // again. Call it before `begin_stretch`.
     bool begins_epoch(int64_t number) const { return number / often != stretch_ * stretch_events / often; }
     // Return whether the bound that holds is far from what is charged.
     bool is_far() const { return charged() < pool_ / 2; }
     // Take the bound that holds as a distant one.
     void keep_bound_distant() {
-        weighed_room_ = next_weighing_ = 0;
+        weigh_at_once();
         set_distant_bound(std::exchange(bound_, -1));
     }
-    // Before event number `number`, free what has expired, and give up nodes if little room is left.
-    void free_for_event(int64_t clock, int64_t number);
+    // Before an event, free what has expired, and give up nodes if little room is left.
+    void free_for_event(int64_t clock);
     // Return whether there is room for one more node of the current event, both while it is made and in its list; if
     // so, it is charged.
     bool has_room_for(const Arc& arc);
@@ -128,7 +132,7 @@ public:
     bool end_event();
 
     // Return whether the bytes of matches are bounded.
-    bool bounds_matches() const { return is_bounded() || distant_bound_ >= 0; }
+    bool bounds_matches() const { return is_set(); }
     // Begin event number `number`, whose matches belong to a stretch of events.
     void begin_stretch(int64_t number);
     // Begin the matches of an event, before which so many matches were written.
@@ -154,13 +158,18 @@ public:
             archive.at_most(most_positions / 4, pool, self.weighed_room_);
             archive.within(0, most_positions, self.next_weighing_, self.weighed_nodes_, self.weighed_partitions_,
                            self.node_charge_);
-            if constexpr (std::remove_cvref_t<decltype(archive)>::reads) self.change_pool(pool, self.pool_);
+            if constexpr (std::remove_cvref_t<decltype(archive)>::reads) {
+                if (self.next_weighing_ == 0) self.gave_up_ = true;
+                self.change_pool(pool, self.pool_);
+            }
         }
         if constexpr (std::remove_cvref_t<decltype(archive)>::reads) self.read_give_up_above_ = next;
         return next == distant;
     }
     // Take over when nodes are given up next from the state that was read.
-    void finish_reading() { give_up_above_ = std::min(give_up_above_, read_give_up_above_); }
+    void finish_reading() {
+        if (read_give_up_above_ <= pool_) give_up_above_ = read_give_up_above_;
+    }
     // Free the buffers.
     void release() {
         std::vector<float>().swap(scores_);
@@ -215,7 +224,12 @@ private:
     // weighed before the next event.
     void change_pool(int64_t before, int64_t after) {
         weighed_room_ += resting_pool(after) - resting_pool(before);
-        if (weighed_room_ < 0) weighed_room_ = next_weighing_ = 0;
+        if (weighed_room_ < 0) weigh_at_once();
+    }
+    // Weigh before the next event, after partitions that are done with have been forgotten.
+    void weigh_at_once() {
+        weighed_room_ = next_weighing_ = 0;
+        gave_up_ = true;
     }
     // Return how much of the pool may be taken while nodes are not watched.
     static int64_t resting_pool(int64_t pool) { return pool - pool / 16; }

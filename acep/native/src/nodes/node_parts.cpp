@@ -32,12 +32,12 @@ NodeParts::NodeParts(Tables& tables, EventClassifier& classifier, Partitions& pa
     }
 }
 
-void NodeParts::bound_memory(int64_t bytes) {
+void NodeParts::bound_memory(int64_t bytes, int64_t clock) {
     begin_shedding();
     shedding_switch.compute_utilities();
     finder.forbid_index(true);
     if (future) future->forget();
-    memory.set_bound(bytes);
+    memory.set_bound(bytes, clock);
 }
 
 void NodeParts::rest_far_from_bound(int64_t now) {

@@ -36,15 +36,15 @@ struct NodeParts {
 
     // Begin to shed at once if shedding rests.
     void begin_shedding() { shedding_switch.begin_if_resting(store.clock()); }
-    // Hold at most `bytes` from now on (memory_guard.hpp), and shed.
-    void bound_memory(int64_t bytes);
+    // Hold at most `bytes` from `clock` on (memory_guard.hpp), and shed.
+    void bound_memory(int64_t bytes, int64_t clock);
     // Go on as without a bound on bytes before an event at time or position `now`, as it is far away again, if nothing
     // else makes nodes be shed.
     void rest_far_from_bound(int64_t now);
     // Set the shedding table. Utilities under the one before are computed first.
     void set_table(SheddingTable table);
     // Return whether it can ask what a batch says of the events after one.
-    bool may_know_future() const { return future != nullptr && !memory.is_bounded(); }
+    bool may_know_future() const { return future != nullptr && !memory.is_set(); }
     // Go on with more states, or other arcs, in the tables.
     void take_over_tables();
     // Write or read the state of the parts that comes before the partitions.
@@ -88,7 +88,9 @@ void NodeParts::first_fields(auto& self, Archive& out) {
         }
         const bool was_distant = MemoryGuard::fields(self.memory, out);
         if constexpr (Archive::reads) {
-            if (self.memory.distant_bound() >= 0 && !was_distant) self.bound_memory(self.memory.distant_bound());
+            if (self.memory.distant_bound() >= 0 && !was_distant) {
+                self.bound_memory(self.memory.distant_bound(), self.store.clock());
+            }
             self.memory.finish_reading();
         }
         out.within(0, int64_t{1} << 32, self.store.compacted_size(), self.frames.compacted_size());

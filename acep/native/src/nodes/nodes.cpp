@@ -38,7 +38,7 @@ void NodeEngine::take_ways(Taking index, Taking future) {
 
 void NodeEngine::expect(const Batch& batch, size_t from, int64_t stream_row, bool last) {
     if (!parts_.future) return;
-    if (stream_row < 0 || parts_.memory.is_bounded()) return parts_.future->forget();
+    if (stream_row < 0 || parts_.memory.is_set()) return parts_.future->forget();
     parts_.future->prepare(batch, from, stream_row, last, work_, sifted);
 }
 
@@ -70,7 +70,8 @@ void NodeEngine::event(uint32_t partition, const Event& event) {
     if (memory.distant_bound() >= 0) watch_distant_bound(partition, event);
     if (memory.is_bounded()) {
         const bool begins_epoch = memory.begins_epoch(arrived);
-        memory.free_for_event(event.ts, arrived);
+        memory.begin_stretch(arrived);
+        memory.free_for_event(event.ts);
         if (begins_epoch && !again && memory.is_far()) parts_.rest_far_from_bound(tables_.key(event));
     } else if (!tables_.timed()) {
         parts_.store.free_unreached();
@@ -179,14 +180,14 @@ void NodeEngine::bound_memory(int64_t bytes) {
         parts_.memory.set_distant_bound(bytes);
         return parts_.shedding.rest_without_budget();
     }
-    parts_.bound_memory(bytes);
+    parts_.bound_memory(bytes, parts_.store.clock());
     limit_bytes();
 }
 
 void NodeEngine::watch_distant_bound(uint32_t partition, const Event& event) {
     MemoryGuard& memory = parts_.memory;
     memory.begin_stretch(arrived);
-    int64_t nodes = 0;  // the most that the event makes
+    int64_t stored = 0, made = 0;  // the most nodes that the event stores and makes
     const PartitionNodes* const part = parts_.store.find(partition);
     for (const StateArcs& arcs : parts_.pattern_arcs.arcs_of(event.pattern)) {
         size_t size = arcs.state == 0 ? 2 : 0;  // one of them in the shadow sample
@@ -194,11 +195,15 @@ void NodeEngine::watch_distant_bound(uint32_t partition, const Event& event) {
             if (!part->lists.empty()) size += part->lists[arcs.state].size();
             if (!part->shadow.empty()) size += part->shadow[arcs.state].size();
         }
-        nodes += static_cast<int64_t>(size * arcs.arcs.size());
+        for (const Arc* const arc : arcs.arcs) {
+            made += static_cast<int64_t>(size);
+            stored += tables_.states[arc->target].arcs.empty() ? 0 : static_cast<int64_t>(size);
+        }
     }
-    if (!memory.may_be_near(arrived, work_.nodes, nodes)) return;
+    const int64_t bytes_of_event = memory.most_bytes(stored, made);
+    if (!memory.may_be_near(arrived, work_.nodes, bytes_of_event)) return;
     const int64_t bound = memory.distant_bound();
-    if (memory.is_near(event.ts, arrived, work_.nodes, nodes)) parts_.bound_memory(bound);
+    if (memory.is_near(event.ts, arrived, work_.nodes, bytes_of_event)) parts_.bound_memory(bound, event.ts);
     const int64_t reserved = bytes() + partitions_.bytes();
     if (memory.is_bounded() || memory.is_loose(reserved)) {
         matcher_.release();
@@ -216,7 +221,7 @@ void NodeEngine::limit_bytes() {
 
 bool NodeEngine::takes_partition(int64_t clock) {
     if (!parts_.memory.is_bounded()) return true;
-    parts_.memory.free_for_event(clock, arrived);
+    parts_.memory.free_for_event(clock);
     return parts_.memory.has_room_for_partition();
 }
 
