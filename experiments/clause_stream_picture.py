@@ -20,7 +20,7 @@ CLAUSES = ("A B+", "A B+?", "A B{2}", "A B+ C", "A B+ WITHIN 2")
 DEFINE = "DEFINE A AS letter = 'a', B AS letter = 'b', C AS letter = 'c'"
 
 WIDE, HIGH, LEFT, TOP = 62, 46, 170, 64  # pixels: a row of the stream, a clause, the names, the head
-INK, GREY, WAITS, CAME = "#24292f", "#8c959f", "#bfd7f2", "#1f6feb"
+INK, GREY, WAITS, DOT = "#24292f", "#8c959f", "#bfd7f2", "#1f6feb"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def draw_picture() -> str:
     parts += [
         f'<rect x="16" y="{y}" width="34" height="14" rx="7" fill="{WAITS}"/>',
         _text(58, y + 12, "the rows of a match"),
-        f'<circle cx="230" cy="{y + 7}" r="8" fill="{CAME}"/>',
+        f'<circle cx="230" cy="{y + 7}" r="8" fill="{DOT}"/>',
         _text(246, y + 12, "the push that gives it: no later row can change it"),
         "</g>",
         "</svg>",
@@ -93,11 +93,11 @@ def _text(x: int, y: int, text: str, anchor: str = "start", family: str = "") ->
 
 
 def _drawn_match(match: StreamedMatch, y: int) -> list[str]:
-    left, right, came = _middle(match.start) - 15, _middle(match.stop) + 15, _middle(match.row)
+    left, right, dot = _middle(match.start) - 15, _middle(match.stop) + 15, _middle(match.row)
     return [
-        f'<line x1="{right}" y1="{y + 15}" x2="{came}" y2="{y + 15}" stroke="{CAME}" stroke-width="2"/>',
+        f'<line x1="{right}" y1="{y + 15}" x2="{dot}" y2="{y + 15}" stroke="{DOT}" stroke-width="2"/>',
         f'<rect x="{left}" y="{y + 3}" width="{right - left}" height="24" rx="12" fill="{WAITS}"/>',
-        f'<circle cx="{came}" cy="{y + 15}" r="8" fill="{CAME}"/>',
+        f'<circle cx="{dot}" cy="{y + 15}" r="8" fill="{DOT}"/>',
     ]
 
 

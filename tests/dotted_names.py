@@ -56,7 +56,7 @@ def _file_of(module: tuple[str, ...]) -> Path | None:
 
 @cache
 def _definitions(path: Path) -> dict[str, ast.stmt]:
-    """What a module defines or imports at its top, by name."""
+    """The names that a module defines or imports at its top, with what they are."""
     return _bound_by(ast.parse(path.read_text(encoding="utf-8")).body)
 
 

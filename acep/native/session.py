@@ -80,7 +80,7 @@ class SearchPath:
 
 @dataclass(frozen=True)
 class SessionBounds:
-    """What keeps the plans of a session to their budgets: those of their fields' names in
+    """The parts that keep the plans of a session to their budgets, under the names that they have in
     :class:`acep.native.session_budget.SessionBudget`."""
 
     efforts: Mapping[int, Effort] = field(default_factory=dict)

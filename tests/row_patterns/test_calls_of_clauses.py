@@ -67,5 +67,5 @@ def test_a_call_is_refused_with_its_place_and_a_hint(measure: str, message: str)
 
 def test_permute_of_one_pattern_is_that_pattern() -> None:
     clause = "ORDER BY i MEASURES FIRST(i) AS s, LAST(i) AS e PATTERN ({}) DEFINE B AS x = 1"
-    one, plain = (acep.match_recognize(ROWS, clause.format(text)).to_pydict() for text in ("PERMUTE(A B)", "A B"))
-    assert one == plain == {"s": [1], "e": [2]}
+    permuted, plain = (acep.match_recognize(ROWS, clause.format(text)).to_pydict() for text in ("PERMUTE(A B)", "A B"))
+    assert permuted == plain == {"s": [1], "e": [2]}

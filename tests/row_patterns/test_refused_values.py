@@ -1,4 +1,4 @@
-"""What a clause cannot compute with is refused with its place."""
+"""Values that a clause cannot compute with are refused, with their place."""
 
 from __future__ import annotations
 

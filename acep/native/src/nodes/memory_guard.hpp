@@ -145,7 +145,8 @@ public:
 
     // Give up all nodes of a partition.
     void give_up_partition(uint32_t partition, int64_t clock);
-    // Return whether nodes were given up since the last call.
+    // Return whether, since the last call, nodes were given up, or the bound came near: then partitions that are done with
+    // should be forgotten.
     bool take_gave_up() { return std::exchange(gave_up_, false); }
 
     // Write or read what was written in the current stretch, and when nodes are given up next.
@@ -264,7 +265,7 @@ private:
     int64_t matches_peak_ = 0;
     size_t matches_before_ = 0;  // matches before those of the current event
     int64_t peak_ = 0;
-    bool gave_up_ = false;
+    bool gave_up_ = false;  // or would, if partitions that are done with are not forgotten
     std::vector<float> scores_, best_;  // of all partial matches, to choose among them
     std::vector<uint8_t> is_dropped_;  // by row of a list
 };
